@@ -36,13 +36,13 @@ pub(crate) enum Mapping {
 /// A semisoft handoff in progress: this node is the crossover.
 #[derive(Debug)]
 pub(crate) struct Semisoft {
-    /// The old leg (P of the specification) until it has ended, and when it does unless refreshed.
+    /// The old path (P of the specification) until it has ended, and when it does unless refreshed.
     pub(crate) primary: Option<Leg>,
     pub(crate) primary_ends: Instant,
-    /// The new leg (Q).
+    /// The new path (Q).
     pub(crate) secondary: Leg,
     pub(crate) secondary_ends: Instant,
-    /// Set until the host is heard on the new leg: copies go through the delay device.
+    /// Set until the host is heard on the new path: copies go through the delay device.
     pub(crate) delayed: bool,
     pub(crate) device: DelayDevice,
 }

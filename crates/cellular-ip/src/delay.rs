@@ -1,7 +1,7 @@
-//! The delay device (Campbell et al., "semisoft handoff"): a FIFO in front of the new leg at the crossover node.
+//! The delay device (Campbell et al., "semisoft handoff"): a FIFO in front of the new path at the crossover node.
 //!
 //! The new path must not be ahead of the old one, or packets that are still on the old path when the host leaves it
-//! are lost. A queue of `depth` packets holds the new leg back by `depth` times the packets' spacing.
+//! are lost. A queue of `depth` packets holds the new path back by `depth` times the packets' spacing.
 
 use std::collections::VecDeque;
 use wire::{Instant, Packet, PacketId};

@@ -11,7 +11,7 @@
 //!   through the new base station first, so that the crossover node sends both ways for a while.
 //! - [`station`]: a base station, and any other node of the network; the crossover is whichever node two paths share.
 //! - [`gateway`]: the node where the access network meets the Internet, and route-updates end.
-//! - [`delay`]: the delay device in front of the new leg, so that the new path is not ahead of the old.
+//! - [`delay`]: the delay device in front of the new path, so that it is not ahead of the old path.
 //! - [`message`], [`update_request`]: what they say to each other.
 //!
 //! Not here yet: beacons, registration, paging, and the gateway broadcast that fixes uplinks; what they would tell

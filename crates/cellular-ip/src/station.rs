@@ -72,7 +72,7 @@ pub mod reason {
     pub const BAD_AUTH: Reason = Reason("bad_auth");
     /// The cache is full, and the host is not in it.
     pub const CACHE_FULL: Reason = Reason("cache_full");
-    /// A copy for the new leg of a semisoft handoff that did not happen.
+    /// A copy for the new path of a semisoft handoff that did not happen.
     pub const SEMISOFT_ENDED: Reason = Reason("semisoft_ended");
 }
 
@@ -84,9 +84,9 @@ const DOWN: Class = Class(17);
 /// What is to happen to a host's entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
-    /// The old leg of a semisoft handoff ends.
+    /// The old path of a semisoft handoff ends.
     Primary,
-    /// The new leg ends.
+    /// The new path ends.
     Secondary,
     /// A packet has waited long enough in the delay device.
     Hold,
@@ -459,7 +459,7 @@ impl Station {
         out.send(to.iface, Packet::new(to.mac, request.emit()));
     }
 
-    /// The host was heard on the new leg: what waits goes there now, before anything later. Without an old leg there
+    /// The host was heard on the new path: what waits goes there now, before anything later. Without an old path there
     /// is nothing left to send twice.
     fn flush_host(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let Some(entry) = self.cache.hosts.get_mut(&host) else { return };
@@ -575,7 +575,7 @@ impl Station {
         }
     }
 
-    /// The copies for the new leg are not wanted; those for the old leg have gone out already.
+    /// The copies for the new path are not wanted; those for the old path have gone out already.
     fn discard_all(&mut self, two: &mut Semisoft, out: &mut Outbox) {
         let packets = two.device.flush();
         self.pooled -= packets.len();

@@ -288,7 +288,8 @@ mod tests {
         }
     }
 
-    /// The clock returns a little earlier than it was left, so that it goes on from the timestamp that its remembered copy goes on from.
+    /// The clock is set back to a value just before the one that it was left at. Both it and its remembered copy would continue from the same
+    /// timestamp.
     #[test]
     fn a_clock_that_returned_is_in_no_second_copy() {
         let mut clocks = clocks(1);
@@ -304,8 +305,8 @@ mod tests {
         }
     }
 
-    /// Nodes refuse what the clock signs that returned, as it is too far ahead. They have accepted what went on from its former
-    /// timestamps, which are ahead of the other clock's.
+    /// A clock jumps ahead, back, and ahead again. Nodes refuse its new timestamps, which are too far in the future. They accept those
+    /// that continue from its former timestamps.
     #[test]
     fn a_clock_that_returned_goes_on_from_its_former_timestamps_too() {
         let (mut clocks, mut node) = (clocks(1), Node::default());

@@ -270,4 +270,4 @@ fn bounded(facts: &Facts) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -88,3 +88,6 @@ impl Draft {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

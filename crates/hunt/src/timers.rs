@@ -81,7 +81,9 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
 /// of the first one. It acknowledges new data, so the sender takes a sample (section 4.1), as long as the time without a path and the
 /// time-out after it. Never-retransmitted data are acknowledged too, so the time-out counts as spurious, and the other segments that were
 /// lost as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section 7.2), and behind it a time-out that is
-/// longer by `R/8 + 4 R/4` (RFC 6298, section 2.3).
+/// longer by `R/8 + 4 R/4` (RFC 6298, section 2.3). Linux sends probes in the states Open and CWR only (`tcp_schedule_loss_probe`). A
+/// time-out that is found to be spurious leaves the state Open (`tcp_try_undo_loss`), and since 5.11 the timer is set after that. In the
+/// state Loss no probe comes, and nothing waits for one: what counts as lost is sent again at once.
 fn stale_echo(draft: &Draft, work: &Work, sample: f64) -> f64 {
     let is_tcp = draft.protocol != Protocol::Sigma && !matches!(work.kind, Kind::Datagrams { .. });
     let (probe, mean, deviations) = (2.0 / 8.0, 1.0 / 8.0, 4.0 * 0.25);
@@ -199,3 +201,6 @@ pub fn is_away(draft: &Draft, work: &Work, longer: f64) -> bool {
 fn ms(at: Instant) -> f64 {
     at.as_secs_f64() * 1e3
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,7 +90,7 @@ pub(crate) struct Registrar {
     chance: Seed,
     target: Option<Target>,
     pending: Option<Pending>,
-    /// The last request was denied, and the next is no other for that.
+    /// The last request was denied, for a reason that the next request does not take into account.
     is_denied: bool,
     /// Requests for this target without an answer that held.
     attempts: u32,
@@ -155,8 +155,8 @@ impl Registrar {
         self.attempts
     }
 
-    /// Returns whether the pending request was denied by an unauthenticated reply, and the next is no other for that. A proven denial
-    /// leaves none pending.
+    /// Returns whether the pending request was denied by an unauthenticated reply, for a reason that the next request does not take into
+    /// account. A proven denial leaves no request pending.
     pub(crate) const fn has_unproven_denial(&self) -> bool {
         self.is_denied && self.pending.is_some()
     }

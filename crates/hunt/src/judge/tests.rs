@@ -8,7 +8,8 @@ use wire::Duration;
 
 const PORT: u16 = 9000;
 
-fn draft(kind: Kind) -> Draft {
+/// One host, which moves once, from the first of two routers to the second.
+pub(crate) fn draft(kind: Kind) -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
     let router = Router { parent: 0, wire: link, air: link, rate: 2000 };
     let step = Move { at: 2000, to: 1, soft: false, overlap: 0 };
@@ -37,7 +38,7 @@ fn a_question_that_is_carried_is_no_stall() {
     assert_eq!((end.gap, end.last), ((at(6), at(9)), at(9)));
 }
 
-fn at(seconds: u64) -> Instant {
+pub(crate) fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
@@ -97,6 +98,8 @@ fn each_finding_of_the_watch_has_its_judge() {
 fn a_stream_has_each_byte_once() {
     assert_eq!(changed(|facts| client(facts).read = 999), [Judge::Stream]);
     assert_eq!(changed(|facts| client(facts).read = 1001), [Judge::Stream]);
+    let goes_on = |facts: &mut Facts| (client(facts).finished, client(facts).read) = (None, 1001);
+    assert_eq!(changed(goes_on), [Judge::Stream], "too many are too many before the end");
     assert_eq!(changed(|facts| facts.streams.clear()), [Judge::Stream]);
 }
 
@@ -106,6 +109,11 @@ fn a_connection_does_not_fail_without_a_cause() {
         changed(|facts| client(facts).closed = Some((at(3), Some("reset".to_owned())))),
         [Judge::Stream]
     );
+    let at_server = |facts: &mut Facts| {
+        let server = facts.streams.get_mut(&PORT).unwrap().server.as_mut().unwrap();
+        server.closed = Some((at(3), Some("reset".to_owned())));
+    };
+    assert_eq!(changed(at_server), [Judge::Stream]);
 }
 
 /// Only the connections of hosts that it had connections of.
@@ -118,6 +126,56 @@ fn a_router_that_crashes_excuses_those_that_it_served() {
     assert_eq!(found(&draft, &facts), [Judge::Stream]);
     facts.crashed_for.insert("m0".to_owned());
     assert_eq!(found(&draft, &facts), []);
+}
+
+/// A peer that has nothing to send is not notified of a crash of a router. Its silence is no violation.
+#[test]
+fn a_server_is_not_silent_if_its_connection_was_lost_in_a_crash() {
+    let (mut draft, mut facts) = good();
+    draft.protocol = Protocol::IndirectTcp;
+    facts.streams.get_mut(&PORT).unwrap().server.as_mut().unwrap().finished = None;
+    facts.ended = at(60);
+    assert_eq!(found(&draft, &facts), [Judge::Stream]);
+    facts.crashed_for.insert("m0".to_owned());
+    assert_eq!(found(&draft, &facts), []);
+}
+
+/// A connection that failed before it was open.
+fn unopened() -> (Draft, Facts) {
+    let (draft, mut facts) = good();
+    let failed = client(&mut facts);
+    (failed.opened, failed.closed) = (false, Some((at(3), Some("unreachable".to_owned()))));
+    (draft, facts)
+}
+
+#[test]
+fn random_loss_excuses_a_connection_before_it_is_open() {
+    let (mut draft, mut facts) = unopened();
+    let with = |draft: &mut Draft, facts: &Facts, loss| {
+        draft.core.loss = loss;
+        found(draft, facts)
+    };
+    assert_eq!(with(&mut draft, &facts, 10), [Judge::Stream]);
+    assert_eq!(with(&mut draft, &facts, 1000), []);
+    client(&mut facts).opened = true;
+    assert_eq!(with(&mut draft, &facts, 1000), [Judge::Stream]);
+}
+
+/// Only SIGMA gives up the address that was called.
+#[test]
+fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
+    let (mut draft, facts) = unopened();
+    draft.hosts[0].work[0].peer = Some(1);
+    let step = draft.hosts[0].moves[0];
+    draft.hosts.push(Mobile { start: 0, moves: Vec::new(), work: Vec::new() });
+    let moves = |draft: &mut Draft, protocol, at| {
+        (draft.protocol, draft.hosts[1].moves) = (protocol, vec![Move { at, ..step }]);
+        found(draft, &facts)
+    };
+    assert_eq!(moves(&mut draft, Protocol::Sigma, 1000), []);
+    // It was called at 0.5 s; an INIT that was lost is sent again 1 s later.
+    assert_eq!(moves(&mut draft, Protocol::Sigma, 1600), [Judge::Stream]);
+    assert_eq!(moves(&mut draft, Protocol::MobileIp, 1000), [Judge::Stream]);
 }
 
 /// A fault from 5 s on, for 2 s.
@@ -271,6 +329,23 @@ fn an_application_waits_no_longer_than_is_explained() {
     assert_eq!(changed(|facts| client(facts).gap = (at(2), at(6))), [Judge::Stall]);
 }
 
+/// What was lost of its own packets, or of registrations, and not what was lost of another workload's.
+#[test]
+fn a_wait_is_explained_by_its_own_losses() {
+    let lost = |port, at_random: bool| {
+        let (mut draft, mut facts) = good();
+        draft.core.loss = 100;
+        client(&mut facts).gap = (at(2), at(6));
+        let losses = if at_random { &mut facts.lost } else { &mut facts.full };
+        losses.insert(port, vec![at(3)]);
+        found(&draft, &facts)
+    };
+    for at_random in [true, false] {
+        assert_eq!([lost(PORT, at_random), lost(CONTROL, at_random)], [vec![], vec![]]);
+        assert_eq!(lost(PORT + 1, at_random), [Judge::Stall]);
+    }
+}
+
 /// Seconds that are explained of all of a run.
 fn of_all(draft: &Draft, lost: &Lost) -> f64 {
     timers::explained(draft, &draft.hosts[0].work[0], (Instant::ZERO, Instant::NEVER), lost)
@@ -331,6 +406,47 @@ fn datagrams_arrive_again() {
         found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
     };
     assert_eq!((late(9), late(15)), (vec![], vec![Judge::Served]), "the source begins at 0.5 s");
+}
+
+/// Where more than 7 s are explained, 3 s more are allowed.
+#[test]
+fn datagrams_are_missed_after_what_is_explained() {
+    let mut draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
+    draft.faults = vec![Fault { at: 5000, lasts: 10_000, what: What::Cut(Spot::Core) }];
+    let explained = of_all(&draft, &Lost::default());
+    let stop = draft.stop() / 1000 + 3;
+    let waits = |more: f64| {
+        let to = at(4) + Duration::from_millis(((explained + more) * 1e3) as u64);
+        let arrivals = Arrivals { first: at(1), last: at(stop - 4), gap: (at(4), to) };
+        found(&draft, &Facts { ended: at(stop), datagrams: [(PORT, arrivals)].into(), ..Facts::default() })
+    };
+    assert!((20.0..22.0).contains(&explained), "{explained}");
+    assert_eq!((waits(2.9), waits(3.1)), (vec![], vec![Judge::Served]));
+}
+
+/// What is after the end of the run was not seen.
+#[test]
+fn datagrams_are_not_missed_after_the_end_of_the_run() {
+    let draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
+    let ended = |ended| {
+        let arrivals = Arrivals { first: at(1), last: at(3), gap: (at(1), at(3)) };
+        found(&draft, &Facts { ended, datagrams: [(PORT, arrivals)].into(), ..Facts::default() })
+    };
+    let stop = Instant::from_millis(draft.stop());
+    assert_eq!((ended(at(5)), ended(stop)), (vec![], vec![Judge::Served]));
+}
+
+/// What does not fit is dropped (48 bytes are headers), and of few datagrams random loss may take all.
+#[test]
+fn datagrams_that_cannot_arrive_are_not_missed() {
+    let none = |size, rate, loss| {
+        let mut draft = draft(Kind::Datagrams { up: false, rate, size });
+        draft.core.loss = loss;
+        found(&draft, &Facts { ended: at(draft.stop() / 1000 + 3), ..Facts::default() })
+    };
+    assert_eq!([none(1452, 20, 0), none(1453, 20, 0)], [vec![Judge::Served], vec![]]);
+    assert_eq!([none(100, 20, 2000), none(100, 1, 2000)], [vec![Judge::Served], vec![]]);
+    assert_eq!(none(100, 4, 2000), [Judge::Served], "40 datagrams in 10 s: once in 10^12");
 }
 
 #[test]

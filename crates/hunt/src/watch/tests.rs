@@ -4,7 +4,8 @@ use super::*;
 use crate::draft::Protocol;
 use crate::draw::{Size, draw};
 use crate::run::plan;
-use ::sctp::message::Data;
+use ::sctp::message::{Data, Init, Parameter};
+use node::Transport;
 use trace::Event;
 use wire::{SocketAddrV4, udp};
 
@@ -40,6 +41,15 @@ fn a_stack_takes_what_is_for_its_host() {
     assert_eq!(watch.facts.misled.len(), 1, "{:?}", watch.facts);
 }
 
+/// It serves connections of others.
+#[test]
+fn the_stack_of_a_support_router_takes_what_is_for_its_hosts() {
+    let (mut watch, [mobile, router]) = watch(["m0", "r0"]);
+    let packet = datagram(address_of(&watch, mobile), 9000);
+    watch.sent(at(1), router, Iface::HOST, &packet);
+    assert!(watch.facts.misled.is_empty(), "{:?}", watch.facts.misled);
+}
+
 #[test]
 fn a_packet_that_goes_round_is_noticed() {
     let (mut watch, [router]) = watch(["r0"]);
@@ -50,6 +60,28 @@ fn a_packet_that_goes_round_is_noticed() {
     assert!(watch.facts.loops.is_empty());
     watch.sent(at(9), router, Iface(1), &packet);
     assert_eq!(watch.facts.loops.len(), 1);
+}
+
+/// An advertisement is sent again and again, and may be one packet each time.
+#[test]
+fn a_packet_for_a_group_may_be_sent_often() {
+    let (mut watch, [router]) = watch(["r0"]);
+    let mut packet = datagram(Ipv4Addr::BROADCAST, 9000);
+    packet.link.dst = wire::Mac::BROADCAST;
+    for crossing in 0..=CROSSINGS {
+        watch.sent(at(crossing.into()), router, Iface(1), &packet);
+    }
+    assert!(watch.facts.loops.is_empty());
+}
+
+#[test]
+fn a_packet_that_ends_by_its_ttl_went_round() {
+    let (mut watch, [router]) = watch(["r0"]);
+    let mut dropped = |reason: &'static str| {
+        watch.happened(at(1), router, What::Dropped(Iface(1), PacketId(7), reason.into()));
+        watch.facts.loops.len()
+    };
+    assert_eq!([dropped("no_route"), dropped("ttl_expired")], [0, 1]);
 }
 
 #[test]
@@ -63,6 +95,88 @@ fn the_longest_time_between_two_datagrams_is_kept() {
         watch.facts.datagrams[&9001],
         Arrivals { first: at(100), last: at(5100), gap: (at(200), at(5000)) }
     );
+}
+
+/// By the port of the workload, inside of a tunnel too.
+#[test]
+fn what_links_lose_is_counted_for_its_workload() {
+    let (mut watch, [router]) = watch(["r0"]);
+    let to = Ipv4Addr::new(192, 0, 2, 2);
+    let plain = datagram(to, 9001);
+    let tunnel = wire::ipip::encapsulate(&datagram(to, 9002).bytes, to, to).unwrap();
+    let others = datagram(to, 434);
+    for (number, bytes) in (1..).zip([plain.bytes.to_vec(), tunnel, others.bytes.to_vec()]) {
+        let packet = Packet { id: PacketId(number), ..Packet::new(wire::Mac::ZERO, bytes) };
+        watch.sent(at(number), router, Iface(1), &packet);
+        for reason in [link::reason::LINK_ERROR, link::reason::QUEUE_FULL, link::reason::COLLISIONS] {
+            watch.happened(at(10), router, What::Lost(Iface(1), PacketId(number), reason.0.into()));
+        }
+    }
+    // 9000 is the port from which the last was sent.
+    let ports = |losses: &BTreeMap<u16, Vec<Instant>>| -> Vec<(u16, usize)> {
+        losses.iter().map(|(port, at)| (*port, at.len())).collect()
+    };
+    assert_eq!(ports(&watch.facts.lost), [(9000, 3)]);
+    assert_eq!(ports(&watch.facts.full), [(9000, 6)]);
+}
+
+fn app(watch: &mut Watch, ms: u64, host: HostId, stream: u32, change: AppChange) {
+    let event = AppEvent { stream: StreamId(stream), change };
+    watch.happened(at(ms), host, What::App(event));
+}
+
+/// A download from `fixed` is asked for, and accepted.
+fn download() -> (Watch, [HostId; 2]) {
+    let (mut watch, hosts @ [mobile, fixed]) = watch(["m0", "fixed"]);
+    watch.quiet = at(1000);
+    let (here, there) = (address_of(&watch, mobile), address_of(&watch, fixed));
+    let (local, peer) = (SocketAddrV4::new(here, 50_000), SocketAddrV4::new(there, 9001));
+    let asked = |local, peer| AppChange::Asked { role: "bulk", by: Transport::Tcp, local, peer };
+    app(&mut watch, 1, fixed, 1, asked(Some(peer), None));
+    app(&mut watch, 2, mobile, 1, asked(None, Some(peer)));
+    app(&mut watch, 3, fixed, 1, AppChange::Accepted { new: StreamId(2), local: peer, peer: local });
+    app(&mut watch, 4, mobile, 1, AppChange::Opened(local));
+    (watch, hosts)
+}
+
+#[test]
+fn a_run_is_over_when_all_ends_are_and_nothing_more_is_to_come() {
+    let (mut watch, [mobile, fixed]) = download();
+    app(&mut watch, 500, mobile, 1, AppChange::Finished);
+    app(&mut watch, 2000, fixed, 2, AppChange::Read(1));
+    assert!(!watch.is_full(), "the server has no end yet");
+    app(&mut watch, 2001, fixed, 2, AppChange::Finished);
+    assert!(watch.is_full());
+    watch.quiet = at(3000);
+    assert!(!watch.is_full(), "a move is to come");
+
+    let (mut watch, [mobile, fixed]) = download();
+    watch.expected = 2;
+    app(&mut watch, 2000, mobile, 1, AppChange::Finished);
+    app(&mut watch, 2001, fixed, 2, AppChange::Finished);
+    assert!(!watch.is_full(), "a connection was not asked for yet");
+}
+
+#[test]
+fn what_a_server_reads_is_no_stall_of_its_client_and_an_error_is_kept() {
+    let (mut watch, [mobile, fixed]) = download();
+    for ms in [1000, 2000] {
+        app(&mut watch, ms, fixed, 2, AppChange::Read(100));
+    }
+    app(&mut watch, 2500, mobile, 1, AppChange::Closed(Some("reset".to_owned())));
+    let client = watch.facts.streams[&9001].client.as_ref().unwrap();
+    assert_eq!((client.gap, client.read, client.error()), ((at(1000), at(2000)), 0, Some("reset")));
+}
+
+/// Applications compare what they read with what was sent.
+#[test]
+fn wrong_data_are_noticed() {
+    let (mut watch, [mobile]) = watch(["m0"]);
+    let ended = |value| What::Marked(Mark::new("bulk_client", "ended").with("wrong_at", value));
+    watch.happened(at(1), mobile, ended(Value::None));
+    assert!(watch.facts.wrong.is_empty());
+    watch.happened(at(2), mobile, ended(Value::from(5_u64)));
+    assert_eq!(watch.facts.wrong.len(), 1);
 }
 
 fn mobile(watch: &Watch) -> HostId {
@@ -88,6 +202,7 @@ fn two_routers_that_serve_one_connection_are_noticed() {
         watch.facts.owners.len()
     };
     assert_eq!([both(&["frozen"]), both(&[]), both(&["frozen", "resumed"])], [0, 1, 1]);
+    assert_eq!([both(&["forgotten"]), both(&["connection_lost"])], [0, 0]);
 }
 
 /// A host calls another router where it is not answered: the first one serves nobody, though it connects yet.
@@ -156,22 +271,61 @@ fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
         let nonce = vec![7; 8];
         watch.sent(at(1), mobile, Iface(1), &sctp(here, probed, Chunk::Heartbeat(nonce.clone())));
         watch.received(at(2), mobile, Iface(1), &sctp(answers, here, Chunk::HeartbeatAck(nonce)));
-        let data = Data {
-            ends: true,
-            begins: true,
-            unordered: false,
-            immediate: false,
-            tsn: 1,
-            stream: 0,
-            ssn: 0,
-            ppid: 0,
-            data: vec![1],
-        };
-        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data)));
+        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data())));
         watch.facts.unconfirmed.len()
     };
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 10)), 0, "what was probed");
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where the answer came from");
+}
+
+/// The cookie came back, so the address where it had gone is that of the peer, wherever it comes from.
+#[test]
+fn a_cookie_confirms_the_address_to_which_it_was_sent() {
+    let unconfirmed = |to: Ipv4Addr| {
+        let (mut watch, [mobile]) = watch(["m0"]);
+        let here = address_of(&watch, mobile);
+        let [asked, echoes] = [10, 20].map(|last| Ipv4Addr::new(192, 0, 2, last));
+        let cookie = vec![7; 8];
+        let parameters = vec![Parameter::Cookie(cookie.clone())];
+        let ack = Init { tag: 1, a_rwnd: 1500, outbound: 1, inbound: 1, tsn: 1, parameters };
+        watch.sent(at(1), mobile, Iface(1), &sctp(here, asked, Chunk::InitAck(ack)));
+        watch.received(at(2), mobile, Iface(1), &sctp(echoes, here, Chunk::CookieEcho(cookie)));
+        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data())));
+        watch.facts.unconfirmed.len()
+    };
+    assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 10)), 0, "where INIT ACK went");
+    assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where COOKIE ECHO came from");
+}
+
+/// The peer answered from there.
+#[test]
+fn an_answer_confirms_the_address_that_it_comes_from() {
+    let unconfirmed = |answer: Option<Chunk>| {
+        let (mut watch, [mobile]) = watch(["m0"]);
+        let (here, there) = (address_of(&watch, mobile), Ipv4Addr::new(192, 0, 2, 10));
+        if let Some(answer) = answer {
+            watch.received(at(1), mobile, Iface(1), &sctp(there, here, answer));
+        }
+        watch.sent(at(2), mobile, Iface(1), &sctp(here, there, Chunk::Data(data())));
+        watch.facts.unconfirmed.len()
+    };
+    let ack = Init { tag: 1, a_rwnd: 1500, outbound: 1, inbound: 1, tsn: 1, parameters: Vec::new() };
+    assert_eq!(unconfirmed(None), 1);
+    assert_eq!([Chunk::CookieAck, Chunk::InitAck(ack)].map(|answer| unconfirmed(Some(answer))), [0, 0]);
+}
+
+fn data() -> Data {
+    Data {
+        ends: true,
+        begins: true,
+        unordered: false,
+        immediate: false,
+        tsn: 1,
+        stream: 0,
+        ssn: 0,
+        ppid: 0,
+        data: vec![1],
+    }
 }
 
 fn sctp(from: Ipv4Addr, to: Ipv4Addr, chunk: Chunk) -> Packet {

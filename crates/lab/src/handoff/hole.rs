@@ -7,7 +7,7 @@ use super::story::{Event, NOT_ENDED, Story};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
 use trace::{HostId, Record, What};
-use wire::Instant;
+use wire::{Duration, Instant};
 
 /// A time in which a flow was given nothing new because packets were lost, and no handoff was the reason.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +23,9 @@ pub struct Hole {
     /// Packets with data that were lost in it.
     pub lost: u64,
 }
+
+/// Datagrams that are lost at random for longer than this before their source stops are a hole that does not end.
+const RANDOM: Duration = Duration::from_secs(1);
 
 /// What ends a hole.
 #[derive(Clone, Copy)]
@@ -58,7 +61,9 @@ impl Story<'_> {
                 arrival.is_none() && self.ordered(last, end).iter().any(|[_, ended]| ended.2 == NOT_ENDED);
             let held = if waits { packets.held.as_slice() } else { &[] };
             let is_due = arrival.is_some()
-                || (is_pending(flow, packets, held, last) && !ends_too_early(packets, place, last, end));
+                || (is_pending(flow, packets, held, last)
+                    && !ends_too_early(packets, place, last, end)
+                    && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
             // A handoff accounts for what is missed since it began, and a hole for what was missed before.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let begun = begun.map(|handoff| handoff.begun).min();
@@ -76,6 +81,22 @@ impl Story<'_> {
             before = Some(end);
         }
         holes
+    }
+
+    /// Whether links lost all datagrams since the last arrival at random, within so short a time that the next one might have
+    /// arrived. Nobody repeats a datagram, and its source stopped: whether it would have is unknown.
+    fn ends_by_random_loss(&self, packets: &Packets, [last, end]: [Instant; 2]) -> bool {
+        let at_random = |lost: &PacketEvent| {
+            let record = self.lost_at(lost);
+            let reason = record.and_then(|record| match &record.what {
+                What::Lost(_, _, reason) => Some(reason),
+                _ => None,
+            });
+            reason.is_some_and(|reason| *reason == link::reason::LINK_ERROR.0)
+        };
+        !packets.is_stream
+            && end.since(last) <= RANDOM
+            && packets.lost.iter().filter(|lost| lost.at > last).all(at_random)
     }
 
     fn hole(

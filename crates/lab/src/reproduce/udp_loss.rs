@@ -36,7 +36,7 @@ const AIRTIME_MS: f64 = 0.568;
 const START: Duration = Duration::from_millis(500);
 /// The first handoff: a whole number of packet spacings later.
 const FIRST: Duration = Duration::from_millis(1500);
-/// From one handoff to the shorter leg to the next, at every scale.
+/// From one handoff to the shorter path to the next, at every scale.
 const BACK_AND_FORTH: Duration = Duration::from_secs(1);
 
 /// What is published for hard handoff, by rate and round trip. Semisoft lost nothing.
@@ -53,7 +53,7 @@ pub(crate) const UDP_LOSS: Experiment = Experiment {
         "meets one handoff. RTT: wires of 1 ms and the time on the air make 2.92 ms; the rest is delay on both wires",
         "behind b1, downlink only (ours). Excursion of the semisoft packet 0 ms, semisoft delay 100 ms (ours).",
         "formula: hard, rate x (RTT + retune); semisoft, rate x (excursion + airtime) when there is an excursion, +",
-        "rate x (lead of the new leg + retune + airtime - delay device x spacing), + rate x (RTT - semisoft delay),",
+        "rate x (lead of the new path + retune + airtime - delay device x spacing), + rate x (RTT - semisoft delay),",
         "each if positive. Shape: fraction of the same line's value at 83 ms.",
         "Semisoft loses nothing only while lead of the new path + retune + airtime < delay device x spacing; beyond that, and where",
         "the RTT exceeds the semisoft delay, it loses as the formula says. At 50/s the published hard line is that of a radio which is",
@@ -153,7 +153,7 @@ fn point(case: &Case, scale: Scale) -> Point {
         ("rtt_ms", case.round_trip.into()),
     ];
     for (name, before, value, after, usual) in [
-        ("ahead_ms", "new leg", case.ahead, " ms ahead", usual.ahead),
+        ("ahead_ms", "new path", case.ahead, " ms ahead", usual.ahead),
         ("delay_device", "delay device", case.delay_device.into(), "", usual.delay_device.into()),
         ("retune_ms", "retune", case.retune, " ms", usual.retune),
         ("excursion_ms", "excursion", case.excursion, " ms", usual.excursion),
@@ -249,7 +249,7 @@ fn formula(case: &Case) -> f64 {
 
 /// The scenario has the rest.
 fn overrides(case: &Case, label: &str, n: usize, interval: Duration) -> Vec<scenario::Setting> {
-    // Only handoffs to the shorter leg are counted, and have the phases; half-way to the next it goes back.
+    // Only handoffs to the shorter path are counted, and have the phases; half-way to the next it goes back.
     let back = case.ahead > 0.0;
     let interval = if back { BACK_AND_FORTH } else { interval };
     let spacing = Duration::from_secs_f64(1.0 / case.rate);
@@ -375,7 +375,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[&["station.semisoft=false"], &["mobile.semisoft_delay=0ms"]],
     },
     MustHold {
-        text: "control: semisoft without delay device loses when the new leg is 20 ms ahead, at either rate",
+        text: "control: semisoft without delay device loses when the new path is 20 ms ahead, at either rate",
         value: "the least lost per handoff",
         worlds: BOTH,
         needs: |point| point.kind == Kind::Control,

@@ -1,0 +1,372 @@
+//! A router under test, and what others say to it.
+
+use crate::{config, tcp};
+use auth::Key;
+use indirect_tcp::SupportRouter;
+use indirect_tcp::config::Peer;
+use indirect_tcp::message::{
+    Body, Call, Channel, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Frame, Frames,
+    Greeting, Halves, PORT, Side, Signed, SocketState, Verdict,
+};
+use node::{
+    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Tuple,
+    Why,
+};
+use std::collections::BTreeMap;
+use wire::ipv4::Header;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, TcpState, udp};
+
+pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+pub(crate) const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// The router under test, and two others.
+pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+pub(crate) const THIRD: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+pub(crate) const HOST_PORT: u16 = 50_000;
+/// Any number that was never said before.
+pub(crate) const NONCE: [u8; 16] = [4; 16];
+
+pub(crate) fn host_key() -> Key {
+    Key::new([1; 16])
+}
+
+pub(crate) fn router_key() -> Key {
+    Key::new([2; 16])
+}
+
+/// A connection of the host's: its call is the one after the first greeting, or a later one.
+pub(crate) const fn id(number: u32) -> ConnectionId {
+    ConnectionId { number, call: 10 + number as u64 }
+}
+
+/// A connection of the host's, which began at this router.
+pub(crate) fn entry(connection: u32, router: Ipv4Addr) -> Entry {
+    Entry {
+        id: id(connection),
+        host: Addr::new(HOST, HOST_PORT + connection as u16),
+        router: Addr::new(router, PORT),
+        peer: Addr::new(FIXED, 80),
+        closing: false,
+        unanswered: false,
+        calling: false,
+    }
+}
+
+pub(crate) fn state(entry: &Entry, side: Side) -> TcpState {
+    let tuple = if side == Side::Near { entry.near() } else { entry.far() };
+    tcp::established(tuple.local, tuple.remote)
+}
+
+/// The other end of a connection between routers.
+pub(crate) struct Other {
+    pub(crate) channel: Channel,
+    pub(crate) frames: Frames,
+}
+
+impl Other {
+    pub(crate) fn new(opened: bool) -> Self {
+        let mut frames = Frames::default();
+        frames.trust();
+        Self { channel: Channel::new(router_key(), opened), frames }
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) role: SupportRouter,
+    pub(crate) now: Instant,
+    pub(crate) others: BTreeMap<StreamId, Other>,
+    /// The last connection that it opened to another router.
+    pub(crate) opened: StreamId,
+    /// Which half a stream is, of which connection.
+    pub(crate) halves: BTreeMap<StreamId, (Entry, Side)>,
+    pub(crate) accepted: u32,
+    /// What it has marked, and what it has done to halves, since this was looked at.
+    pub(crate) marks: Vec<String>,
+    pub(crate) aborted: Vec<StreamId>,
+    pub(crate) guards: Vec<Option<Guard>>,
+    /// The guards that stand.
+    pub(crate) guarded: BTreeMap<Tuple, Guard>,
+    pub(crate) sent: Vec<Datagram>,
+    /// Bytes ahead in each relay that it began.
+    pub(crate) ahead: Vec<[Vec<u8>; 2]>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let peer = |address, key| Peer { address, key };
+        let others = [RIGHT, THIRD].map(|other| peer(other, router_key())).to_vec();
+        let config = config::router(LEFT, vec![peer(HOST, host_key())], others);
+        let mut stage = Self {
+            role: SupportRouter::new(config, Seed::new(1)).unwrap(),
+            now: Instant::ZERO,
+            others: BTreeMap::new(),
+            opened: StreamId(0),
+            halves: BTreeMap::new(),
+            accepted: 0,
+            marks: Vec::new(),
+            aborted: Vec::new(),
+            guards: Vec::new(),
+            guarded: BTreeMap::new(),
+            sent: Vec::new(),
+            ahead: Vec::new(),
+        };
+        stage.give(Input::Start(&Boot::default()));
+        stage
+    }
+
+    pub(crate) fn give(&mut self, input: Input<'_>) {
+        let mut out = Outbox::default();
+        self.role.handle(self.now, input, &mut out);
+        let effects: Vec<Effect> = out.drain_effects().collect();
+        for effect in effects {
+            match effect {
+                Effect::Do(Act::Mark(mark)) => self.marks.push(mark.name.to_owned()),
+                Effect::Stream(id, op) => self.operate(id, op),
+                Effect::Send(_, packet) => {
+                    let Ok((ip, payload)) = Header::parse(&packet.bytes) else { continue };
+                    let Ok(datagram) = udp::Datagram::parse(payload, ip.src, ip.dst) else { continue };
+                    self.sent.push(Datagram::parse(datagram.payload).unwrap());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn tell(&mut self, id: StreamId, event: StreamEvent<'_>) {
+        self.give(Input::Stream(id, event));
+    }
+
+    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp) {
+        match op {
+            StreamOp::Open { foreign: true, local: Some(local), .. } => {
+                let connection = u32::from(local.port() - HOST_PORT);
+                self.halves.insert(id, (entry(connection, LEFT), Side::Far));
+                self.tell(id, StreamEvent::Opened(local));
+            }
+            StreamOp::Open { .. } => {
+                self.others.insert(id, Other::new(false));
+                self.opened = id;
+            }
+            StreamOp::Write(bytes) => {
+                if let Some(other) = self.others.get_mut(&id) {
+                    other.frames.push(&bytes);
+                }
+            }
+            StreamOp::Part => self.tell(id, StreamEvent::Parted([&[], &[]])),
+            StreamOp::Export => {
+                let (entry, side) = self.halves[&id];
+                self.tell(id, StreamEvent::Exported(&state(&entry, side)));
+            }
+            StreamOp::Import(state) => {
+                let far = *state.remote.ip() == FIXED;
+                let host = if far { state.local } else { state.remote };
+                let router = if far { RIGHT } else { *state.local.ip() };
+                let of = entry(u32::from(host.port() - HOST_PORT), router);
+                self.halves.insert(id, (of, if far { Side::Far } else { Side::Near }));
+                self.tell(id, StreamEvent::Imported);
+            }
+            StreamOp::Abort => self.aborted.push(id),
+            StreamOp::Join(_, ahead) => self.ahead.push(ahead),
+            StreamOp::Guard(tuple, guard) => {
+                self.guards.push(guard);
+                self.guarded.remove(&tuple);
+                self.guarded.extend(guard.map(|guard| (tuple, guard)));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn at(&mut self, millis: u64) {
+        let until = Instant::from_millis(millis);
+        while let Some(due) = self.role.deadline().filter(|due| *due <= until) {
+            self.now = due;
+            self.give(Input::Timeout);
+        }
+        self.now = until;
+    }
+
+    pub(crate) fn hear(&mut self, from: Ipv4Addr, payload: &[u8]) {
+        let bytes = udp::packet(Addr::new(from, PORT), Addr::new(LEFT, PORT), payload);
+        let mut packet = Packet::new(Mac([2; 6]), bytes);
+        packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
+        self.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet));
+    }
+
+    pub(crate) fn greeting(
+        sequence: u64,
+        router: Ipv4Addr,
+        previous: &[Ipv4Addr],
+        entries: Vec<Entry>,
+    ) -> Signed<Greeting> {
+        let previous = previous.to_vec();
+        let codes = Vec::new();
+        let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
+        Signed::new(greeting, &host_key())
+    }
+
+    pub(crate) fn greets(&mut self, sequence: u64, previous: &[Ipv4Addr], entries: Vec<Entry>) {
+        self.hear(HOST, &Self::greeting(sequence, LEFT, previous, entries).emit());
+    }
+
+    /// The host is at another router, which says so.
+    pub(crate) fn points(&mut self, new: Ipv4Addr, sequence: u64, entries: Vec<Entry>) {
+        let greeting = Self::greeting(sequence, new, &[LEFT], entries);
+        let pointer = ForwardPointer { new, old: LEFT, greeting };
+        self.hear(new, &Signed::new(pointer, &router_key()).emit());
+    }
+
+    /// An earlier router answers a forward pointer.
+    pub(crate) fn replies(&mut self, old: Ipv4Addr, sequence: u64, connections: u16) {
+        let reply = ForwardReply { old, host: HOST, sequence, connections };
+        self.hear(old, &Signed::new(reply, &router_key()).emit());
+    }
+
+    /// The host calls, and the router connects for it.
+    pub(crate) fn calls(&mut self, connection: u32) {
+        let sequence = id(connection).call;
+        let id = self.connects(HOST);
+        let of = entry(connection, LEFT);
+        self.halves.insert(id, (of, Side::Near));
+        let call = Call { host: HOST, connection, sequence, router: LEFT, peer: of.peer };
+        let bytes = Signed::new(call, &host_key()).emit();
+        self.tell(id, StreamEvent::Data(&bytes));
+    }
+
+    pub(crate) fn connects(&mut self, from: Ipv4Addr) -> StreamId {
+        let new = StreamId(StreamId::DRIVER + self.accepted);
+        self.accepted += 1;
+        let port = if from == HOST { HOST_PORT + self.accepted as u16 } else { 40_000 };
+        let (local, peer) = (Addr::new(LEFT, PORT), Addr::new(from, port));
+        self.tell(StreamId(0), StreamEvent::Accepted(new, local, peer));
+        self.tell(new, StreamEvent::Room(1 << 24));
+        new
+    }
+
+    /// The last connection that was opened to another router: it says hello.
+    pub(crate) fn accepts(&mut self, router: Ipv4Addr) -> StreamId {
+        let id = self.opened;
+        self.tell(id, StreamEvent::Opened(Addr::new(LEFT, 40_000)));
+        self.tell(id, StreamEvent::Room(1 << 24));
+        let other = self.others.get_mut(&id).unwrap();
+        let bytes = other.frames.next_frame().unwrap().unwrap();
+        let Body::Hello { nonce, .. } = other.channel.open(&bytes).unwrap().body else { panic!("no hello") };
+        let hello = other.channel.seal(&Frame { handoff: 0, body: Body::Hello { router, nonce: NONCE } });
+        other.channel.agreed([nonce, NONCE]);
+        self.tell(id, StreamEvent::Data(&hello));
+        id
+    }
+
+    /// Another router opens a connection to hand something over.
+    pub(crate) fn links(&mut self, router: Ipv4Addr) -> StreamId {
+        let id = self.connects(router);
+        let mut other = Other::new(true);
+        let hello = other.channel.seal(&Frame { handoff: 0, body: Body::Hello { router, nonce: NONCE } });
+        self.others.insert(id, other);
+        self.tell(id, StreamEvent::Data(&hello));
+        let other = self.others.get_mut(&id).unwrap();
+        let bytes = other.frames.next_frame().unwrap().unwrap();
+        let Body::Hello { nonce, .. } = other.channel.open(&bytes).unwrap().body else { panic!("no hello") };
+        other.channel.agreed([NONCE, nonce]);
+        id
+    }
+
+    pub(crate) fn says(&mut self, id: StreamId, handoff: u64, body: Body) {
+        let bytes = self.others.get_mut(&id).unwrap().channel.seal(&Frame { handoff, body });
+        self.tell(id, StreamEvent::Data(&bytes));
+    }
+
+    /// What it has said to another router since this was asked.
+    pub(crate) fn said(&mut self, id: StreamId) -> Vec<Body> {
+        let other = self.others.get_mut(&id).unwrap();
+        let mut said = Vec::new();
+        while let Some(bytes) = other.frames.next_frame().unwrap() {
+            said.push(other.channel.open(&bytes).unwrap().body);
+        }
+        said
+    }
+
+    /// A whole connection, but for its commit.
+    pub(crate) fn ships(&mut self, id: StreamId, handoff: u64, of: Entry, attempt: u32) {
+        self.says(id, handoff, Body::Entry(of, attempt));
+        for side in [Side::Near, Side::Far] {
+            self.says(id, handoff, Body::State(Box::new(SocketState::new(side, state(&of, side)))));
+        }
+    }
+
+    pub(crate) fn commits(
+        &mut self,
+        id: StreamId,
+        handoff: u64,
+        connection: u32,
+        attempt: u32,
+    ) -> Vec<Verdict> {
+        self.says(id, handoff, Body::Commit { number: connection, attempt, halves: Halves::BOTH });
+        let said = self.said(id);
+        let verdicts = said.into_iter().filter_map(|body| match body {
+            Body::CommitAnswer { connection: of, attempt: to, verdict, .. } => {
+                assert_eq!((of.number, to), (connection, attempt));
+                Some(verdict)
+            }
+            _ => None,
+        });
+        verdicts.collect()
+    }
+
+    pub(crate) fn marks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.marks)
+    }
+
+    /// In which stage a connection is.
+    pub(crate) fn stage(&self, connection: u32) -> Option<String> {
+        let status = self.role.status();
+        let host = status.get("hosts")?.get(&HOST.to_string())?;
+        let stage = host.get("connections")?.get(&connection.to_string())?;
+        stage.as_text().map(str::to_owned)
+    }
+}
+
+pub(crate) const fn offer(sequence: u64) -> Body {
+    Body::Offer { host: HOST, sequence, connections: 1 }
+}
+
+pub(crate) const fn answer(connection: u32, attempt: u32, verdict: Verdict) -> Body {
+    Body::CommitAnswer { host: HOST, connection: id(connection), attempt, verdict }
+}
+
+/// It has a connection, and the host goes to the right.
+pub(crate) fn leaves_for_the_right() -> (Stage, StreamId) {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[], Vec::new());
+    stage.calls(1);
+    stage.points(RIGHT, 20, vec![entry(1, LEFT)]);
+    let right = stage.accepts(RIGHT);
+    stage.says(right, 1, Body::OfferAnswer(Verdict::Taken));
+    assert_eq!(stage.marks().last().unwrap(), "shipped");
+    (stage, right)
+}
+
+/// The host has come from the right, which offers its connection.
+pub(crate) fn comes_from_the_right() -> (Stage, StreamId) {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[RIGHT], vec![entry(1, RIGHT)]);
+    let right = stage.links(RIGHT);
+    stage.says(right, 1, offer(10));
+    assert_eq!(stage.said(right), [Body::OfferAnswer(Verdict::Taken)]);
+    stage.marks();
+    (stage, right)
+}
+
+/// The host has named both other routers, and both offer its connection.
+pub(crate) fn both_others_offer() -> (Stage, [StreamId; 2]) {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[RIGHT, THIRD], vec![entry(1, RIGHT)]);
+    let [right, third] = [RIGHT, THIRD].map(|router| stage.links(router));
+    for link in [right, third] {
+        stage.says(link, 1, offer(10));
+        stage.said(link);
+    }
+    (stage, [right, third])
+}
