@@ -285,6 +285,11 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                     "`{name}` has no way to `{peer}`: give it a `default_route`, or the links in between a `net`"
                 ));
             }
+            if let Some((last, problem)) = dead_end(layout, name, peer) {
+                return wrong(format!(
+                    "the default routes of `{name}` lead to `{last}`, {problem}: give it a `default_route` towards `{peer}`, or the links in between a `net`"
+                ));
+            }
         }
     }
     Ok(())
@@ -334,6 +339,27 @@ fn has_no_way(layout: &Layout, name: &str, host: &Host) -> bool {
     host.default_route.is_none()
         && host.role.iter().all(|role| Application::of_table(role).is_some())
         && layout.link_addresses(name).next().is_none()
+}
+
+/// Returns the host at which default routes from a host towards a peer end, and why, if that is not the peer. A host with a role of a
+/// protocol, or with networks, may know more than its default route.
+fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a str, &'static str)> {
+    let (mut here, mut seen) = (from, BTreeSet::new());
+    while here != peer {
+        if !seen.insert(here) {
+            return Some((here, "where they go round"));
+        }
+        let (_, host) = layout.hosts().find(|(name, _)| *name == here)?;
+        let is_plain = host.role.iter().all(|role| Application::of_table(role).is_some());
+        if !is_plain || layout.link_addresses(here).next().is_some() {
+            return None;
+        }
+        match &host.default_route {
+            Some(next) => here = next,
+            None => return Some((here, "which has no route to it")),
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -309,6 +309,50 @@ fn what_cannot_run_is_refused_with_its_place() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
+/// Two fixed hosts and one between them that has these routes.
+fn refusal_behind(routes: &str) -> Option<String> {
+    let text = format!(
+        r#"about = "a host between two others"
+duration = "1s"
+[wire.near]
+ends = ["client", "middle"]
+rate = "10Mb/s"
+delay = "1ms"
+[wire.far]
+ends = ["middle", "server"]
+rate = "10Mb/s"
+delay = "1ms"
+[host.middle]
+{routes}
+[host.server]
+address = "10.2.0.2"
+default_route = "middle"
+role = [{{ kind = "apps/sink", at = "server:9000" }}]
+[host.client]
+address = "10.1.0.2"
+default_route = "middle"
+role = [{{ kind = "apps/constant-rate", to = "server:9000", rate = 50, size = 100, start = "0s", stop = "1s" }}]
+"#
+    );
+    Scenario::plan("bad.toml", &text, &[], 1).err().map(|refusal| refusal.to_string())
+}
+
+#[test]
+fn default_routes_lead_to_the_peer() {
+    let refusal = refusal_behind("").unwrap();
+    assert!(
+        refusal.contains("`host.client.role[0].to`: the default routes of `client` lead to `middle`"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("which has no route to it: give it a `default_route` towards `server`"),
+        "{refusal}"
+    );
+    let round = refusal_behind("default_route = \"client\"").unwrap();
+    assert!(round.contains("lead to `client`, where they go round"), "{round}");
+    assert_eq!(refusal_behind("default_route = \"server\""), None);
+}
+
 #[test]
 fn whom_no_links_lead_to_cannot_be_reached() {
     let cut = WHOLE

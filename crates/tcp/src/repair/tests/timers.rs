@@ -16,6 +16,27 @@ fn the_round_trip_of_the_handshake_counts() {
     assert_eq!(talk.hears(probe + 55, 8, &[(9, 10)]), [8]);
 }
 
+/// Linux probes the tail in the states Open and CWR only (`tcp_schedule_loss_probe`): after a time-out that was found to be
+/// spurious, and not while the state is Loss.
+#[test]
+fn a_probe_comes_after_a_spurious_time_out_and_not_after_a_loss() {
+    let timed_out = || {
+        let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+        assert_eq!(talk.waits(Timer::Tail(at(202))), [9]);
+        let Timer::Retransmit(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+        assert_eq!(talk.waits(Timer::Retransmit(when)), [0]);
+        (talk, when.0 / 1_000_000)
+    };
+    // Only what was sent again arrived.
+    let (mut talk, when) = timed_out();
+    talk.hears(when + 50, 1, &[]);
+    assert!(matches!((talk.standing(), talk.0.timer), (Standing::Loss, Timer::Retransmit(_))));
+    // What was sent once had arrived too, and the echo is of the first copy.
+    let (mut talk, when) = timed_out();
+    assert_eq!(talk.hears_echo(when + 50, 2, 100), [] as [u32; 0]);
+    assert!(matches!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Tail(_))));
+}
+
 /// The same of a round trip that timestamps tell (Linux: `tcp_ack_update_rtt`), which is a tick at least.
 #[test]
 fn the_round_trip_of_a_timestamp_counts() {
