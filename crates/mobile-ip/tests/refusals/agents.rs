@@ -50,6 +50,29 @@ fn a_visit_lasts_no_longer_than_was_asked_for() {
     assert_eq!(lifetime(&agent), None, "the visit has ended");
 }
 
+/// A request that waits is deleted when the lifetime is over that it asks for (section 3.7.2.2): an acceptance that comes later
+/// would begin a visit that has ended for the mobile node. One that ends a registration waits for 7 s.
+#[test]
+fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
+    for (lifetime, until) in [(3, 3), (0, 7), (300, 7)] {
+        let mut asked = request(Instant::from_millis(1000), HOME);
+        asked.extensions.clear();
+        asked.lifetime = lifetime;
+        asked.sign(Between::MobileHome, &association());
+        let (mut agent, _) = relayed("", &asked);
+        let pending = |agent: &ForeignAgent| agent.status().get("pending").and_then(Value::as_int);
+        let ends = 1000 + 1000 * until;
+        assert_eq!(sent(&give(&mut agent, Instant::from_millis(ends - 1), Input::Timeout)), []);
+        assert_eq!(pending(&agent), Some(1), "{lifetime} s");
+        assert_eq!(agent.deadline().map(|at| at <= Instant::from_millis(ends)), Some(true));
+        let effects = give(&mut agent, Instant::from_millis(ends), Input::Timeout);
+        assert_eq!(code_sent(&effects), Some(Code::RegistrationTimeout), "{lifetime} s");
+        assert_eq!(pending(&agent), Some(0), "{lifetime} s");
+        let reply = packet(AGENT, VISITED, &asked.reply(Code::Accepted).emit());
+        assert_eq!(sent(&heard(&mut agent, Instant::from_millis(ends), UP, ROUTER, reply)), []);
+    }
+}
+
 /// What the mobile node has signed for the foreign agent is not the home agent's to read (RFC 5944, section 3.7.2.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
