@@ -5,6 +5,8 @@
 
 #[path = "support/config.rs"]
 mod config;
+#[path = "others/greetings.rs"]
+mod greetings;
 #[path = "support/tcp.rs"]
 mod tcp;
 
@@ -764,37 +766,4 @@ fn one_host_makes_its_router_silent_on_so_many_tuples_at_a_time() {
     assert_eq!(stage.guarded.len(), 256);
     stage.at(120_000);
     assert!(stage.guarded.is_empty());
-}
-
-/// A router that the host's greeting does not name cannot have its connections.
-#[test]
-fn connections_come_from_routers_that_the_host_has_named() {
-    let mut stage = Stage::new();
-    stage.at(10);
-    stage.greets(10, &[RIGHT], vec![entry(1, RIGHT)]);
-    let third = stage.links(THIRD);
-    stage.says(third, 1, offer(10));
-    assert!(stage.said(third).is_empty());
-    assert_eq!(stage.aborted, [third]);
-    let right = stage.links(RIGHT);
-    stage.says(right, 1, offer(10));
-    assert_eq!(stage.said(right), [Body::OfferAnswer(Verdict::Taken)]);
-}
-
-/// An earlier router has answered that it has the connection: three times the patience from then on, and a repeated answer gives
-/// no more.
-#[test]
-fn what_an_earlier_router_has_is_waited_for_three_times_as_long_and_once() {
-    let mut stage = Stage::new();
-    stage.at(10);
-    stage.greets(10, &[RIGHT], vec![entry(1, RIGHT)]);
-    stage.at(5_000);
-    stage.replies(RIGHT, 10, 1);
-    stage.marks();
-    stage.at(25_000);
-    stage.replies(RIGHT, 10, 1);
-    stage.at(34_999);
-    assert!(stage.marks().is_empty());
-    stage.at(35_000);
-    assert_eq!(stage.marks(), ["connection_lost"]);
 }

@@ -73,6 +73,24 @@ fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
     }
 }
 
+/// The mobile node has asked from two link addresses, and the home agent's answers overtake each other: the visit stays where the
+/// later request came from.
+#[test]
+fn an_answer_to_an_older_request_moves_no_visit_back() {
+    let now = Instant::from_millis(2000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let [first, second] = [1000, 1500].map(|ms| request(Instant::from_millis(ms), HOME));
+    let other = Mac([2, 0, 0, 0, 0, 0x17]);
+    for (mac, asked) in [(MOBILE, &first), (other, &second)] {
+        heard(&mut agent, now, 1, mac, packet(HOME, VISITED, &asked.emit()));
+    }
+    let effects = heard(&mut agent, now, UP, ROUTER, reply_to(&second, AGENT));
+    assert_eq!(delivers_to(&effects), [other; 2]);
+    let effects = heard(&mut agent, now, UP, ROUTER, reply_to(&first, AGENT));
+    assert!(!moved(&effects) && code_sent(&effects).is_none(), "{effects:?}");
+}
+
 /// What the mobile node has signed for the foreign agent is not the home agent's to read (RFC 5944, section 3.7.2.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
