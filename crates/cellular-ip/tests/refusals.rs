@@ -321,6 +321,8 @@ fn a_node_whose_clock_is_set_back_goes_on_with_the_new_time() {
     let mut bench = mapped("");
     bench.now = seconds(20);
     bench.give(Input::Wall(wire::WallTime(WALL.0 - 3_000_000_000)));
+    // Sent before the clock was set, and not before the node began.
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(15)))));
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(17)))));
     bench.refuses_control("outside_window", RIGHT, changed(|update| update.timestamp = stamp(seconds(23))));
 }
@@ -493,6 +495,28 @@ fn data_from_another_neighbor_than_the_mapped_one_move_nothing() {
 #[test]
 fn data_to_a_host_without_two_mappings_are_not_for_the_role() {
     mapped("").refuses("no_mapping", UP, Why::Action, data(CORRESPONDENT, Ipv4Addr::new(10, 1, 0, 8)));
+}
+
+/// The host was heard on its second leg, and now prepares a third: copies for that one wait again, as nothing has come from there.
+#[test]
+fn copies_for_a_third_leg_are_delayed_though_the_second_was_heard() {
+    let mut bench = mapped("delay_device = 8");
+    let sent_to = |effects: &[Effect]| -> Vec<Iface> {
+        let sent = effects.iter().filter_map(|effect| match effect {
+            Effect::Send(Some(iface), _) => Some(*iface),
+            _ => None,
+        });
+        sent.collect()
+    };
+    bench.now = seconds(11);
+    accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
+    accepted(&bench.packet(RIGHT, Why::Back, data(HOST, CORRESPONDENT)));
+    let down = bench.packet(UP, Why::Action, data(CORRESPONDENT, HOST));
+    assert_eq!(sent_to(&down), [LEFT, RIGHT]);
+    bench.now = seconds(12);
+    accepted(&bench.control(AIR, signed(update(seconds(12), true))));
+    let down = bench.packet(UP, Why::Action, data(CORRESPONDENT, HOST));
+    assert_eq!(sent_to(&down), [LEFT]);
 }
 
 #[test]

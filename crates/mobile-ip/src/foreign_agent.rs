@@ -337,7 +337,16 @@ impl ForeignAgent {
         let to = SocketAddrV4::new(request.home_agent, PORT);
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &relayed.emit());
         out.send_routed(Packet::new(Mac::ZERO, bytes));
-        self.waiting.insert(now + self.config.pending_timeout, pending);
+        self.waiting.insert(now + self.patience(&pending.request), pending);
+    }
+
+    /// How long a request waits: no longer than the lifetime that it asks for (section 3.7.2.2).
+    fn patience(&self, request: &Request) -> Duration {
+        let timeout = self.config.pending_timeout;
+        match request.lifetime {
+            0 => timeout,
+            lifetime => timeout.min(Duration::from_secs(lifetime.into())),
+        }
     }
 
     /// Tells a mobile node that it cannot register here, at most once a second (section 3.7.2.3).

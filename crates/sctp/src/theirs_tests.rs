@@ -220,3 +220,71 @@ fn an_answer_that_is_cut_says_the_same() {
     all.cut(16);
     assert_eq!(all.responses, [done(1)], "all are done, also those that are told nothing of");
 }
+
+/// Whether every wish was carried out.
+fn carried_out(it: &mut Association, serial: u32, wishes: &[Request]) -> bool {
+    let acks = answers(it, 0, peer(1), serial, wishes);
+    acks[0].responses.iter().all(|response| matches!(response, Response::Success(_)))
+}
+
+/// The peer wants data at an address that is not proved, and takes the address away before it is. It adds the address again, and
+/// does not ask for data there: what it asked for before counts no more.
+#[test]
+fn an_address_that_was_deleted_is_not_to_be_primary_when_it_comes_back() {
+    let mut it = association(Config::default());
+    let [add, prefer, delete] =
+        [Action::Add, Action::SetPrimary, Action::Delete].map(|action| wish(action, 1, peer(2)));
+    for (serial, wish) in (100..).zip([add.clone(), prefer, delete, add]) {
+        assert!(carried_out(&mut it, serial, &[wish]));
+    }
+    it.confirm(Instant::ZERO, peer(2));
+    assert_eq!(it.paths.primary, peer(1));
+}
+
+/// SET PRIMARY says that the peer is about to leave the former address: what is lost is not sent there again. To the new one data
+/// begin with the first window, whatever an earlier time has left behind (RFC 9260, section 7.2.1).
+#[test]
+fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {
+    let mut it = association(Config::default());
+    assert!(carried_out(&mut it, 100, &[wish(Action::Add, 1, peer(2))]));
+    it.confirm(Instant::ZERO, peer(2));
+    let path = it.paths.get_mut(peer(2)).unwrap();
+    (path.cwnd, path.ssthresh) = (40_000, 5000);
+    assert!(carried_out(&mut it, 101, &[wish(Action::SetPrimary, 2, peer(2))]));
+    assert_eq!(it.paths.for_data(), peer(2));
+    assert_eq!(it.paths.get(peer(2)).map(|path| (path.cwnd, path.ssthresh)), Some((4404, u32::MAX)));
+    assert_eq!(it.paths.for_retransmission(peer(2), true), peer(2));
+    assert!(carried_out(&mut it, 102, &[wish(Action::SetPrimary, 3, peer(1))]));
+    assert_eq!(it.paths.for_retransmission(peer(1), true), peer(1));
+}
+
+/// RFC 5061, section 5.1, D: who answers what was not asked is no peer; a late answer is none of that.
+#[test]
+fn an_answer_to_what_was_not_asked_ends_the_association() {
+    let mut it = association(Config::default());
+    let answer = |serial| AsconfAck { serial, responses: Vec::new() };
+    it.asconf_ack_came(Instant::ZERO, &answer(0));
+    assert!(it.is_open());
+    it.outbox.clear();
+    it.asconf_ack_came(Instant::ZERO, &answer(1));
+    assert!(!it.is_open());
+    let abort = it.outbox.pop_front().unwrap();
+    let packet = crate::message::Packet::parse(&abort.bytes).unwrap();
+    let [Chunk::Abort { causes, .. }] = &packet.chunks[..] else { panic!("{packet:?}") };
+    assert_eq!(causes[0].code, Code::ILLEGAL_ASCONF_ACK);
+}
+
+/// RFC 5061, section 5.1, C2: the answer to a change clears the errors of the path that it was asked on, and of the association.
+#[test]
+fn the_answer_to_a_change_clears_the_errors_of_its_path() {
+    let mut it = association(Config::default());
+    let introduced = |byte| crate::association::introduction(&it.config, 1, 1, [byte; 32], &[]);
+    let keys = crate::keys::Keys::derive(&it.config, &introduced(1), &introduced(2));
+    (it.keys, it.ours.supported) = (keys, true);
+    it.change(Instant::ZERO, &[crate::Change::Add(Ipv4Addr::new(10, 9, 1, 9))]).unwrap();
+    while it.poll_transmit(Instant::ZERO).is_some() {}
+    it.paths.get_mut(peer(1)).unwrap().errors = 3;
+    it.errors = 3;
+    it.asconf_ack_came(Instant::ZERO, &AsconfAck { serial: 1, responses: Vec::new() });
+    assert_eq!((it.errors, it.paths.get(peer(1)).map(|path| path.errors)), (0, Some(0)));
+}

@@ -312,6 +312,23 @@ fn a_repetition_of_what_is_under_way_is_not_answered_before_it() {
     assert_eq!(written(&stage.send(&update)).unwrap().message.header.rcode, 0);
 }
 
+/// What is under way counts for the order of updates, though it is not told yet: an update that was signed before it would undo it
+/// (RFC 8945, section 5.2.3).
+#[test]
+fn an_update_that_was_signed_before_the_one_under_way_is_not_in_time() {
+    let mut stage = Stage::new();
+    let early = stage.signed(&update(OLD));
+    stage.pass(Duration::from_secs(2));
+    stage.slow = true;
+    let late = stage.signed(&update(NEW));
+    stage.send(&late);
+    let answer = stage.answer(&early).unwrap();
+    assert_eq!(Rcode::of(answer.message.header.rcode), Some(Rcode::NotAuth));
+    assert_eq!(answer.signed.unwrap().tsig.error, Failure::BadTime as u16);
+    stage.decide(true);
+    assert_eq!(stage.place(), [NEW]);
+}
+
 #[test]
 fn an_update_under_way_outlives_the_lapse_of_the_one_before() {
     let mut stage = Stage::new();
@@ -534,4 +551,50 @@ fn no_update_is_taken_whose_repetition_would_not_be_known() {
     };
     assert_eq!(updates(16), None);
     assert!(updates(17).unwrap().contains("at most 16"));
+}
+
+/// Callers that say nothing are bounded: beyond 4096 one is refused, until one of the others has ended.
+#[test]
+fn those_that_are_about_to_be_heard_are_bounded() {
+    let mut stage = Stage::new();
+    let (here, there) = ("10.1.0.2:53".parse().unwrap(), node::Addr::new(OLD, 5000));
+    let accepted = |stage: &mut Stage, number: u32| {
+        let id = StreamId(StreamId::DRIVER + number);
+        let effects = stage.give(Input::Stream(StreamId(0), StreamEvent::Accepted(id, here, there)));
+        matches!(effects[..], [Effect::Stream(_, StreamOp::Read(_))])
+    };
+    assert!((0..4096).all(|number| accepted(&mut stage, number)));
+    assert!(!accepted(&mut stage, 4096));
+    stage.give(Input::Stream(StreamId(StreamId::DRIVER), StreamEvent::Closed(None)));
+    assert!(accepted(&mut stage, 4097));
+}
+
+/// Answers are counted for 4096 hosts at a time. All others have as many answers in a second together, whatever sources are made up.
+#[test]
+fn hosts_that_are_not_counted_share_their_answers() {
+    let mut stage = Stage::new();
+    let query = query("mn.sigma.example", kind::A);
+    let answers = |stage: &mut Stage, hosts: std::ops::Range<u32>| {
+        let from = |number| Ipv4Addr::from_bits(0x0b00_0000 + number);
+        hosts.filter(|number| written(&stage.send_from(from(*number), &query)).is_some()).count()
+    };
+    assert_eq!(answers(&mut stage, 0..9000), 2 * 4096);
+    stage.pass(Duration::from_secs(1));
+    assert_eq!(answers(&mut stage, 9000..9100), 100);
+}
+
+/// A record that cannot be read says nothing of what was accepted before: nothing that was signed before the start is taken.
+#[test]
+fn after_a_damaged_record_nothing_is_taken_that_was_signed_before_the_start() {
+    let mut stage = Stage::new();
+    let old = stage.signed(&update(OLD));
+    stage.send(&old);
+    let (key, mut record) = stage.stored.clone().unwrap();
+    record.truncate(3);
+    let boot = Boot { stored: vec![(key, record)], ..Boot::new(wall(70)) };
+    let role = LocationManager::new(toml::from_str(CONFIG).unwrap()).unwrap();
+    let mut again = Stage { role, now: Instant::ZERO, streams: 0, stored: None, slow: false };
+    again.give(Input::Start(&boot));
+    assert_eq!(again.answer(&old).unwrap().signed.unwrap().tsig.error, Failure::BadTime as u16);
+    assert!(again.place().is_empty());
 }

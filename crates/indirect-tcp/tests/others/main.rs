@@ -6,6 +6,7 @@
 mod arriving;
 #[path = "../support/config.rs"]
 mod config;
+mod greetings;
 mod leaving;
 mod offers;
 mod stage;

@@ -50,6 +50,47 @@ fn a_visit_lasts_no_longer_than_was_asked_for() {
     assert_eq!(lifetime(&agent), None, "the visit has ended");
 }
 
+/// A request that waits is deleted when the lifetime is over that it asks for (section 3.7.2.2): an acceptance that comes later
+/// would begin a visit that has ended for the mobile node. One that ends a registration waits for 7 s.
+#[test]
+fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
+    for (lifetime, until) in [(3, 3), (0, 7), (300, 7)] {
+        let mut asked = request(Instant::from_millis(1000), HOME);
+        asked.extensions.clear();
+        asked.lifetime = lifetime;
+        asked.sign(Between::MobileHome, &association());
+        let (mut agent, _) = relayed("", &asked);
+        let pending = |agent: &ForeignAgent| agent.status().get("pending").and_then(Value::as_int);
+        let ends = 1000 + 1000 * until;
+        assert_eq!(sent(&give(&mut agent, Instant::from_millis(ends - 1), Input::Timeout)), []);
+        assert_eq!(pending(&agent), Some(1), "{lifetime} s");
+        assert_eq!(agent.deadline().map(|at| at <= Instant::from_millis(ends)), Some(true));
+        let effects = give(&mut agent, Instant::from_millis(ends), Input::Timeout);
+        assert_eq!(code_sent(&effects), Some(Code::RegistrationTimeout), "{lifetime} s");
+        assert_eq!(pending(&agent), Some(0), "{lifetime} s");
+        let reply = packet(AGENT, VISITED, &asked.reply(Code::Accepted).emit());
+        assert_eq!(sent(&heard(&mut agent, Instant::from_millis(ends), UP, ROUTER, reply)), []);
+    }
+}
+
+/// The mobile node has asked from two link addresses, and the home agent's answers overtake each other: the visit stays where the
+/// later request came from.
+#[test]
+fn an_answer_to_an_older_request_moves_no_visit_back() {
+    let now = Instant::from_millis(2000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let [first, second] = [1000, 1500].map(|ms| request(Instant::from_millis(ms), HOME));
+    let other = Mac([2, 0, 0, 0, 0, 0x17]);
+    for (mac, asked) in [(MOBILE, &first), (other, &second)] {
+        heard(&mut agent, now, 1, mac, packet(HOME, VISITED, &asked.emit()));
+    }
+    let effects = heard(&mut agent, now, UP, ROUTER, reply_to(&second, AGENT));
+    assert_eq!(delivers_to(&effects), [other; 2]);
+    let effects = heard(&mut agent, now, UP, ROUTER, reply_to(&first, AGENT));
+    assert!(!moved(&effects) && code_sent(&effects).is_none(), "{effects:?}");
+}
+
 /// What the mobile node has signed for the foreign agent is not the home agent's to read (RFC 5944, section 3.7.2.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
@@ -109,4 +150,120 @@ fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before()
     give(&mut agent, at(101_000), Input::Start(&boot));
     let effects = heard(&mut agent, at(102_000), UP, ROUTER, bytes(at(102_000)));
     assert_eq!(code_sent(&effects), Some(Code::Accepted), "{effects:?}");
+}
+
+/// What a home agent answers to a request that came by a foreign agent.
+fn answered(agent: &mut HomeAgent, now: Instant, asked: &Request) -> Option<Reply> {
+    let effects = heard(agent, now, UP, ROUTER, packet(VISITED, AGENT, &asked.emit()));
+    sent(&effects).into_iter().find_map(|message| match message {
+        Registration::Reply(reply) => Some(reply),
+        Registration::Request(_) => None,
+    })
+}
+
+/// A request with these changes, signed again.
+fn changed(now: Instant, change: impl Fn(&mut Request)) -> Request {
+    let mut asked = request(now, HOME);
+    asked.extensions.clear();
+    change(&mut asked);
+    asked.sign(Between::MobileHome, &association());
+    asked
+}
+
+/// The care-of address that a home agent has of the mobile node.
+fn bound_to(agent: &HomeAgent) -> Option<String> {
+    let bindings = agent.status().get("bindings").cloned()?;
+    bindings.get(&HOME.to_string())?.get("care_of")?.as_text().map(str::to_owned)
+}
+
+/// A foreign agent signs, and the home agent has no association with it: the request is dropped without an answer (RFC 5944,
+/// section 3.8.2.1, d), also if the mobile node's own signature is right.
+#[test]
+fn what_an_unknown_foreign_agent_signs_is_not_answered() {
+    let now = Instant::from_millis(1000);
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let mut asked = request(now, HOME);
+    asked.sign(Between::ForeignHome, &association());
+    assert_eq!(answered(&mut agent, now, &asked), None);
+    assert_eq!(bound_to(&agent), None);
+    let refused = agent.status().get("refused").cloned().unwrap();
+    assert_eq!(refused.get("unknown_agent_association"), Some(&Value::Int(1)));
+}
+
+/// A lifetime of 0 with a care-of address ends the binding to that address, and no other; with the home address, all (RFC 5944,
+/// section 3.8.2.2).
+#[test]
+fn the_end_of_one_binding_is_not_that_of_another() {
+    let at = Instant::from_millis;
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    answered(&mut agent, at(1000), &request(at(1000), HOME));
+    let end_of = |agent: &mut HomeAgent, ms, care_of| {
+        let asked = changed(at(ms), |asked| (asked.lifetime, asked.care_of) = (0, care_of));
+        let reply = answered(agent, at(ms), &asked).map(|reply| (reply.code, reply.lifetime));
+        assert_eq!(reply, Some((Code::Accepted, 0)), "{care_of}");
+        bound_to(agent)
+    };
+    assert_eq!(end_of(&mut agent, 2100, other), Some(VISITED.to_string()));
+    assert_eq!(end_of(&mut agent, 3200, VISITED), None);
+    answered(&mut agent, at(4300), &request(at(4300), HOME));
+    assert_eq!(end_of(&mut agent, 5400, HOME), None);
+}
+
+/// Who asks another home agent than this one is told its address (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
+#[test]
+fn who_names_another_home_agent_is_told_this_ones_address() {
+    let now = Instant::from_millis(1000);
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let asked = changed(now, |asked| asked.home_agent = Ipv4Addr::new(10, 1, 255, 255));
+    let reply = answered(&mut agent, now, &asked).unwrap();
+    assert_eq!((reply.code, reply.home_agent), (Code::UnknownHomeAgent, AGENT));
+    assert!(reply.verify(Between::MobileHome, &association()));
+}
+
+/// A binding that ended while its home agent was down does not come back for an instant: no tunnel, no ARP.
+#[test]
+fn a_binding_that_ended_while_the_agent_was_down_is_not_restored() {
+    let at = Instant::from_millis;
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let bytes = packet(VISITED, AGENT, &request(at(1000), HOME).emit());
+    let effects = heard(&mut agent, at(1000), UP, ROUTER, bytes);
+    let stored = effects.iter().find_map(|effect| match effect {
+        Effect::Do(Act::Store(key, Some(record))) => Some((key.clone(), record.clone())),
+        _ => None,
+    });
+    for (ms, restored) in [(300_999, true), (301_000, false)] {
+        let mut agent = home_agent("").unwrap();
+        let boot = Boot { stored: vec![stored.clone().unwrap()], ..Boot::new(WALL) };
+        assert_eq!(moved(&give(&mut agent, at(ms), Input::Start(&boot))), restored, "{ms} ms");
+    }
+}
+
+/// Records that are not durable yet take memory: beyond 16 384 a request is denied for lack of room, and taken again when one of
+/// them is durable.
+#[test]
+fn records_that_a_slow_disk_has_not_taken_are_bounded() {
+    let now = Instant::from_millis(1000);
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let mut out = Outbox::default();
+    let mut ask = |agent: &mut HomeAgent, number: u64| {
+        let asked = changed(now, |asked| asked.identification += number);
+        let mut packet = Packet::new(ROUTER, packet(VISITED, AGENT, &asked.emit()));
+        packet.id = PacketId(1);
+        agent.handle(now, Input::Packet(Rx::new(Iface(UP), Why::Listen), packet), &mut out);
+        let effects: Vec<Effect> = out.drain_effects().collect();
+        let is_stored = effects.iter().any(|effect| matches!(effect, Effect::Do(Act::Store(..))));
+        (is_stored, code_sent(&effects))
+    };
+    for number in 0..16_384 {
+        assert_eq!(ask(&mut agent, number), (true, None), "{number}");
+    }
+    assert_eq!(ask(&mut agent, 20_000), (false, Some(Code::HomeResources)));
+    agent.handle(now, Input::Stored(&HOME.octets()), &mut Outbox::default());
+    assert_eq!(ask(&mut agent, 20_001), (true, None));
 }
