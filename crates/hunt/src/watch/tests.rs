@@ -105,7 +105,7 @@ fn what_links_lose_is_counted_for_its_workload() {
     let plain = datagram(to, 9001);
     let tunnel = wire::ipip::encapsulate(&datagram(to, 9002).bytes, to, to).unwrap();
     let others = datagram(to, 434);
-    for (number, bytes) in (1..).zip([plain.bytes.to_vec(), tunnel, others.bytes.to_vec()]) {
+    for (number, bytes) in (1..).zip([plain.bytes.clone(), tunnel, others.bytes.clone()]) {
         let packet = Packet { id: PacketId(number), ..Packet::new(wire::Mac::ZERO, bytes) };
         watch.sent(at(number), router, Iface(1), &packet);
         for reason in [link::reason::LINK_ERROR, link::reason::QUEUE_FULL, link::reason::COLLISIONS] {
