@@ -64,6 +64,12 @@ pub struct ForeignAgentConfig {
     /// Addresses to which other roles of its host send of themselves: no visitor has one of them.
     #[serde(skip)]
     pub partners: Vec<Ipv4Addr>,
+    /// All addresses of its host.
+    #[serde(skip)]
+    pub own: Vec<Ipv4Addr>,
+    /// Those of them that home agents have.
+    #[serde(skip)]
+    pub beside: Vec<Ipv4Addr>,
     /// The mobile nodes that it has associations with, if any.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,

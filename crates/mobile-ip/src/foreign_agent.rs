@@ -227,15 +227,19 @@ impl ForeignAgent {
         {
             return Err(Code::ForeignBadRequest);
         }
-        if request.home_agent == own {
+        // To another address of this host no request is sent on (section 3.7.2), unless a home agent is there.
+        let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
+        let is_beside = request.home_agent != own && self.config.beside.contains(&request.home_agent);
+        if is_ours(&request.home_agent) && !is_beside {
             return Err(Code::InvalidHomeAgent);
         }
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
         }
         // A visitor gets what this host sends to its address.
-        let is_others =
-            self.config.address.link.contains(request.home) || self.config.partners.contains(&request.home);
+        let is_others = self.config.address.link.contains(request.home)
+            || self.config.partners.contains(&request.home)
+            || is_ours(&request.home);
         if request.lifetime != 0 && is_others {
             return Err(Code::ForeignProhibited);
         }

@@ -435,6 +435,28 @@ fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), None);
 }
 
+/// No request goes from an agent to its own host, where no home agent is (RFC 5944, section 3.7.2); nor is one of the host's addresses
+/// a visitor's.
+#[test]
+fn an_address_of_the_agents_host_is_no_home_agents_and_no_visitors() {
+    let (up, beside) = (Ipv4Addr::new(10, 9, 0, 3), Ipv4Addr::new(10, 5, 0, 1));
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    (config.own, config.beside) = (vec![VISITED, up, beside], vec![beside]);
+    let names = ["visited", "up"].map(str::to_owned);
+    let ask = |home, home_agent| {
+        let now = Instant::from_millis(1000);
+        let mut agent = ForeignAgent::new(config.clone(), Interfaces(&names), Seed::new(1)).unwrap();
+        start(&mut agent);
+        let asked = Request { home_agent, ..request(now, home) };
+        code_sent(&heard(&mut agent, now, 1, MOBILE, packet(home, VISITED, &asked.emit())))
+    };
+    assert_eq!(ask(HOME, up), Some(Code::InvalidHomeAgent));
+    assert_eq!(ask(HOME, VISITED), Some(Code::InvalidHomeAgent));
+    assert_eq!(ask(HOME, beside), None, "the home agent is on the same host");
+    assert_eq!(ask(up, AGENT), Some(Code::ForeignProhibited));
+    assert_eq!(ask(beside, AGENT), Some(Code::ForeignProhibited));
+}
+
 fn foreign_advertisement() -> Advertisement {
     Advertisement {
         src: VISITED,

@@ -222,8 +222,10 @@ impl HostConfig {
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let (own, visited, partners) = (self.own_addresses()?, self.visited(), self.partners());
+        let home_agents = self.home_agents();
         let build = |(place, role): (usize, &RoleConfig)| {
-            let built = role.clone().on_host(&own, &visited, &partners).build(Interfaces(&names), chance);
+            let role = role.clone().on_host(&own, &visited, &partners).beside(&home_agents);
+            let built = role.build(Interfaces(&names), chance);
             built.map_err(|error| match error {
                 NodeError::Role { kind, error, .. } => NodeError::Role { kind, index: place, error },
                 host @ NodeError::Host(_) => host,
@@ -290,6 +292,15 @@ impl HostConfig {
             _ => None,
         });
         routers.flatten().map(|router| router.address).collect()
+    }
+
+    /// The addresses of its home agents.
+    fn home_agents(&self) -> Vec<Ipv4Addr> {
+        let home_agents = self.roles.iter().filter_map(|role| match role {
+            RoleConfig::MobileIpHomeAgent(config) => Some(config.address.address),
+            _ => None,
+        });
+        home_agents.collect()
     }
 
     fn interface_names(&self) -> Vec<String> {
@@ -423,8 +434,18 @@ impl RoleConfig {
             Self::CellularIpGateway(config) | Self::CellularIpStation(config) => config.own = own.to_vec(),
             Self::MobileIpForeignAgent(config) => {
                 (config.visited, config.partners) = (visited.to_vec(), partners.to_vec());
+                config.own = own.to_vec();
             }
             _ => {}
+        }
+        self
+    }
+
+    /// The same, of a host that has these home agents.
+    #[must_use]
+    fn beside(mut self, home_agents: &[Ipv4Addr]) -> Self {
+        if let Self::MobileIpForeignAgent(config) = &mut self {
+            config.beside = home_agents.to_vec();
         }
         self
     }
@@ -548,6 +569,20 @@ mod tests {
             hosts = []\nrouters = [{ address = '10.2.0.1', key = '02020202020202020202020202020202' }]\n";
         let config: HostConfig = toml::from_str(text).unwrap();
         assert_eq!(config.partners(), [Ipv4Addr::new(10, 2, 0, 1)]);
+    }
+
+    #[test]
+    fn a_foreign_agent_knows_the_addresses_and_the_home_agents_of_its_host() {
+        let text = "name = 'h'\naddresses = ['10.9.0.1']\ninterface = []\n\
+            [[role]]\nkind = 'mobile-ip/home-agent'\ninterface = 'v'\naddress = '10.9.0.1/24'\nmobile_nodes = []\n";
+        let config: HostConfig = toml::from_str(text).unwrap();
+        let home_agents = config.home_agents();
+        assert_eq!(home_agents, [Ipv4Addr::new(10, 9, 0, 1)]);
+        let agent = "kind = 'mobile-ip/foreign-agent'\ninterface = 'v'\naddress = '10.1.0.1/24'\n";
+        let agent: RoleConfig = toml::from_str(agent).unwrap();
+        let agent = agent.on_host(&config.own_addresses().unwrap(), &[], &[]).beside(&home_agents);
+        let RoleConfig::MobileIpForeignAgent(agent) = agent else { panic!() };
+        assert_eq!((agent.own, agent.beside), (home_agents.clone(), home_agents));
     }
 
     #[test]
