@@ -74,3 +74,15 @@ fn protocols_have_names() {
         Err("allowed: cellular-ip, mobile-ip, sigma, indirect-tcp".to_owned())
     );
 }
+
+/// What the books say of queues reaches the judges.
+#[test]
+fn judges_are_told_what_is_held_and_what_was_under_way() {
+    let told = (1..=20).map(|seed| facts(&draw(Protocol::MobileIp, seed, &Size::SIMULATOR), None).unwrap());
+    let told: Vec<_> = told.collect();
+    assert!(told.iter().all(|facts| facts.most_open > 0));
+    assert!(
+        told.iter().any(|facts| facts.held > 0),
+        "at one of them a packet is on its way when all is done"
+    );
+}
