@@ -5,8 +5,10 @@ use crate::application::Application;
 use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
 use crate::handoff::{Experience, Handoff, Hole};
 use crate::report;
+use node::{Mark, Value};
 use roles::RoleConfig;
-use trace::HostId;
+use std::fmt;
+use trace::{HostId, Record, What};
 use wire::{Instant, SocketAddrV4};
 
 /// A flow may be without a byte for this time: the second in which a lost request for a connection is repeated (RFC 6298).
@@ -40,6 +42,53 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
         }
     }
     failures
+}
+
+/// The first thing of a stream that its receiver read otherwise than its sender wrote it.
+pub(crate) struct Wrong {
+    /// The far end of the stream, as the receiver names it.
+    pub(crate) peer: Option<SocketAddrV4>,
+    /// The role that read it.
+    reader: &'static str,
+    at: u64,
+}
+
+impl Wrong {
+    /// What a mark tells of it, if it does.
+    pub(crate) fn of(mark: &Mark) -> Option<Self> {
+        let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        let Value::Int(at) = field("wrong_at").filter(|_| mark.name == "wrong")? else { return None };
+        let peer = field("peer").and_then(Value::as_text).and_then(|peer| peer.parse().ok());
+        Some(Self { peer, reader: mark.role, at: u64::try_from(*at).ok()? })
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reader {
+            "request-client" => write!(f, "answer {} is not what was asked for", self.at),
+            _ => write!(f, "the byte at {} is not what was sent", self.at),
+        }
+    }
+}
+
+/// Streams of which an application read other bytes than were sent, each by name.
+pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
+    let mut found = Vec::new();
+    for Record { host, what, .. } in records {
+        let What::Marked(mark) = what else { continue };
+        let Some(wrong) = Wrong::of(mark) else { continue };
+        let is_of = |flow: &&Flow| flow.to.host == *host && Some(flow.from.at) == wrong.peer;
+        let flow = (1..)
+            .zip(flows)
+            .filter(|(_, flow)| is_of(flow))
+            .find(|(_, flow)| flow.transport != Transport::Udp);
+        found.push(match flow {
+            Some((number, flow)) => format!("flow {number} ({}): {wrong}", name(plan, flow)),
+            None => format!("{} of {}: {wrong}", wrong.reader, plan.host_name(*host)),
+        });
+    }
+    found
 }
 
 /// A flow's end points and transport in words.

@@ -2,7 +2,7 @@
 
 use crate::Plan;
 use crate::ScenarioError;
-use crate::failure::failures;
+use crate::failure::{self, failures};
 use crate::flow::{Flow, Packets, Traffic};
 use crate::handoff::{self, Handoff, Hole};
 use crate::kept_records::Kept;
@@ -91,7 +91,8 @@ impl Outcome {
         doubts.extend(uncut.map(|begun| Doubt::Uncut { begun_s: begun.as_secs_f64() }));
         let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
         doubts.extend(unexplained(&handoffs, &holes));
-        let failures = failures(&plan, &traffic, &handoffs, &holes);
+        let mut failures = failures(&plan, &traffic, &handoffs, &holes);
+        failures.splice(0..0, failure::wrong(&plan, &traffic.flows, &records));
         let Traffic { flows, packets, .. } = traffic;
         Self {
             plan,

@@ -85,8 +85,11 @@ impl BulkClient {
             return;
         }
         let right = intact(self.bytes, bytes) as u64;
-        if right < bytes.len() as u64 {
-            self.wrong_at.get_or_insert(self.bytes + right);
+        if right < bytes.len() as u64 && self.wrong_at.is_none() {
+            let at = self.bytes + right;
+            self.wrong_at = Some(at);
+            // At once: a transfer that does not end would not tell it.
+            out.mark(Mark::new(NAME, "wrong").with("wrong_at", at).with("peer", self.config.to.to_string()));
         }
         if self.bytes == 0 {
             out.mark(Mark::new(NAME, "first_byte"));
@@ -211,7 +214,10 @@ mod tests {
         let mut client = reading();
         let mut pattern = pattern(0, 50);
         pattern[33] ^= 4;
-        told(&mut client, StreamEvent::Data(&pattern));
+        let (_, marks) = told(&mut client, StreamEvent::Data(&pattern));
+        let wrong = Mark::new(NAME, "wrong").with("wrong_at", 33u64).with("peer", "10.1.0.7:80");
+        assert!(marks.contains(&wrong), "it is told though the transfer may never end: {marks:?}");
+        assert!(!told(&mut client, StreamEvent::Data(&pattern)).1.iter().any(|mark| mark.name == "wrong"));
         let (_, marks) = told(&mut client, StreamEvent::Closed(Some("connection reset by the peer")));
         assert!(marks[0].fields.contains(&("wrong_at", Value::Int(33))), "{marks:?}");
         assert_eq!((marks[0].name, marks.len()), ("failed", 1));

@@ -156,8 +156,11 @@ impl RequestClient {
     fn data(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
         let State::Asks(exchange) = &mut self.state else { return };
         let head = exchange.head;
-        if !head.is_answer(exchange.come, bytes) {
-            self.wrong_at.get_or_insert(head.number);
+        if !head.is_answer(exchange.come, bytes) && self.wrong_at.is_none() {
+            self.wrong_at = Some(head.number);
+            // At once: an exchange that does not end would not tell it.
+            let wrong = Mark::new(NAME, "wrong").with("wrong_at", head.number);
+            out.mark(wrong.with("peer", self.config.to.to_string()));
         }
         exchange.come = exchange.come.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         if exchange.come < head.answer {
@@ -342,7 +345,8 @@ mod tests {
         let mut client = asking();
         told(&mut client, 20, StreamEvent::Room(100));
         let (_, marks) = told(&mut client, 30, StreamEvent::Data(&answer_to(2)));
-        assert!(marks[0].fields.contains(&("wrong_at", Value::Int(1))), "{marks:?}");
+        let wrong = Mark::new(NAME, "wrong").with("wrong_at", 1u64).with("peer", "10.2.0.2:80");
+        assert_eq!(marks.first(), Some(&wrong), "{marks:?}");
         let (_, marks) = told(&mut client, 31, StreamEvent::Closed(Some("connection reset by the peer")));
         assert_eq!(marks[0].name, "failed");
     }

@@ -3,12 +3,12 @@
 
 use super::stream::is_application;
 use crate::Plan;
-use crate::failure::{asks_for, is_cut_short, sends_from};
+use crate::failure::{Wrong, asks_for, is_cut_short, sends_from};
 use node::{AppChange, AppEvent, StreamId};
 use roles::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, What};
-use wire::{Instant, SocketAddrV4};
+use wire::{Instant, Ipv4Addr, SocketAddrV4};
 
 /// Failures that are named. Memory does not grow with their number.
 const NAMED: usize = 100;
@@ -45,6 +45,11 @@ impl Counted {
                 self.given.insert(host);
             }
             What::App(event) => self.stream(at, host, event),
+            What::Marked(mark) => {
+                if let Some(wrong) = Wrong::of(mark) {
+                    self.wrong(host, &wrong);
+                }
+            }
             _ => {}
         }
     }
@@ -94,6 +99,11 @@ impl Counted {
                 }
             }
         }
+    }
+
+    fn wrong(&mut self, host: HostId, wrong: &Wrong) {
+        let peer = wrong.peer.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        self.fail(host, peer, wrong.to_string());
     }
 
     fn fail(&mut self, host: HostId, peer: SocketAddrV4, how: String) {

@@ -116,6 +116,31 @@ fn a_connection_that_an_end_gives_up_is_reset() {
     assert!(failure.is_some_and(|failure| failure.ends_with("timed out")), "{:?}", after.failures);
 }
 
+/// What the application says of the first byte that is not what was sent, whatever carries it.
+#[test]
+fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
+    let run = run("mobile-ip/download", &[]);
+    assert_eq!(run.failures, Vec::<String>::new());
+    let flow = only(&run);
+    let (at, host) = (Instant::from_millis(3_000), flow.to.host);
+    let mark = node::Mark::new("bulk-client", "wrong").with("wrong_at", 495_750u64);
+    let mark = What::Marked(mark.with("peer", flow.from.at.to_string()));
+    let mut records = run.records.clone();
+    let place = records.partition_point(|record| record.at <= at);
+    records.insert(place, Record { at, host, what: mark.clone() });
+    let wrong = Outcome::new(run.plan.clone(), run.world, records, None);
+    let says = "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 is not what was sent";
+    assert_eq!(
+        (wrong.failures.as_slice(), only(&wrong).end),
+        ([says.to_owned()].as_slice(), FlowEnd::Completed)
+    );
+    // Without records.
+    let mut counted = Counted::default();
+    counted.note(at, host, &mark);
+    let says = "mobile: its connection with correspondent:9000: the byte at 495750 is not what was sent";
+    assert!(counted.failures(&run.plan).contains(&says.to_owned()));
+}
+
 /// Every frame of the radio is lost.
 #[test]
 fn a_flow_without_a_byte_does_not_hold() {
