@@ -118,8 +118,8 @@ pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result
 
 fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
     let Ok(page) = serde_json::from_slice::<serde_json::Value>(page) else { return false };
-    let settings: Vec<String> = plan.settings.iter().map(secret::redacted_setting).collect();
-    page["scenario"]["text"] == secret::redacted(&plan.text)
+    let settings: Vec<String> = plan.settings.iter().map(ToString::to_string).collect();
+    page["scenario"]["text"] == secret::redacted(&plan.text, &plan.settings)
         && page["settings"] == serde_json::json!(settings)
         && page["world"] == world.name()
         && page["seed"] == plan.seed

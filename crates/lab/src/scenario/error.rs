@@ -1,6 +1,7 @@
 //! What is wrong with a scenario, and where: file, line, column, key, what is allowed.
 
 use super::nearest::did_you_mean;
+use super::secret;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -19,6 +20,8 @@ pub struct ScenarioError {
 enum Place {
     /// Line and column from 1, how many characters are meant, and the line's text.
     Line { line: usize, column: usize, length: usize, text: String },
+    /// The same; the line may have a key, or a part of one, and is not shown.
+    Hidden { line: usize, column: usize },
     /// Not in the file: a setting has changed what stands there.
     Setting(String),
 }
@@ -40,6 +43,9 @@ impl fmt::Display for ScenarioError {
                     text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
                 write!(f, "{file}, line {line}, column {column}: {problem}\n {line} | {text}\n")?;
                 write!(f, " {:margin$} | {before}{}", "", "^".repeat(*length))
+            }
+            Some(Place::Hidden { line, column }) => {
+                write!(f, "{file}, line {line}, column {column}: {problem}")
             }
             Some(Place::Setting(setting)) => write!(f, "{file}, with {setting}: {problem}"),
             None => write!(f, "{file}: {problem}"),
@@ -93,6 +99,7 @@ impl<'a> Source<'a> {
             }
             large if large.contains(" as i128") => {
                 let key = self.text.get(..span.start).and_then(key_before);
+                let meant = if key.is_some_and(secret::is_secret) { "the value" } else { meant };
                 let key = key.map_or(String::new(), |key| format!("`{key}`: "));
                 format!("{key}{meant} is too large a number; allowed: {} to {}", i64::MIN, i64::MAX)
             }
@@ -131,6 +138,12 @@ impl<'a> Source<'a> {
             None => full,
         };
         let mut problem = if missing.is_some() { "is missing".to_owned() } else { plain(problem) };
+        let names_key = unknown.is_some() || missing.is_some();
+        if !names_key
+            && secret::is_secret(full.trim_end_matches(|c: char| c.is_ascii_digit() || "[]".contains(c)))
+        {
+            problem = secret::unquoted(&problem);
+        }
         if full.rsplit('.').next() == Some("mtu") {
             // RFC 791, section 3.2.
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
@@ -173,7 +186,12 @@ impl<'a> Source<'a> {
         let meant = meant.lines().next().unwrap_or_default().trim_end().chars().count();
         let length = meant.min((text.chars().count() + 1).saturating_sub(column)).max(1);
         let line = before.matches('\n').count() + 1;
-        let place = Some(Place::Line { line, column, length, text });
+        let place = if secret::may_show_key(&text) {
+            Place::Hidden { line, column }
+        } else {
+            Place::Line { line, column, length, text }
+        };
+        let place = Some(place);
         ScenarioError { file: self.file.to_owned(), place, problem }
     }
 }
@@ -339,5 +357,32 @@ mod tests {
             around.starts_with("f.toml, line 1, column 7: `wire.a`: does not fit (with wire.a.rate=0)\n")
         );
         assert!(source.at_path("wire.a.ratio", "?").to_string().starts_with("f.toml, line 1"));
+    }
+
+    #[test]
+    fn a_key_is_not_quoted_whatever_is_wrong_with_it() {
+        let digits = "000102030405060708090a0b0c0d0e0";
+        for (text, says) in [
+            (format!("[mobile-ip]\nkey = \"{digits}x\"\n"), "line 2, column 7"),
+            (format!("[mobile-ip]\nkey = \"{digits}\"\n"), "line 2, column 7"),
+            (format!("[mobile-ip]\nkey = {digits}1\n"), "line 2"),
+            (format!("[mobile-ip]\nkey = 1{}\n", "1".repeat(30)), "line 2"),
+            (format!("[mobile-ip]\nkey = 1{}\n", "1".repeat(10)), "line 2"),
+            (format!("[mobile-ip]\nkey = \"{digits}\n"), "line 2"),
+            (format!("[mobile-ip]\nkye \"{digits}1\"\n"), "line 2"),
+            (format!("mobile-ip = {{ key = \"{digits}1\", spi = }}\n"), "line 1"),
+        ] {
+            let error = crate::Scenario::plan("f.toml", &text, &[], 1).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+            assert!(!error.contains(&digits[..8]) && !error.contains("1111"), "{error}");
+        }
+        let set = |text: &str| {
+            let first = include_str!("../../../../scenarios/mobile-ip/download.toml");
+            crate::Scenario::plan("f.toml", first, &[text.parse().unwrap()], 1).unwrap_err().to_string()
+        };
+        let wrong = set(&format!("mobile-ip.key={digits}x"));
+        assert!(wrong.contains("character 32 of this one") && !wrong.contains(digits), "{wrong}");
+        let odd = set(&format!("mobile-ip.key={digits}"));
+        assert!(odd.contains("an odd number of them, 31") && !odd.contains(digits), "{odd}");
     }
 }

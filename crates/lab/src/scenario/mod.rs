@@ -420,6 +420,8 @@ impl Scenario {
             plan.text = inlined;
         }
         plan.document = effective.text;
+        // It stands in figures and tables.
+        plan.about = secret::hidden(&plan.about, &secret::keys_of(text, settings));
         Ok(plan)
     }
 

@@ -1,7 +1,7 @@
 //! `--set key=value`: one value of a scenario, changed from outside. `--set key=@FILE` reads the value from a file, which may be
 //! `/dev/stdin`.
 
-use super::secret::{has_keys, is_secret};
+use super::secret::{self, has_keys, is_secret};
 use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -25,7 +25,9 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}`: write KEY=VALUE, as station.delay_device=0 or radio.retune=5ms");
+        // The value may be a secret.
+        let shown = text.split_inclusive('=').next().unwrap_or_default();
+        let bad = || format!("`{shown}`: write KEY=VALUE, as station.delay_device=0 or radio.retune=5ms");
         let (path, value) = text.split_once('=').ok_or_else(bad)?;
         let path: Vec<String> = path.split('.').map(|step| step.trim().to_owned()).collect();
         if path.iter().any(String::is_empty) {
@@ -46,9 +48,11 @@ impl FromStr for Setting {
     }
 }
 
+/// Without its keys.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.path.join("."), self.value)
+        let path = self.path();
+        write!(f, "{path}={}", secret::without_keys(&path, &self.value))
     }
 }
 
@@ -59,10 +63,17 @@ impl Setting {
         Self { path, value: value.into(), is_from_file: false }
     }
 
-    /// Its path and its value, as they are written.
+    /// Its path and its value, as they are written; without its keys.
     pub fn parts(&self) -> (String, String) {
-        let value = self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned);
-        (self.path.join("."), value)
+        let path = self.path();
+        let value = secret::without_keys(&path, &self.value);
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        (path, value)
+    }
+
+    /// The keys in its value.
+    pub(super) fn keys(&self) -> Vec<String> {
+        secret::keys_in(&self.path(), &self.value)
     }
 
     /// Whether a key stands in the setting itself, and not in a file that it names: where settings come from a command line, every
@@ -207,7 +218,8 @@ mod tests {
         writeln!(file, "000102030405060708090a0b0c0d0e0f").unwrap();
         let path = file.path().display();
         let setting: Setting = format!("cellular-ip.network_key=@{path}").parse().unwrap();
-        assert_eq!(setting.parts().1, "000102030405060708090a0b0c0d0e0f");
+        assert_eq!(setting.keys().first().map(String::as_str), Some("000102030405060708090a0b0c0d0e0f"));
+        assert!(!setting.parts().1.contains("0001"), "what is printed has no key");
         let refused = format!("mobile.key=@{path}-that-is-not-there").parse::<Setting>().unwrap_err();
         assert!(refused.contains("that-is-not-there: No such file"), "{refused}");
         assert!(!setting.shows_key(), "it is on no command line");
