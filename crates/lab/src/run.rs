@@ -114,8 +114,30 @@ impl Outcome {
     pub(crate) fn set_linux(&mut self, report: Option<WorldReport>) {
         let found = report.as_ref().map(|report| report.find_doubts(self)).unwrap_or_default();
         self.linux = report;
+        self.withdraw_added(&found);
         self.judge_without_missing_records();
         self.doubts.splice(0..0, found);
+    }
+
+    /// What counters say was added at an interface, the ledger does not call lost by its sender.
+    pub(crate) fn withdraw_added(&mut self, found: &[Doubt]) {
+        let before = self.ledger.doubts();
+        for doubt in found {
+            match doubt {
+                Doubt::FramesIn { host, interface, came, delivered } if came > delivered => {
+                    self.ledger.added(host, interface, came - delivered, true);
+                }
+                Doubt::FramesOut { host, interface, left, sent } if left > sent => {
+                    self.ledger.added(host, interface, left - sent, false);
+                }
+                _ => {}
+            }
+        }
+        let after = self.ledger.doubts();
+        if after != before {
+            self.doubts.retain(|doubt| !before.contains(doubt));
+            self.doubts.splice(0..0, after);
+        }
     }
 
     /// Withdraws what was found about packets, if the records of a host are missing: no packet could be followed there, and

@@ -70,6 +70,8 @@ pub struct Vanished {
     pub last_seen: Instant,
     /// The two places.
     pub between: (String, String),
+    /// Of one that nobody was seen to send: the interface where it came in.
+    pub came_in: Option<String>,
 }
 
 impl Ledger {
@@ -82,6 +84,28 @@ impl Ledger {
     pub fn balances(&self) -> bool {
         let whole = self.sent + self.copied == self.delivered + self.dropped_total() + self.held;
         whole && self.vanished.is_empty() && self.appeared.is_empty()
+    }
+
+    /// Enters that counters know of frames that were added at this interface of a host, on their way in or out: nobody lost them
+    /// where their link address says that they were sent.
+    pub(crate) fn added(&mut self, host: &str, interface: &str, mut frames: u64, is_in: bool) {
+        let place = format!("{host}:{interface}");
+        let node = format!("{host}'s node");
+        let mut found = 0;
+        self.vanished.retain(|vanished| {
+            let is_here = if is_in {
+                vanished.came_in.as_ref() == Some(&place)
+            } else {
+                vanished.between.0 == node && vanished.between.1 == place
+            };
+            let is_added = is_here && frames > 0;
+            frames -= u64::from(is_added);
+            found += u64::from(is_added);
+            !is_added
+        });
+        if found > 0 {
+            *self.appeared.entry(place).or_default() += found;
+        }
     }
 
     /// What is wrong, one doubt for each pair of places.
@@ -229,7 +253,7 @@ impl Ledger {
             }
             if sent > ended {
                 let (between, last_seen) = places.where_lost(way, ports);
-                let vanished = Vanished { packet, last_seen, between };
+                let vanished = Vanished { packet, last_seen, between, came_in: None };
                 self.vanished.extend(std::iter::repeat_n(vanished, (sent - ended) as usize));
             }
         }
@@ -253,8 +277,9 @@ impl Ledger {
             // No host of the scenario has this link address.
             let stranger = || ("an unknown sender".to_owned(), here.clone());
             let between = from.as_deref().map_or_else(stranger, its_node);
-            for (count, between) in [(out, its_node(&here)), (came, between)] {
-                let vanished = Vanished { packet, last_seen: port.last_seen, between };
+            let came_in = Some(here.clone());
+            for (count, between, came_in) in [(out, its_node(&here), None), (came, between, came_in)] {
+                let vanished = Vanished { packet, last_seen: port.last_seen, between, came_in };
                 self.vanished.extend(std::iter::repeat_n(vanished, count as usize));
             }
         }
@@ -262,7 +287,7 @@ impl Ledger {
 
     fn missing(&mut self, packet: PacketId, at: &AtHost, count: u32, between: (&str, &str)) {
         let between = (between.0.to_owned(), between.1.to_owned());
-        let vanished = Vanished { packet, last_seen: at.last_seen, between };
+        let vanished = Vanished { packet, last_seen: at.last_seen, between, came_in: None };
         self.vanished.extend(std::iter::repeat_n(vanished, count as usize));
     }
 

@@ -377,6 +377,46 @@ fn frames_lost_or_added_at_an_interface_are_a_doubt() {
     assert_eq!(doubts(|report| report.interfaces[0].taken = 1), [left]);
 }
 
+/// A stranger puts frames with a station's link address in front of a host: the station has sent and lost none.
+#[test]
+fn frames_that_counters_say_were_added_are_not_lost_by_a_sender() {
+    let (name, text) = Scenario::find("first").unwrap();
+    let run = crate::run::simulate(Scenario::plan(&name, &text, &[], 1).unwrap()).unwrap();
+    let mobile = (0..).zip(&run.plan.hosts).find(|(_, host)| host.config.name == "mobile").unwrap().0;
+    let (mobile, air) = (trace::HostId(mobile), Iface(1));
+    let mut records = run.records.clone();
+    let came = records.iter().enumerate().find_map(|(place, record)| match &record.what {
+        What::Received(iface, packet) if record.host == mobile && *iface == air => {
+            Some((place, packet.clone()))
+        }
+        _ => None,
+    });
+    let (place, packet) = came.unwrap();
+    let at = records[place].at;
+    for number in 0..3 {
+        let forged = Packet { id: PacketId(0xf0f0_0000 + number), ..packet.clone() };
+        let end = What::Dropped(air, forged.id, "forged".into());
+        records.insert(place, trace::Record { at, host: mobile, what: end });
+        records.insert(place, trace::Record { at, host: mobile, what: What::Received(air, forged) });
+    }
+    let mut outcome = Outcome::new(run.plan.clone(), OnWorld::Linux, records, None);
+    let is_lost = |doubt: &Doubt| matches!(doubt, Doubt::Unaccounted { .. });
+    let lost = |outcome: &Outcome| outcome.doubts.iter().filter(|doubt| is_lost(doubt)).count();
+    assert_eq!((lost(&outcome), outcome.ledger.vanished.len()), (1, 3), "{:?}", outcome.doubts);
+    let added = |came| {
+        let (host, interface) = ("mobile".to_owned(), run.plan.interface_names(mobile)[0].clone());
+        [Doubt::FramesIn { host, interface, came, delivered: 50 }]
+    };
+    outcome.withdraw_added(&added(49));
+    assert_eq!(lost(&outcome), 1, "nothing was added");
+    outcome.withdraw_added(&added(52));
+    assert_eq!((lost(&outcome), outcome.ledger.vanished.len()), (1, 1), "no more than were added");
+    outcome.withdraw_added(&added(51));
+    let here = |doubt: &Doubt| matches!(doubt, Doubt::Appeared { place, packets: 3 } if place.starts_with("mobile:"));
+    assert!(lost(&outcome) == 0 && outcome.doubts.iter().any(here), "{:?}", outcome.doubts);
+    assert!(!outcome.ledger.balances());
+}
+
 #[test]
 fn what_a_process_says_against_itself_is_a_doubt() {
     let interface = || "wire".to_owned();
