@@ -135,7 +135,10 @@ pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
 /// there is one of the machine.
 pub(crate) fn unusable(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock => Failure::Usage(error.to_string()),
+        // What is there cannot be read, or was changed.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock | io::ErrorKind::InvalidData => {
+            Failure::Usage(error.to_string())
+        }
         _ => Failure::Machine(format!("cannot write {error}")),
     }
 }

@@ -3,6 +3,7 @@
 use super::{Job, Sweep, Values, measure};
 use crate::run::{OnWorld, Outcome};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -46,6 +47,30 @@ impl Done {
     }
 }
 
+/// What stands between a run and the digest of its line.
+const SUM: &str = ",\"sha256\":\"";
+
+/// The line of a run: behind it the digest of which sweep it is, and of the run's text. As with a run directory's digests, no
+/// signature is meant.
+fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
+    let text = serde_json::to_string(run)?;
+    let open = text.strip_suffix('}').unwrap_or(&text);
+    Ok(format!("{open}{SUM}{}\"}}\n", sum(sweep, open)))
+}
+
+/// The run of a line, or what is wrong with it.
+fn run_of(sweep: &str, line: &str) -> Result<Done, String> {
+    let (open, digest) = line.rsplit_once(SUM).ok_or("has no digest")?;
+    if digest.strip_suffix("\"}") != Some(&sum(sweep, open)) {
+        return Err("was changed since it was written: its digest does not fit".to_owned());
+    }
+    serde_json::from_str(&format!("{open}}}")).map_err(|error| error.to_string())
+}
+
+fn sum(sweep: &str, open: &str) -> String {
+    trace::hex(&Sha256::new().chain_update(sweep).chain_update("\n").chain_update(open).finalize())
+}
+
 /// The first line: of which sweep.
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -57,6 +82,8 @@ struct Head {
 #[derive(Debug)]
 pub struct Journal {
     file: Mutex<File>,
+    /// The sweep's digest.
+    sweep: String,
     done: BTreeMap<usize, Done>,
 }
 
@@ -91,6 +118,8 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
             let other = head.is_some_and(|head| head.digest != sweep.digest());
             other.then_some("holds another sweep; choose another --out, or remove it")
         }
+        // Of one that cannot be read, who opens it is told why.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => None,
         Err(_) => entries.next().map(|_| "exists and holds no sweep; not overwritten"),
     }
 }
@@ -110,6 +139,13 @@ impl Journal {
         let bad = |problem: String| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
         };
+        let unreadable = |error: io::Error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
+        };
+        match File::open(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unreadable(error)),
+            _ => {}
+        }
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -122,7 +158,7 @@ impl Journal {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
         }
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(within)?;
+        file.read_to_string(&mut text).map_err(unreadable)?;
         // What was being written when the sweep was interrupted has no end of line, and is not there.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().lines();
@@ -130,8 +166,10 @@ impl Journal {
         if let Some(head) = lines.next() {
             let head: Head = serde_json::from_str(head).map_err(|error| bad(error.to_string()))?;
             debug_assert_eq!(head.digest, digest);
-            for line in lines {
-                let run: Done = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+            for (number, line) in (2..).zip(lines) {
+                let run = run_of(&digest, line).map_err(|problem| {
+                    bad(format!("line {number}: {problem}; remove the file, or choose another --out"))
+                })?;
                 if run.doubts.is_empty() {
                     done.insert(run.job, run);
                 }
@@ -140,9 +178,10 @@ impl Journal {
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
         if whole == 0 {
-            write_line(&mut file, &Head { sweep: sweep.name.clone(), digest }).map_err(within)?;
+            let head = serde_json::to_string(&Head { sweep: sweep.name.clone(), digest: digest.clone() })?;
+            writeln!(file, "{head}").map_err(within)?;
         }
-        Ok(Self { file: Mutex::new(file), done })
+        Ok(Self { file: Mutex::new(file), sweep: digest, done })
     }
 
     /// Whether a job is done.
@@ -162,7 +201,8 @@ impl Journal {
 
     /// Writes down that a run has ended.
     pub fn note(&self, run: &Done) -> io::Result<()> {
-        write_line(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), run)
+        let line = line_of(&self.sweep, run)?;
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
     /// All runs in the order of their jobs: those that were done, and these.
@@ -180,12 +220,6 @@ pub(super) fn fingerprint(runs: &[Done]) -> u64 {
         fold.add(&(run.job, &run.fingerprint));
     }
     fold.value()
-}
-
-fn write_line(file: &mut File, what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_string(what)?;
-    line.push('\n');
-    file.write_all(line.as_bytes())
 }
 
 fn finite<S: serde::Serializer>(values: &Values, serializer: S) -> Result<S::Ok, S::Error> {

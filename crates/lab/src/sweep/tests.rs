@@ -146,6 +146,54 @@ fn an_interrupted_sweep_goes_on_where_it_stopped_and_gives_the_same() {
 }
 
 #[test]
+fn a_journal_that_was_changed_is_refused_with_its_line() {
+    let (sweep, jobs) = with_table();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::open(folder.path(), &sweep).unwrap();
+    let mut doubtful = done(&sweep, 1, &jobs[1]);
+    doubtful.doubts = vec![trace::Doubt::Appeared { place: "here".to_owned(), packets: 1 }];
+    journal.note(&done(&sweep, 0, &jobs[0])).unwrap();
+    journal.note(&doubtful).unwrap();
+    drop(journal);
+    assert_eq!(Journal::open(folder.path(), &sweep).unwrap().len(), 1);
+    let file = folder.path().join("runs.jsonl");
+    let whole = fs::read_to_string(&file).unwrap();
+    let doubts = serde_json::to_string(&doubtful.doubts).unwrap();
+    for (line, was, now) in
+        [(2, "\"seed\":", "\"seed\":1"), (3, doubts.as_str(), "[]"), (3, "\"sha256\":\"", "\"sha256\":\"0")]
+    {
+        let changed: Vec<String> = (1..)
+            .zip(whole.lines())
+            .map(|(number, text)| if number == line { text.replacen(was, now, 1) } else { text.to_owned() })
+            .collect();
+        let changed = changed.join("\n") + "\n";
+        assert_ne!(changed, whole, "{was}");
+        fs::write(&file, &changed).unwrap();
+        let refusal = Journal::open(folder.path(), &sweep).unwrap_err().to_string();
+        assert!(refusal.contains(&format!("runs.jsonl: line {line}: was changed since")), "{refusal}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), changed, "nothing is cut from it");
+    }
+    fs::write(&file, [whole.as_bytes(), b"\xff\n"].concat()).unwrap();
+    let refusal = Journal::open(folder.path(), &sweep).unwrap_err().to_string();
+    assert!(refusal.starts_with("cannot read ") && refusal.contains("runs.jsonl"), "{refusal}");
+}
+
+#[test]
+fn keys_that_a_sweep_varies_are_in_none_of_its_results() {
+    let keys = ["000102030405060708090a0b0c0d0e0f", "101112131415161718191a1b1c1d1e1f"];
+    let (_, text) = Scenario::find("mobile-ip/download").unwrap();
+    let table = format!("{text}\n[sweep]\nrepetitions = 1\nset.\"mobile-ip.key\" = {keys:?}\n");
+    let set = format!("mobile-ip.key={}", keys.join("|"));
+    for (text, settings) in [(table.as_str(), vec![]), (text.as_str(), vec![set.as_str()])] {
+        let (sweep, jobs) = super::tests::sweep(text, &settings).unwrap().unwrap();
+        let shown = format!("{:?} {:?} {}", sweep.axes, sweep.values(1), sweep.name_of(&jobs[0]));
+        assert!(sweep.len() == 2 && keys.iter().all(|key| !shown.contains(key)), "{shown}");
+        assert_ne!(sweep.values(0), sweep.values(1));
+        assert!(sweep.plan(&jobs[0]).unwrap().document.contains(keys[0]), "the run has the key itself");
+    }
+}
+
+#[test]
 fn the_journal_of_another_sweep_is_not_touched() {
     let (sweep, _) = with_table();
     let folder = tempfile::tempdir().unwrap();
