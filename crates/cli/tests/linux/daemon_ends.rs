@@ -272,3 +272,26 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
         assert!(!namespace_of(&between).contains("wf-host"));
     }
 }
+
+/// Each daemon has real-time priority: one that looks again and again at a connection that has ended keeps the kernel from ending the
+/// lab, and all else from running.
+#[test]
+fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
+    let _turn = alone();
+    for of_user in [true, false] {
+        let out = tempfile::tempdir().unwrap();
+        let running = Running::start(&SHORT, out.path());
+        running.under_way();
+        let all = descendants(running.0.id());
+        let verb = |pid: &u32, verb: &str| command_line(*pid).get(1).is_some_and(|word| word == verb);
+        let daemons: Vec<u32> = all.iter().copied().filter(|pid| verb(pid, "node")).collect();
+        assert!(daemons.len() >= 4, "{daemons:?}");
+        let lab = all.into_iter().find(|pid| verb(pid, "lab-world")).unwrap();
+        let clock = linux::Clock::start();
+        signal(if of_user { running.0.id() } else { lab }, if of_user { Signal::TERM } else { Signal::KILL });
+        wait_for("the end of the daemons", || daemons.iter().all(|pid| !verb(pid, "node")).then_some(()));
+        let took = clock.now().since(wire::Instant::ZERO);
+        assert!(took < wire::Duration::from_secs(1), "{took:?}");
+        assert_exit(&running.end(), if of_user { 143 } else { 4 }, "");
+    }
+}

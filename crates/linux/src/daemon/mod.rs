@@ -158,6 +158,8 @@ struct Ready {
     links: bool,
     control: bool,
     radio: bool,
+    /// The radio process has closed the connection.
+    radio_ends: bool,
     interfaces: Vec<Iface>,
 }
 
@@ -392,10 +394,11 @@ impl Daemon {
             self.timer.arm(self.clock, due)?;
             self.armed = Some(due);
         }
-        let mut fds =
-            vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, PollFlags::IN)];
-        fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
-        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
+        // What comes before the beginning is left where it is until then. The end of the radio is told all the same.
+        let packets = if self.began { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, packets)];
+        fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, packets)));
+        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), packets)));
         let (interfaces, rim) = (self.ports.len() + 1, fds.len());
         fds.extend([PollFd::new(&self.links, PollFlags::IN), PollFd::new(signals, PollFlags::IN)]);
         fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -418,11 +421,14 @@ impl Daemon {
         }
         let mut ready =
             Ready { control: self.control.has_more() || self.control.rests(), ..Ready::default() };
-        for (at, _) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
+        for (at, fd) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
             match at {
                 0 => ready.timer = true,
                 at if at <= interfaces => ready.interfaces.push(Iface(at as u16 - 1)),
-                at if at < rim => ready.radio = true,
+                at if at < rim => {
+                    ready.radio = true;
+                    ready.radio_ends = fd.revents().contains(PollFlags::HUP);
+                }
                 at if at == rim => ready.links = true,
                 at if at == rim + 1 => self.ends = true,
                 _ => ready.control = true,
@@ -433,6 +439,9 @@ impl Daemon {
 
     /// One round over everything that has something for us.
     fn serve(&mut self, ready: Ready) -> Result<()> {
+        if ready.radio_ends {
+            self.lab_is_gone();
+        }
         if ready.control {
             for request in self.control.hear() {
                 self.obey(request);
@@ -461,6 +470,9 @@ impl Daemon {
         self.look_at_sockets();
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             self.radio_told(told);
+        }
+        if self.radio.as_ref().is_some_and(Radio::is_gone) {
+            self.lab_is_gone();
         }
         let now = self.clock.now();
         self.watch_the_wall(now);

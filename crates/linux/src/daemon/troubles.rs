@@ -36,6 +36,15 @@ impl Daemon {
         }
     }
 
+    /// The lab whose links this daemon uses has ended before it, as when it was killed. The daemon ends in order, and at once: the end
+    /// of the connection can be read for ever, and at real-time priority that would keep the kernel from ending the lab.
+    pub(super) fn lab_is_gone(&mut self) {
+        if self.radio.take().is_some() {
+            let _ = writeln!(std::io::stderr(), "the radio process of the lab has gone: this daemon ends");
+            self.ends = true;
+        }
+    }
+
     /// The pair of this host's own stack is gone. What the daemon forwards for others does not need it, so the daemon goes on. It is
     /// not made again: whoever removed it may want just that, and programs' sockets and routes are lost either way.
     pub(super) fn host_link_removed(&mut self) {
