@@ -107,6 +107,20 @@ pub fn seal_memory() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
+/// Lets a write beyond the limit of a file's size (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is told like a full
+/// disk. Without this, SIGXFSZ ends the process in the middle. A program that is started from here has the signal as ever: a handler
+/// is not handed on, while "ignored" would be.
+pub fn bear_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: all zeros are a valid action without flags and with an empty mask; the handler does nothing.
+    unsafe {
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
+    }
+}
+
 /// Waits. Only for who looks again and again for something that no descriptor tells.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
 pub fn pause(span: Duration) {
