@@ -242,7 +242,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
         &["run", "scale/tree", "--no-records", "--set", "tree.hosts=200000"],
         &["scale", "--hosts", "200000", "--out", "deep/scale"],
     ] {
-        for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::QUIT, 131)] {
             let folder = tempfile::tempdir().unwrap();
             let child = begun(folder.path(), words);
             // Until it has begun: then the signal is caught.
