@@ -1,6 +1,7 @@
 //! What an operator must know of a daemon that goes on: `status` has it under `troubles`.
 
 use super::Daemon;
+use super::hooks::Hooks;
 use super::host::KERNEL_SIDE;
 use super::recorder::Recorder;
 use node::Value;
@@ -26,7 +27,10 @@ impl Daemon {
         let host = self.host.is_removed.then(|| {
             format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
         });
-        [records, store, host].into_iter().flatten().collect()
+        let hooks = self.hooks.as_ref().and_then(Hooks::failure);
+        let hooks =
+            hooks.map(|why| format!("the kernel is not kept off, and acts beside this daemon: {why}"));
+        [records, store, host, hooks].into_iter().flatten().collect()
     }
 
     /// Says once that records cannot be written.
