@@ -339,6 +339,34 @@ fn a_limit_of_file_sizes_is_told_like_a_full_disk() {
     agent.kill();
 }
 
+#[test]
+fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    for (replaced, says) in [(false, "was removed"), (true, "another file has taken the place")] {
+        let network = HomeNetwork::new();
+        let agent = network.start();
+        assert_eq!(network.register(0, 0), Code::Accepted);
+        let store = network.dir.path().join("store");
+        if replaced {
+            std::fs::copy(&store, network.dir.path().join("copy")).unwrap();
+            std::fs::rename(network.dir.path().join("copy"), &store).unwrap();
+        } else {
+            std::fs::remove_file(&store).unwrap();
+        }
+        for node in [1, 2] {
+            assert_eq!(network.register(node, 0), Code::HomeResources);
+        }
+        assert_eq!(agent.bindings(), bound(1));
+        let status = agent.try_ask(r#"{"do":{"verb":"status"}}"#).unwrap();
+        assert!(status["troubles"].to_string().contains(says), "{}", status["troubles"]);
+        let said = agent.kill();
+        assert!(said.contains(says), "{said}");
+    }
+}
+
 // --- calls of the system that fail or take their time ------------------------------------------------------------------
 
 /// Somebody who stands between a daemon and its system, as long as this lives.
