@@ -48,7 +48,7 @@ pub use process::{
 pub use refusal::Refusal;
 pub use stdio::stdout_was_closed;
 pub use stolen::stolen;
-pub use store::Store;
+pub use store::{Store, room};
 pub use tcp_losses::TcpLosses;
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

@@ -242,6 +242,12 @@ fn create(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Bytes that the file system of this path has for its user.
+pub fn room(path: &Path) -> Option<u64> {
+    let there = rustix::fs::statvfs(path).ok()?;
+    Some(there.f_bavail.saturating_mul(there.f_frsize))
+}
+
 fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
