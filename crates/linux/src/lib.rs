@@ -42,7 +42,7 @@ pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use offload::Unfinished;
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{
-    Ending, Trouble, bear_file_size_limit, entropy, halt_group, is_frozen, is_stopped,
+    Ending, Trouble, bear_file_size_limit, entropy, halt_group, hide_memory, is_frozen, is_stopped,
     lock_memory, pause, resume, seal_memory, set_ordinary, set_realtime, signal_group, state_change, stop,
 };
 pub use refusal::Refusal;

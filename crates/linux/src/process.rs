@@ -1,6 +1,8 @@
 //! Children, watched; and waiting without a deadline of its own.
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior, waitpid,
+};
 use wire::Duration;
 
 /// What became of a child.
@@ -101,9 +103,14 @@ pub fn signal_group(leader: u32, ending: Ending) {
 /// Keeps this process's memory from other processes of its user, and from files: no core dump (`RLIMIT_CORE`), no tracer without
 /// `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). For processes that have keys.
 pub fn seal_memory() {
-    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
+    hide_memory();
+}
+
+/// The same for a process of a lab, whose limits programs of the lab's hosts would have from it.
+pub fn hide_memory() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 

@@ -295,3 +295,38 @@ fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
         assert_exit(&running.end(), if of_user { 143 } else { 4 }, "");
     }
 }
+
+/// Processes in a user namespace of the lab are its owner's, whatever they do. What stands outside is not.
+#[test]
+fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    if !need("root, to become somebody else", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(out.path(), 0o777);
+    let copy = out.path().join("wayfare");
+    std::fs::copy(wayfare(), &copy).unwrap();
+    mode(&copy, 0o755);
+    let mut command = Command::new(&copy);
+    command.args(SHORT).current_dir(out.path()).uid(65534).gid(65534);
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn();
+    let mut child = child.unwrap();
+    wait_for("a lab", || {
+        descendants(child.id())
+            .iter()
+            .any(|pid| command_line(*pid).iter().any(|word| word == "node"))
+            .then_some(())
+    });
+    let owner = std::fs::metadata(format!("/proc/{}/mem", child.id())).unwrap().uid();
+    let keeper = descendants(child.id())[1];
+    let owner_of_copy = std::fs::metadata(format!("/proc/{keeper}/mem")).unwrap().uid();
+    signal(child.id(), Signal::QUIT);
+    let status = child.wait().unwrap();
+    assert_eq!((owner, owner_of_copy, status.code()), (0, 0, Some(131)));
+}

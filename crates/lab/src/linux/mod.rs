@@ -191,6 +191,8 @@ impl Drop for Running {
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
+    // The plan has its keys, and so have all that this process knows of it.
+    linux::hide_memory();
     files()?;
     let mut dir = LabDir::create()?;
     match run_in(&mut dir, plan, programs, stop) {

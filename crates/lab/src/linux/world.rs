@@ -83,6 +83,7 @@ const HELD: Duration = Duration::from_secs(2);
 
 /// Carries out the order in `dir`. What goes wrong is left there for who gave it.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
+    linux::hide_memory();
     work(dir).inspect_err(|error| {
         // Not into a file: the folder may be full, and that be the reason.
         let _ = serde_json::to_vec(&Failed::of(error)).map(|text| io::stdout().write_all(&text));
