@@ -1,8 +1,8 @@
-//! SIGINT, SIGTERM and SIGHUP: they end a verb within a second, and nothing that is incomplete stays behind.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: they end a verb within a second, and nothing that is incomplete stays behind.
 
 use crate::Failure;
 use crate::output::tell;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
@@ -41,7 +41,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     if let Some(flag) = FLAG.get() {
         return Ok(Arc::clone(flag));
     }
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
         .map_err(|error| Failure::Machine(format!("cannot watch for signals: {error}")))?;
     let flag = Arc::clone(FLAG.get_or_init(Arc::default));
     let watched = Arc::clone(&flag);

@@ -34,8 +34,9 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         let error = lab::scenario::host_config_error(&place.to_string(), &text, &path, &problem);
         Failure::Machine(error.to_string())
     })?;
-    // The keys of a lab are in its scenario.
-    if !config.daemon.hold && lab::scenario::has_keys(&text) {
+    if config.daemon.hold {
+        linux::hide_memory();
+    } else if lab::scenario::has_keys(&text) {
         linux::seal_memory();
         warn_of_readers(&args.config);
     }

@@ -213,6 +213,17 @@ fn what_cannot_be_printed_is_an_error_and_never_a_panic() {
     assert!(command.output().unwrap().status.success());
 }
 
+#[test]
+fn a_limit_of_file_sizes_is_told_like_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 8; exec \"$@\"", "sh", WAYFARE, "run", "first", "--out", "run"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let said = errors(&output);
+    assert!(output.status.code() == Some(3) && said.contains("File too large"), "{output:?}");
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
 fn begun(folder: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new(WAYFARE);
     command.current_dir(folder).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
@@ -231,7 +242,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
         &["run", "scale/tree", "--no-records", "--set", "tree.hosts=200000"],
         &["scale", "--hosts", "200000", "--out", "deep/scale"],
     ] {
-        for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::QUIT, 131)] {
             let folder = tempfile::tempdir().unwrap();
             let child = begun(folder.path(), words);
             // Until it has begun: then the signal is caught.

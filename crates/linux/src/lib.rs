@@ -42,13 +42,13 @@ pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use offload::Unfinished;
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{
-    Ending, Trouble, entropy, halt_group, is_frozen, is_stopped, lock_memory, pause, resume, seal_memory,
-    set_ordinary, set_realtime, signal_group, state_change, stop,
+    Ending, Trouble, bear_file_size_limit, entropy, halt_group, hide_memory, is_frozen, is_stopped,
+    lock_memory, pause, resume, seal_memory, set_ordinary, set_realtime, signal_group, state_change, stop,
 };
 pub use refusal::Refusal;
 pub use stdio::stdout_was_closed;
 pub use stolen::stolen;
-pub use store::Store;
+pub use store::{Store, room};
 pub use tcp_losses::TcpLosses;
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

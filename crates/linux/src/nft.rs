@@ -9,6 +9,7 @@ use crate::error::{Attempt, Result};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The table that Wayfare owns, in the family `netdev`.
 const TABLE: &str = "wayfare_own";
@@ -22,6 +23,9 @@ const NFNL_MSG_BATCH_END: u16 = 0x11;
 const NFT_MSG_NEWTABLE: u16 = NFNL_SUBSYS_NFTABLES << 8;
 const NFT_MSG_DELTABLE: u16 = NFT_MSG_NEWTABLE | 2;
 const NFT_MSG_NEWCHAIN: u16 = NFT_MSG_NEWTABLE | 3;
+const NFT_MSG_GETCHAIN: u16 = NFT_MSG_NEWTABLE | 4;
+/// The multicast group of changes of tables (`NFNLGRP_NFTABLES`).
+const NFNLGRP_NFTABLES: u32 = 7;
 const NFPROTO_NETDEV: u8 = 5;
 const NFTA_TABLE_NAME: u16 = 1;
 const NFTA_CHAIN_TABLE: u16 = 1;
@@ -61,6 +65,79 @@ pub fn listen_again() -> Result<()> {
     match batch.commit() {
         Err(none) if none.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         other => other.attempt("remove the nftables table", TABLE),
+    }
+}
+
+/// Whether the hook of [`deafen`] is at this device, and drops.
+pub fn is_deaf(device: &str) -> Result<bool> {
+    let named = [attribute(NFTA_CHAIN_TABLE, &text(TABLE)), attribute(NFTA_CHAIN_NAME, &text(device))];
+    let mut question = Batch { bytes: Vec::new(), sequence: 0 };
+    question.push(NFT_MSG_GETCHAIN, 0, NFPROTO_NETDEV, 0, &named.concat());
+    let ask = || {
+        let socket = Socket::new(NETLINK_NETFILTER)?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        socket.send(&question.bytes, 0)?;
+        let (answer, _) = socket.recv_from_full()?;
+        match codes(&answer).first() {
+            Some(code) if -code == libc::ENOENT => Ok(false),
+            Some(code) => Err(io::Error::from_raw_os_error(-code)),
+            None => Ok(policy(&answer) == Some(NF_DROP)),
+        }
+    };
+    ask().attempt("look whether the kernel is kept off", device)
+}
+
+/// The policy of the chain that a message is about.
+fn policy(message: &[u8]) -> Option<u32> {
+    let mut rest = message.get(16 + 4..)?;
+    while let Some((&[l0, l1, k0, k1], _)) = rest.split_first_chunk::<4>() {
+        let len = usize::from(u16::from_ne_bytes([l0, l1]));
+        if u16::from_ne_bytes([k0, k1]) == NFTA_CHAIN_POLICY {
+            return Some(u32::from_be_bytes(*rest.get(4..len)?.first_chunk()?));
+        }
+        rest = rest.get(len.next_multiple_of(4).max(4)..)?;
+    }
+    None
+}
+
+/// Hears when somebody changes a table of one network namespace: that of the thread that opened it.
+#[derive(Debug)]
+pub struct Watch {
+    socket: Socket,
+}
+
+impl Watch {
+    /// Opens one for the calling thread's network namespace.
+    pub fn open() -> Result<Self> {
+        let open = || {
+            let mut socket = Socket::new(NETLINK_NETFILTER)?;
+            socket.bind(&SocketAddr::new(0, 0))?;
+            socket.add_membership(NFNLGRP_NFTABLES)?;
+            socket.set_non_blocking(true)?;
+            Ok::<_, io::Error>(Self { socket })
+        };
+        open().attempt("watch", "the nftables")
+    }
+
+    /// Whether anything has changed since the last call.
+    pub fn has_changed(&self) -> bool {
+        let mut has_changed = false;
+        loop {
+            match self.socket.recv_from_full() {
+                Ok(_) => has_changed = true,
+                Err(again) if again.kind() == io::ErrorKind::Interrupted => {}
+                // So much that the kernel had no room to tell it.
+                Err(lost) if lost.raw_os_error() == Some(libc::ENOBUFS) => has_changed = true,
+                Err(_) => return has_changed,
+            }
+        }
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the socket lives as long as this borrow.
+        unsafe { BorrowedFd::borrow_raw(self.socket.as_raw_fd()) }
     }
 }
 
@@ -219,6 +296,24 @@ mod tests {
                     assert_eq!(heard(), 0);
                     listen_again().unwrap();
                     assert_eq!(heard(), 1);
+                })
+                .unwrap();
+        });
+    }
+
+    #[test]
+    fn a_hook_that_is_removed_or_lets_pass_is_heard_of_and_seen() {
+        in_world(|| {
+            let wire = joined();
+            wire.far
+                .run(|| {
+                    let watch = Watch::open().unwrap();
+                    assert!(!watch.has_changed() && !is_deaf("b0").unwrap());
+                    deafen(&["b0"]).unwrap();
+                    assert!(watch.has_changed() && !watch.has_changed());
+                    assert!(is_deaf("b0").unwrap() && !is_deaf("a0").unwrap());
+                    listen_again().unwrap();
+                    assert!(watch.has_changed() && !is_deaf("b0").unwrap());
                 })
                 .unwrap();
         });

@@ -1,6 +1,8 @@
 //! Children, watched; and waiting without a deadline of its own.
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior, waitpid,
+};
 use wire::Duration;
 
 /// What became of a child.
@@ -101,10 +103,29 @@ pub fn signal_group(leader: u32, ending: Ending) {
 /// Keeps this process's memory from other processes of its user, and from files: no core dump (`RLIMIT_CORE`), no tracer without
 /// `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). For processes that have keys.
 pub fn seal_memory() {
-    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
+    hide_memory();
+}
+
+/// The same for a process of a lab, whose limits programs of the lab's hosts would have from it.
+pub fn hide_memory() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Lets a write beyond the limit of a file's size (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is told like a full
+/// disk. Without this, SIGXFSZ ends the process in the middle. A program that is started from here has the signal as ever: a handler
+/// is not handed on, while "ignored" would be.
+pub fn bear_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: all zeros are a valid action without flags and with an empty mask; the handler does nothing.
+    unsafe {
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
+    }
 }
 
 /// Waits. Only for who looks again and again for something that no descriptor tells.

@@ -10,7 +10,7 @@
 use crate::error::{Attempt, Result};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableTable, StorageBackend, Table, TableDefinition};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,8 @@ type Record = (Vec<u8>, Vec<u8>);
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
+    /// The device and number of its file.
+    file: (u64, u64),
     /// `None` after a commit that failed: then nobody knows what of it is on the disk.
     database: Option<Database>,
     /// What was there when it was opened.
@@ -73,9 +75,20 @@ impl Store {
     fn go_on(path: &Path) -> io::Result<Self> {
         let file = lock_file(path)?;
         let (records, clean) = verified(&file)?;
+        let number = identity(&file.metadata()?);
         let database = Some(database(Disk { file, syncs: true })?);
         let (path, pending, undo) = (path.to_owned(), Vec::new(), Vec::new());
-        Ok(Self { path, database, records, clean, pending, undo, syncs: true, needs_room: false })
+        Ok(Self {
+            path,
+            file: number,
+            database,
+            records,
+            clean,
+            pending,
+            undo,
+            syncs: true,
+            needs_room: false,
+        })
     }
 
     /// The same, without syncs: what is written survives the daemon's end, however that comes, and not the machine's. For a
@@ -113,6 +126,7 @@ impl Store {
     /// it nevertheless is taken back before the next commit.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
+        self.look_for_file()?;
         if self.needs_room {
             find_room(&self.path)?;
         }
@@ -145,10 +159,25 @@ impl Store {
             database.close()?;
             Ok(())
         };
-        let ended = if self.undo.is_empty() { Ok(()) } else { self.commit() };
+        let ended = self.look_for_file();
+        let ended = ended.and_then(|()| if self.undo.is_empty() { Ok(()) } else { self.commit() });
         let ended = ended.and_then(|()| if self.database.is_none() { self.reopen() } else { Ok(()) });
         let ended = ended.and_then(|()| self.database.take().map_or(Ok(()), |d| end(d).map_err(io_error)));
         ended.attempt("close the store", self.path.display())
+    }
+
+    /// The next daemon reads what is at this path: what is written to a file that was removed, or that another has replaced, is lost.
+    fn look_for_file(&self) -> io::Result<()> {
+        match std::fs::metadata(&self.path) {
+            Ok(there) if identity(&there) == self.file => Ok(()),
+            Ok(_) => {
+                Err(io::Error::other("another file has taken the place of the store; start the daemon again"))
+            }
+            Err(none) if none.kind() == io::ErrorKind::NotFound => {
+                Err(io::Error::new(none.kind(), "the file of the store was removed; start the daemon again"))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn reopen(&mut self) -> io::Result<()> {
@@ -211,6 +240,16 @@ fn create(path: &Path) -> io::Result<()> {
     begin().map_err(io_error)?;
     file.persist_noclobber(path)?;
     File::open(folder)?.sync_all()
+}
+
+/// Bytes that the file system of this path has for its user.
+pub fn room(path: &Path) -> Option<u64> {
+    let there = rustix::fs::statvfs(path).ok()?;
+    Some(there.f_bavail.saturating_mul(there.f_frsize))
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Takes a block of the disk for a moment.

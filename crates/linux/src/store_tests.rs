@@ -298,3 +298,25 @@ fn a_second_daemon_is_refused() {
     drop(store);
     assert_eq!(shown(&path), pairs(&[("b", "2")]));
 }
+
+#[test]
+fn a_file_that_is_no_longer_at_its_path_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, aside) = (folder.path().join("store"), folder.path().join("aside"));
+    let mut store = Store::open(&path).unwrap();
+    put(&mut store, "a", "1");
+    std::fs::rename(&path, &aside).unwrap();
+    store.append(b"b".to_vec(), Some(b"2".to_vec()));
+    assert!(store.commit().unwrap_err().to_string().contains("was removed"));
+    std::fs::copy(&aside, &path).unwrap();
+    store.append(b"c".to_vec(), Some(b"3".to_vec()));
+    assert!(store.commit().unwrap_err().to_string().contains("another file"));
+    // It is put back: what was refused meanwhile is not there.
+    std::fs::rename(&aside, &path).unwrap();
+    put(&mut store, "d", "4");
+    store.close().unwrap();
+    assert_eq!(shown(&path), pairs(&[("a", "1"), ("d", "4")]));
+    let store = Store::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(store.close().unwrap_err().to_string().contains("was removed"));
+}

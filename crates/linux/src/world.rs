@@ -155,10 +155,23 @@ impl Maps {
 pub(crate) fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(), (Step, io::Error)> {
     let Some(maps) = maps else { return unshare(what).map_err(Step::Unshare.failed()) };
     unshare(what | UnshareFlags::NEWUSER).map_err(Step::UnshareUser.failed())?;
+    // The maps of a process whose memory is hidden are root's files. It is hidden again at once: the keeper goes on as a copy.
+    let shown = show_memory();
     // Without root's rights over the parent, the kernel takes a group map only from who can no longer set groups.
     overwrite(c"/proc/self/setgroups", b"deny").map_err(Step::SetGroups.failed())?;
     overwrite(c"/proc/self/uid_map", &maps.uid).map_err(Step::UidMap.failed())?;
-    overwrite(c"/proc/self/gid_map", &maps.gid).map_err(Step::GidMap.failed())
+    overwrite(c"/proc/self/gid_map", &maps.gid).map_err(Step::GidMap.failed())?;
+    if shown {
+        crate::hide_memory();
+    }
+    Ok(())
+}
+
+/// Whether this was needed.
+fn show_memory() -> bool {
+    use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+    dumpable_behavior().is_ok_and(|now| now == DumpableBehavior::NotDumpable)
+        && set_dumpable_behavior(DumpableBehavior::Dumpable).is_ok()
 }
 
 fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {

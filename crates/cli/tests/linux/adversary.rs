@@ -396,3 +396,35 @@ fn users_without_rights_have_folders_of_their_own() {
         assert!(dir.path().join(format!("wayfare-of-{user}")).is_dir(), "{said}");
     }
 }
+
+#[test]
+fn an_ingress_hook_that_somebody_flushes_is_put_back() {
+    if !need("root, to make a network, and nft", is_root() && has_nft()) {
+        return;
+    }
+    let _turn = beside_another();
+    let mut between = Between::start();
+    let rules = |between: &Between| there(between, "nft list table netdev wayfare_own");
+    let before = rules(&between);
+    let hooks = |rules: &str| rules.matches("policy drop").count();
+    assert_eq!(hooks(&before), 3, "{before}");
+    for flush in ["nft flush ruleset", "nft delete table netdev wayfare_own"] {
+        there(&between, flush);
+        wait_for("the hook", || {
+            let there = between.router.run(|| {
+                let words = ["list", "table", "netdev", "wayfare_own"];
+                Command::new("nft").args(words).output().unwrap().stdout
+            });
+            (hooks(&text(&there.unwrap())) == 3).then_some(())
+        });
+        pause(1100); // it is told once a second at most
+    }
+    // One that lets frames pass counts as none.
+    there(&between, "nft add chain netdev wayfare_own left { policy accept ; }");
+    wait_for("the policy", || (hooks(&rules(&between)) == 3).then_some(()));
+    assert!(forwards(&between));
+    assert_eq!(between.status().unwrap()["troubles"].to_string(), "[]");
+    let (code, said) = end(&mut between);
+    assert!(code == Some(0) && said.matches("it is put back").count() == 3, "{code:?} {said}");
+    assert_eq!(there(&between, "nft list ruleset"), "");
+}

@@ -272,3 +272,61 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
         assert!(!namespace_of(&between).contains("wf-host"));
     }
 }
+
+/// Each daemon has real-time priority: one that looks again and again at a connection that has ended keeps the kernel from ending the
+/// lab, and all else from running.
+#[test]
+fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
+    let _turn = alone();
+    for of_user in [true, false] {
+        let out = tempfile::tempdir().unwrap();
+        let running = Running::start(&SHORT, out.path());
+        running.under_way();
+        let all = descendants(running.0.id());
+        let verb = |pid: &u32, verb: &str| command_line(*pid).get(1).is_some_and(|word| word == verb);
+        let daemons: Vec<u32> = all.iter().copied().filter(|pid| verb(pid, "node")).collect();
+        assert!(daemons.len() >= 4, "{daemons:?}");
+        let lab = all.into_iter().find(|pid| verb(pid, "lab-world")).unwrap();
+        let clock = linux::Clock::start();
+        signal(if of_user { running.0.id() } else { lab }, if of_user { Signal::TERM } else { Signal::KILL });
+        wait_for("the end of the daemons", || daemons.iter().all(|pid| !verb(pid, "node")).then_some(()));
+        let took = clock.now().since(wire::Instant::ZERO);
+        assert!(took < wire::Duration::from_secs(1), "{took:?}");
+        assert_exit(&running.end(), if of_user { 143 } else { 4 }, "");
+    }
+}
+
+/// Processes in a user namespace of the lab are its owner's, whatever they do. What stands outside is not.
+#[test]
+fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    if !need("root, to become somebody else", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(out.path(), 0o777);
+    let copy = out.path().join("wayfare");
+    std::fs::copy(wayfare(), &copy).unwrap();
+    mode(&copy, 0o755);
+    let mut command = Command::new(&copy);
+    command.args(SHORT).current_dir(out.path()).uid(65534).gid(65534);
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn();
+    let mut child = child.unwrap();
+    wait_for("a lab", || {
+        descendants(child.id())
+            .iter()
+            .any(|pid| command_line(*pid).iter().any(|word| word == "node"))
+            .then_some(())
+    });
+    let owner = std::fs::metadata(format!("/proc/{}/mem", child.id())).unwrap().uid();
+    let keeper = descendants(child.id())[1];
+    let owner_of_copy = std::fs::metadata(format!("/proc/{keeper}/mem")).unwrap().uid();
+    signal(child.id(), Signal::QUIT);
+    let status = child.wait().unwrap();
+    assert_eq!((owner, owner_of_copy, status.code()), (0, 0, Some(131)));
+}

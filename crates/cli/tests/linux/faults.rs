@@ -290,3 +290,26 @@ fn alive(pid: u32) -> bool {
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
+
+#[test]
+fn a_full_folder_for_temporary_files_is_exit_3_and_named() {
+    if !need("root, to mount a disk", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    // Full at the configurations, or at the stores of the daemons.
+    for kilobytes in [16, 100, 200] {
+        let out = tempfile::tempdir().unwrap();
+        let tiny = out.path().join("tiny");
+        std::fs::create_dir(&tiny).unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size={kilobytes}k tiny '{0}' && TMPDIR='{0}' exec \"$0\" \"$@\"",
+            tiny.display()
+        );
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script]).arg(wayfare()).args(SHORT).current_dir(out.path());
+        let output = ended(&mut command);
+        assert_exit(&output, 3, &tiny.display().to_string());
+        assert_exit(&output, 3, "TMPDIR");
+    }
+}

@@ -316,6 +316,57 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     assert!(text(&refused.stderr).contains("Read-only file system"), "{}", text(&refused.stderr));
 }
 
+#[test]
+fn a_limit_of_file_sizes_is_told_like_a_full_disk() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let mut network = HomeNetwork::new();
+    let limited = "ulimit -f 160; exec \"$0\" \"$@\""; // 80 KiB
+    network.wrapper = ["sh", "-c", limited].map(str::to_owned).to_vec();
+    let agent = network.start();
+    let codes: Vec<Code> = (0..NODES).map(|node| network.register(node, 0)).collect();
+    let accepted = codes.iter().filter(|code| **code == Code::Accepted).count();
+    let refused = codes.iter().filter(|code| **code == Code::HomeResources).count();
+    assert!(accepted >= 10 && refused >= 10 && accepted + refused == codes.len(), "{codes:?}");
+    let kept = agent.bindings();
+    assert_eq!(kept.len(), accepted);
+    let said = agent.kill();
+    assert!(said.contains("File too large"), "{said}");
+    let agent = network.start();
+    assert_eq!(agent.bindings(), kept);
+    agent.kill();
+}
+
+#[test]
+fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    for (replaced, says) in [(false, "was removed"), (true, "another file has taken the place")] {
+        let network = HomeNetwork::new();
+        let agent = network.start();
+        assert_eq!(network.register(0, 0), Code::Accepted);
+        let store = network.dir.path().join("store");
+        if replaced {
+            std::fs::copy(&store, network.dir.path().join("copy")).unwrap();
+            std::fs::rename(network.dir.path().join("copy"), &store).unwrap();
+        } else {
+            std::fs::remove_file(&store).unwrap();
+        }
+        for node in [1, 2] {
+            assert_eq!(network.register(node, 0), Code::HomeResources);
+        }
+        assert_eq!(agent.bindings(), bound(1));
+        let status = agent.try_ask(r#"{"do":{"verb":"status"}}"#).unwrap();
+        assert!(status["troubles"].to_string().contains(says), "{}", status["troubles"]);
+        let said = agent.kill();
+        assert!(said.contains(says), "{said}");
+    }
+}
+
 // --- calls of the system that fail or take their time ------------------------------------------------------------------
 
 /// Somebody who stands between a daemon and its system, as long as this lives.

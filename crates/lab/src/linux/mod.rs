@@ -29,7 +29,7 @@ use crate::run::{OnWorld, Outcome};
 use linux::control::Control;
 use linux::leftover::LabDir;
 use linux::{Error, World};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,7 +71,6 @@ pub(crate) mod file {
     pub(crate) const PLAN: &str = "plan.toml";
     pub(crate) const REPORT: &str = "report.json";
     pub(crate) const RADIO: &str = "radio.jsonl";
-    pub(crate) const ERROR: &str = "error.json";
     pub(crate) const RADIO_SOCKET: &str = "radio.sock";
     pub(crate) const CONTROL_SOCKET: &str = "control-run.sock";
 
@@ -192,13 +191,51 @@ impl Drop for Running {
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
+    // The plan has its keys, and so have all that this process knows of it.
+    linux::hide_memory();
     files()?;
     let mut dir = LabDir::create()?;
+    match run_in(&mut dir, plan, programs, stop) {
+        Ok(outcome) => {
+            dir.remove()?;
+            Ok(outcome)
+        }
+        Err(error) => Err(without_room(dir.path(), error)),
+    }
+}
+
+/// With less than this for the files of a lab, whatever went wrong did so for that reason.
+const ROOM: u64 = 1 << 20;
+
+/// What a full file system makes of a lab has many forms: a daemon that ends without a word, as it cannot write one, or a file that
+/// is not there. The cause is the same.
+fn without_room(dir: &Path, error: LinuxError) -> LinuxError {
+    let said = match &error {
+        LinuxError::Interrupted | LinuxError::Machine(_) => return error,
+        LinuxError::Lacks(what) => what.clone(),
+        other => other.to_string(),
+    };
+    match linux::room(dir) {
+        Some(room) if room < ROOM => LinuxError::Lacks(format!(
+            "{}: no space left for the files of a lab ({} KiB are free); the variable TMPDIR names another folder: {said}",
+            dir.display(),
+            room >> 10
+        )),
+        _ => error,
+    }
+}
+
+fn run_in(
+    dir: &mut LabDir,
+    plan: Plan,
+    programs: &Programs,
+    stop: &AtomicBool,
+) -> Result<Outcome, LinuxError> {
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
     let mut world = World::spawn(command).map_err(no_world)?;
     dir.note_child(world.init())?;
     let keeper = world.keeper().id();
@@ -208,9 +245,7 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     let Some(status) = status else {
         // Pid 1 has reported and cannot end, as the kernel waits for a process that something holds: the report names it.
         if at(file::REPORT).exists() && !stop.load(Ordering::Relaxed) {
-            let outcome = collect(plan, dir.path())?;
-            dir.remove()?;
-            return Ok(outcome);
+            return collect(plan, dir.path());
         }
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
@@ -219,14 +254,18 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
         });
     };
     if !status.success() {
-        let failed = std::fs::read(at(file::ERROR)).ok();
-        let failed = failed.and_then(|text| serde_json::from_slice::<world::Failed>(&text).ok());
+        let failed = last_words(&mut world);
         let unknown = || LinuxError::World(format!("pid 1 of the lab ended with {status}"));
         return Err(failed.map_or_else(unknown, LinuxError::from));
     }
-    let outcome = collect(plan, dir.path())?;
-    dir.remove()?;
-    Ok(outcome)
+    collect(plan, dir.path())
+}
+
+/// Why pid 1 ended early. It has, so nobody writes to its pipe any more.
+fn last_words(world: &mut World) -> Option<world::Failed> {
+    let mut said = Vec::new();
+    world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
+    serde_json::from_slice(&said).ok()
 }
 
 /// Runs a plan, and again when this host was too busy for it: at most `repeats` times more. The last run counts, with the

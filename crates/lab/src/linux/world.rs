@@ -17,6 +17,7 @@ use roles::RoleConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -82,14 +83,14 @@ const HELD: Duration = Duration::from_secs(2);
 
 /// Carries out the order in `dir`. What goes wrong is left there for who gave it.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
+    linux::hide_memory();
     work(dir).inspect_err(|error| {
-        // Where this cannot be written either, the parent reports the exit status.
-        let _ =
-            serde_json::to_vec(&Failed::of(error)).map(|text| std::fs::write(dir.join(file::ERROR), text));
+        // Not into a file: the folder may be full, and that be the reason.
+        let _ = serde_json::to_vec(&Failed::of(error)).map(|text| io::stdout().write_all(&text));
     })
 }
 
-/// Why pid 1 of the lab ended early: what it leaves for its parent.
+/// Why pid 1 of the lab ended early: what it says to its parent over its standard output.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Failed {

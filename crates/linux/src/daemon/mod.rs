@@ -13,6 +13,7 @@ mod ends;
 mod finish;
 mod folder;
 mod given;
+mod hooks;
 mod host;
 mod left_behind;
 mod links;
@@ -42,6 +43,7 @@ use control::{Control, Request};
 use drops::Drops;
 use ends::{Claim, Signals};
 use given::Given;
+use hooks::Hooks;
 use host::{HostLink, KERNEL_SIDE};
 use links::Standing;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
@@ -156,8 +158,11 @@ fn open_port(device: &str) -> Result<PacketSocket> {
 struct Ready {
     timer: bool,
     links: bool,
+    hooks: bool,
     control: bool,
     radio: bool,
+    /// The radio process has closed the connection.
+    radio_ends: bool,
     interfaces: Vec<Iface>,
 }
 
@@ -182,6 +187,8 @@ struct Daemon {
     links: LinkWatch,
     ports: Vec<Port>,
     host: HostLink,
+    /// A lab does without: its accounts say what a hook that was removed has done.
+    hooks: Option<Hooks>,
     sockets: Sockets,
     clients: Clients,
     /// What clients wish of roles.
@@ -294,9 +301,9 @@ impl Daemon {
         let mut net = Netlink::open()?;
         net.loopback_up()?;
         let host = HostLink::set_up(&mut net, &spec.addresses, &spec.tcp)?;
-        let mut devices: Vec<&str> =
-            spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
-        devices.push(host::NODE_SIDE);
+        let devices = spec.interfaces.iter().map(|interface| interface.name.as_str());
+        let devices: Vec<&str> = devices.chain([host::NODE_SIDE]).collect();
+        let hooks = if spec.hold { None } else { Some(Hooks::open()?) };
         // Deaf before up: not one frame for the kernel.
         nft::deafen(&devices)?;
         let mut ports = Vec::new();
@@ -331,6 +338,7 @@ impl Daemon {
             links,
             ports,
             host,
+            hooks,
             sockets: Sockets::new(spec.addresses.first().copied())
                 .offering(spec.tcp.window)
                 .sharing(descriptors),
@@ -383,7 +391,8 @@ impl Daemon {
     /// the system.
     fn wait(&mut self, signals: &Signals) -> Result<Ready> {
         let beat = self.vitals.heartbeat.as_ref().map(Heartbeat::due);
-        let due = [self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat]
+        let hooks = self.hooks.as_ref().and_then(Hooks::due);
+        let due = [self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
             .into_iter()
             .flatten()
             .min();
@@ -392,12 +401,15 @@ impl Daemon {
             self.timer.arm(self.clock, due)?;
             self.armed = Some(due);
         }
-        let mut fds =
-            vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, PollFlags::IN)];
-        fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
-        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
+        // What comes before the beginning is left where it is until then. The end of the radio is told all the same.
+        let packets = if self.began { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, packets)];
+        fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, packets)));
+        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), packets)));
         let (interfaces, rim) = (self.ports.len() + 1, fds.len());
         fds.extend([PollFd::new(&self.links, PollFlags::IN), PollFd::new(signals, PollFlags::IN)]);
+        fds.extend(self.hooks.iter().map(|hooks| PollFd::from_borrowed_fd(hooks.as_fd(), PollFlags::IN)));
+        let watches = fds.len();
         fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let inner = fds.len();
         fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -418,13 +430,17 @@ impl Daemon {
         }
         let mut ready =
             Ready { control: self.control.has_more() || self.control.rests(), ..Ready::default() };
-        for (at, _) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
+        for (at, fd) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
             match at {
                 0 => ready.timer = true,
                 at if at <= interfaces => ready.interfaces.push(Iface(at as u16 - 1)),
-                at if at < rim => ready.radio = true,
+                at if at < rim => {
+                    ready.radio = true;
+                    ready.radio_ends = fd.revents().contains(PollFlags::HUP);
+                }
                 at if at == rim => ready.links = true,
                 at if at == rim + 1 => self.ends = true,
+                at if at < watches => ready.hooks = true,
                 _ => ready.control = true,
             }
         }
@@ -433,6 +449,9 @@ impl Daemon {
 
     /// One round over everything that has something for us.
     fn serve(&mut self, ready: Ready) -> Result<()> {
+        if ready.radio_ends {
+            self.lab_is_gone();
+        }
         if ready.control {
             for request in self.control.hear() {
                 self.obey(request);
@@ -444,6 +463,9 @@ impl Daemon {
         }
         if ready.links {
             self.hear_links()?;
+        }
+        if ready.hooks || (ready.timer && self.hooks.as_ref().is_some_and(|hooks| hooks.due().is_some())) {
+            self.look_at_hooks();
         }
         if !self.began {
             if self.told_to_begin && self.clock.has_begun() {
@@ -461,6 +483,9 @@ impl Daemon {
         self.look_at_sockets();
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             self.radio_told(told);
+        }
+        if self.radio.as_ref().is_some_and(Radio::is_gone) {
+            self.lab_is_gone();
         }
         let now = self.clock.now();
         self.watch_the_wall(now);

@@ -47,13 +47,15 @@ pub(crate) enum Told {
 
 pub(crate) struct Radio {
     lines: Lines,
+    /// Nothing more comes: the lab has ended.
+    is_gone: bool,
 }
 
 impl Radio {
     pub(crate) fn connect(path: &Path, host: HostId) -> Result<Self> {
         let mut lines = Lines::connect(path)?;
         lines.send(&Wish::Hello { host })?;
-        Ok(Self { lines })
+        Ok(Self { lines, is_gone: false })
     }
 
     /// Points a radio at a cell; false when there is no radio any more.
@@ -70,9 +72,18 @@ impl Radio {
             match self.lines.hear() {
                 Heard::Message(told) => return Some(told),
                 Heard::Nonsense(_) => {}
-                Heard::Nothing | Heard::Gone => return None,
+                Heard::Nothing => return None,
+                Heard::Gone => {
+                    self.is_gone = true;
+                    return None;
+                }
             }
         }
+    }
+
+    /// Whether the radio process has closed the connection, as far as that has been heard.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.is_gone
     }
 }
 

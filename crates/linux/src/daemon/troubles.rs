@@ -1,6 +1,7 @@
 //! What an operator must know of a daemon that goes on: `status` has it under `troubles`.
 
 use super::Daemon;
+use super::hooks::Hooks;
 use super::host::KERNEL_SIDE;
 use super::recorder::Recorder;
 use node::Value;
@@ -26,13 +27,25 @@ impl Daemon {
         let host = self.host.is_removed.then(|| {
             format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
         });
-        [records, store, host].into_iter().flatten().collect()
+        let hooks = self.hooks.as_ref().and_then(Hooks::failure);
+        let hooks =
+            hooks.map(|why| format!("the kernel is not kept off, and acts beside this daemon: {why}"));
+        [records, store, host, hooks].into_iter().flatten().collect()
     }
 
     /// Says once that records cannot be written.
     pub(super) fn complain_of_records(&mut self) {
         if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
             let _ = writeln!(std::io::stderr(), "cannot write records, and goes on without them: {why}");
+        }
+    }
+
+    /// The lab whose links this daemon uses has ended before it, as when it was killed. The daemon ends in order, and at once: the end
+    /// of the connection can be read for ever, and at real-time priority that would keep the kernel from ending the lab.
+    pub(super) fn lab_is_gone(&mut self) {
+        if self.radio.take().is_some() {
+            let _ = writeln!(std::io::stderr(), "the radio process of the lab has gone: this daemon ends");
+            self.ends = true;
         }
     }
 

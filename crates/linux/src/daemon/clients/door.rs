@@ -6,6 +6,7 @@ use crate::descriptors::{Accepted, Reserve};
 use crate::error::{Attempt, Result};
 use crate::peer;
 use client::{Answer, Request};
+use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
@@ -70,6 +71,8 @@ impl Door {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
             socket_file::clear(path, || socket_file::knock(path, SocketType::SEQPACKET))?;
+            // The file has these rights from its first moment on (unix(7)), less those that the umask takes away.
+            fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
             bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
             Ok::<_, io::Error>((listener, SocketFile::bound(path)))

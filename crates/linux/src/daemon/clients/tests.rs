@@ -47,6 +47,8 @@ fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
 fn what_a_program_asks_for_is_looked_at() {
     in_world(|| {
         let (_dir, path, mut clients) = opened();
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
+        assert_eq!(mode & 0o777, 0o600, "whatever the umask is, others may ask for nothing");
         let second = Door::open(&path).err().map(|error| error.cause.kind());
         assert_eq!(second, Some(std::io::ErrorKind::AddrInUse));
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
