@@ -3,8 +3,8 @@
 //!
 //! - Data are repeated twice, to one of our addresses: the acknowledgments, which leave from another, are lost (RFC 9260,
 //!   section 6.4).
-//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours. A route on which its answer comes
-//!   works in both directions.
+//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours, and for each other address of the
+//!   peer's. A route on which its answer comes works in both directions.
 //! - The peer is heard from another address than the silent one: it can be reached there.
 
 use crate::association::Association;
@@ -129,8 +129,10 @@ impl Association {
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
-    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses.
-    pub(crate) fn probe_other_sources(&mut self, peer: Ipv4Addr) {
+    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses, and the peer's other
+    /// addresses: each may be the only one that works (RFC 9260, section 6.4.1). Nothing counts against a route that does not answer, as
+    /// the peer may have left that address long ago.
+    pub(crate) fn probe_other_routes(&mut self, peer: Ipv4Addr) {
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed && path.errors >= SILENT) else {
             return;
         };
@@ -139,6 +141,12 @@ impl Association {
         let others: Vec<Ipv4Addr> = self.locals.with(Use::All).filter(is_other).collect();
         for local in others {
             self.probe_from(local, peer);
+        }
+        let is_other = |path: &&Path| path.address != peer && path.usable();
+        let others = self.paths.iter().filter(is_other);
+        let others = others.filter_map(|path| Some((self.locals.source(&[path.source])?, path.address)));
+        for (local, other) in others.collect::<Vec<_>>() {
+            self.probe_from(local, other);
         }
     }
 
@@ -188,6 +196,7 @@ impl Association {
             self.path_event(peer, PathState::Active);
         }
         self.probe_was_answered();
+        self.heard_from(now, peer);
         if (fails || is_chosen) && now >= self.detour.pause {
             self.send_from(now, local);
         }
@@ -195,7 +204,7 @@ impl Association {
     }
 
     /// Notes that a packet came from `peer`. Data that wait for a silent address of the peer are retransmitted to one
-    /// where it is heard.
+    /// where it is heard. The silent one is probed from then on, as nothing else goes there.
     pub(crate) fn heard_from(&mut self, now: Instant, peer: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(peer) else { return };
         path.heard = now;
@@ -206,6 +215,7 @@ impl Association {
         let silent: Vec<Ipv4Addr> = self.paths.iter().filter(is_silent).map(|path| path.address).collect();
         for address in silent {
             self.outbound.lose(&mut self.paths, address, true);
+            self.paths.get_mut(address).into_iter().for_each(|path| path.heartbeat = now);
         }
     }
 }

@@ -339,10 +339,11 @@ impl Paths {
         self.list.len()
     }
 
-    /// Where new data go: to the primary path, or while that is inactive to one that is not (section 6.4).
+    /// Where new data go: to the primary path. While that is inactive, to one that is not (section 6.4), and while it is silent, to one
+    /// where the peer was heard since (as RFC 7829, section 5.1, does for a path that may have failed).
     pub(crate) fn for_data(&self) -> Ipv4Addr {
         if self.get(self.primary).is_some_and(Path::usable) {
-            return self.primary;
+            return self.heard_instead(self.primary).unwrap_or(self.primary);
         }
         // With none active, at least one that was confirmed once: data may go there.
         let confirmed = |path: &&Path| path.confirmed;
@@ -355,32 +356,37 @@ impl Paths {
 
     /// An active path other than `address`: one that the peer has not turned away from, and the quickest of these.
     pub(crate) fn best_besides(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
-        let others = self.list.iter().filter(|path| path.address != address && path.usable());
-        let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
-        others.min_by_key(rank).map(|path| path.address)
+        self.best(|path| path.address != address)
     }
 
-    /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere, but
-    /// not to where the peer has turned away from: it is leaving that address. Unless it is heard there, and the other one is
-    /// silent. After a gap, along the same path, if the peer still wants it.
+    /// The best active path of these.
+    fn best(&self, of: impl Fn(&Path) -> bool) -> Option<Ipv4Addr> {
+        let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
+        self.list.iter().filter(|path| path.usable() && of(path)).min_by_key(rank).map(|path| path.address)
+    }
+
+    /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere: to where the peer
+    /// has turned away from only if it is heard there and the other one is silent, as it is leaving that address. Not to a silent one if
+    /// it is heard on `original`: then the acknowledgment was lost, and the peer finds that out when data come again. After a gap, along
+    /// the same path, if the peer still wants it.
     pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
         let wanted =
             |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
-        if !timed_out {
-            return if wanted(original) { original } else { self.for_data() };
-        }
         let data = self.for_data();
+        if !timed_out {
+            return if wanted(original) { original } else { data };
+        }
         if data != original {
             return data;
         }
-        let may = |other: &Ipv4Addr| wanted(*other) || self.is_heard_instead(*other, original);
+        let may = |other: &Ipv4Addr| wanted(*other) && self.heard_instead(*other) != Some(original);
         self.best_besides(original).filter(may).unwrap_or(data)
     }
 
-    /// Whether the peer was heard from `other` since it was from `silent`, which has not answered.
-    fn is_heard_instead(&self, other: Ipv4Addr, silent: Ipv4Addr) -> bool {
-        let paths = self.get(other).zip(self.get(silent));
-        paths.is_some_and(|(other, silent)| silent.errors >= SILENT && other.heard > silent.heard)
+    /// The best active path on which the peer was heard since it was on `silent`, which has not answered.
+    fn heard_instead(&self, silent: Ipv4Addr) -> Option<Ipv4Addr> {
+        let silent = self.get(silent).filter(|silent| silent.errors >= SILENT)?;
+        self.best(|other| other.address != silent.address && other.heard > silent.heard)
     }
 
     /// The largest DATA chunk that every path carries.
@@ -533,6 +539,8 @@ mod tests {
         assert_eq!(paths.for_retransmission(address(2), true), address(2), "nor if it is not heard there");
         paths.get_mut(address(1)).unwrap().heard = Instant::from_millis(1);
         assert_eq!(paths.for_retransmission(address(2), true), address(1), "but where it is heard");
+        assert_eq!(paths.for_retransmission(address(1), true), address(1), "and there it stays");
+        assert_eq!(paths.for_data(), address(1), "as do new data");
         paths.get_mut(address(2)).unwrap().errors = 1;
         assert_eq!(paths.for_retransmission(address(2), true), address(2), "one packet may be lost");
         paths.get_mut(address(2)).unwrap().state = PathState::Inactive;

@@ -88,7 +88,7 @@ impl Association {
         }
         let over = self.failed();
         if !over {
-            self.probe_other_sources(address);
+            self.probe_other_routes(address);
         }
         over
     }
@@ -229,7 +229,7 @@ impl Association {
         counts |= !self.paths.iter().any(|path| path.confirmed);
         let over = counts && in_use && self.failed();
         if in_use && !over {
-            self.probe_other_sources(address);
+            self.probe_other_routes(address);
         }
         over
     }

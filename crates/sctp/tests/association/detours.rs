@@ -336,3 +336,32 @@ fn a_way_that_is_given_up_is_not_used() {
     assert_eq!(world.association(0).detour(), None);
     assert!(world.hosts[1].got == noise(1, 500_000), "{}", world.hosts[1].got.len());
 }
+
+/// RFC 9260, section 6.4.1: another address of the peer's is tried when the primary one is silent, also one that the peer has turned away
+/// from. Each direction finds its route after two time-outs, of which the second is twice as long. The primary address carries data again
+/// when its link is back.
+#[test]
+fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
+    for (config, worst) in [(quick(), 750), (Config::default(), 3200)] {
+        for both in [false, true] {
+            let mut world = moved(&config);
+            world.hosts[1].data = noise(1, 20_000_000);
+            if both {
+                world.hosts[0].data = noise(2, 20_000_000);
+            }
+            world.run_for(300);
+            world.dead.push(mn(2));
+            let stall = world.stall(0, 60_000);
+            assert!(stall < worst, "both ways: {both}, {stall} ms");
+            world.dead.clear();
+            let stall = world.stall(0, 10_000);
+            assert!(stall < 300, "both ways: {both}, {stall} ms after the return");
+            // A probe of the primary address waits for at most RTO.Max.
+            world.hosts[1].data.truncate(world.hosts[0].got.len() + 200_000);
+            world.run_for(60_000);
+            world.hosts[1].data.extend(noise(3, 1000));
+            world.run_for(1000);
+            assert_eq!(last_data(&world).dst, mn(2), "both ways: {both}");
+        }
+    }
+}
