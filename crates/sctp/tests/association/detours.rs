@@ -338,11 +338,11 @@ fn a_way_that_is_given_up_is_not_used() {
 }
 
 /// RFC 9260, section 6.4.1: another address of the peer's is tried when the primary one is silent, also one that the peer has turned away
-/// from. Each direction finds its route after two time-outs, of which the second is twice as long. The primary address carries data again
-/// when its link is back.
+/// from. Data find their route after two time-outs, of which the second is twice as long. Acknowledgments find theirs when the first data
+/// there are repeated, after RTO.Initial, as no round trip was measured there. The primary address carries data again when its link is back.
 #[test]
 fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
-    for (config, worst) in [(quick(), 750), (Config::default(), 3200)] {
+    for (config, worst) in [(quick(), 1100), (Config::default(), 3200)] {
         for both in [false, true] {
             let mut world = moved(&config);
             world.hosts[1].data = noise(1, 20_000_000);
@@ -351,12 +351,13 @@ fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
             }
             world.run_for(300);
             world.dead.push(mn(2));
-            let stall = world.stall(0, 60_000);
+            let stall = world.stall(0, 10_000);
             assert!(stall < worst, "both ways: {both}, {stall} ms");
             world.dead.clear();
-            let stall = world.stall(0, 10_000);
+            let stall = world.stall(0, 5000);
             assert!(stall < 300, "both ways: {both}, {stall} ms after the return");
             // A probe of the primary address waits for at most RTO.Max.
+            assert!(world.hosts[0].got.len() < 19_000_000, "there was always something to send");
             world.hosts[1].data.truncate(world.hosts[0].got.len() + 200_000);
             world.run_for(60_000);
             world.hosts[1].data.extend(noise(3, 1000));
