@@ -130,7 +130,7 @@ impl Association {
         }
         self.heard_from(now, src);
         self.probe_chosen_source(now, dst, src);
-        self.wake(src);
+        self.wake(now, src);
         self.settle(now);
         verdict
     }
@@ -336,11 +336,12 @@ impl Association {
         }
         let Some(path) = self.paths.get(address) else { return };
         if path.probe.is_some_and(|probe| probe.nonce == nonce) {
-            self.wake(address);
+            self.wake(now, address);
         }
         let Some(path) = self.paths.get_mut(address) else { return };
         let Some(probe) = path.probe.take_if(|probe| probe.nonce == nonce) else { return };
         path.rto.sample(now.since(probe.sent));
+        path.end_back_off(now);
         if !path.confirmed {
             self.probing = now; // HB.Max.Burst counts probes that are not answered
         }

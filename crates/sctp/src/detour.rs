@@ -119,7 +119,17 @@ impl Association {
             return;
         }
         self.locals.detour = Some(local).filter(|local| self.locals.preferred != Some(*local));
+        let backed_off: Vec<(Ipv4Addr, u32)> =
+            self.paths.iter().map(|path| (path.address, path.rto.backing().1)).collect();
         self.rerouted(&before);
+        // The back-off belongs to the peer's address, and ends when data are acknowledged (RFC 9260, section 6.3.3). That a HEARTBEAT
+        // was answered does not say that the route carries full packets.
+        for (peer, doublings) in backed_off {
+            if let Some(path) = self.paths.get_mut(peer) {
+                path.rto.back_off_to(doublings);
+                path.woken = Some(now);
+            }
+        }
         // Repeated packets do not make this end send its flight again more often than time-outs would.
         let data_path = self.paths.get(self.paths.for_data());
         let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
@@ -211,7 +221,7 @@ impl Association {
         if !path.usable() {
             return;
         }
-        let is_silent = |path: &&Path| path.address != peer && path.asleep() && path.errors >= SILENT;
+        let is_silent = |path: &&Path| path.address != peer && path.asleep(now) && path.errors >= SILENT;
         let silent: Vec<Ipv4Addr> = self.paths.iter().filter(is_silent).map(|path| path.address).collect();
         for address in silent {
             self.outbound.lose(&mut self.paths, address, true);

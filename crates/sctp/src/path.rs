@@ -86,6 +86,8 @@ pub(crate) struct Path {
     /// When a write last allowed a burst.
     burst_by_write: Instant,
     pub(crate) t3: Option<Instant>,
+    /// When data were last sent again before the time-out that was backed off. Their acknowledgment ends the back-off.
+    pub(crate) woken: Option<Instant>,
     /// In fast recovery until this is acknowledged.
     pub(crate) recovery: Option<Tsn>,
     /// The chunk whose round trip is measured.
@@ -124,6 +126,7 @@ impl Path {
             burst: config.max_burst,
             burst_by_write: now,
             t3: None,
+            woken: None,
             recovery: None,
             timed: None,
             latest_acked: 0,
@@ -176,6 +179,7 @@ impl Path {
     /// Another way to the same address: nothing that was learned counts (section 7.2, the change of a route).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
         self.rto = Rto::new(config.rto_bounds());
+        self.woken = None;
         (self.mtu, self.narrow) = (self.widest, None);
         self.cwnd = self.initial_window();
         self.ssthresh = u32::MAX;
@@ -199,9 +203,18 @@ impl Path {
         self.confirmed && (hurry || (self.flight < self.cwnd && self.burst > 0))
     }
 
-    /// Whether the peer has been silent on this path, and data wait for a time-out that was backed off.
-    pub(crate) const fn asleep(&self) -> bool {
-        self.confirmed && self.errors > 0 && self.t3.is_some() && self.rto.backing().1 > 0
+    /// Whether the peer has been silent on this path, and data wait for a time-out that was backed off, and have for as long as one that
+    /// was not.
+    pub(crate) fn asleep(&self, now: Instant) -> bool {
+        let (base, doublings) = self.rto.backing();
+        let waits = self.woken.is_none_or(|woken| now >= woken + base);
+        self.confirmed && self.errors > 0 && self.t3.is_some() && doublings > 0 && waits
+    }
+
+    /// What is waited for does not take longer than a time-out that is not backed off.
+    pub(crate) fn end_back_off(&mut self, now: Instant) {
+        self.rto.at_least(Duration::ZERO);
+        self.t3 = self.t3.map(|t3| t3.min(now + self.rto.current()));
     }
 
     /// A chunk of so many bytes, its header included, leaves.
@@ -261,6 +274,7 @@ impl Path {
         self.recovery = None;
         self.timed = None;
         self.t3 = None;
+        self.woken = None;
         self.rto.back_off();
     }
 

@@ -366,3 +366,35 @@ fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
         }
     }
 }
+
+/// RFC 9260, section 6.3.3, E2: each time-out is twice as long, also if HEARTBEATs are answered meanwhile, on whatever route, and whatever
+/// else the peer sends. So an association outlives a hole that only short packets pass.
+#[test]
+fn a_hole_for_full_packets_is_outlived() {
+    for ms in [200, 1000] {
+        let config = Config { rto_min: Duration::from_millis(ms), ..Config::default() };
+        for (paths, both) in [(1, false), (1, true), (2, false), (2, true)] {
+            for hole in [5_000, 10_000, 30_000] {
+                let mut world = if paths == 1 { World::opened(&config) } else { moved(&config) };
+                world.hosts[0].size = 1400;
+                world.hosts[0].data = noise(1, 1_000_000);
+                world.hosts[1].size = 200;
+                world.run_for(300);
+                for at in 0..hole / 2 {
+                    if both && at % 10 == 0 {
+                        world.hosts[1].data.extend(noise(2, 200));
+                    }
+                    world.run_for(2);
+                    world.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
+                }
+                let name = format!("RTO.Min {ms}, {paths} paths, both ways: {both}, {hole} ms");
+                assert_eq!(world.states(), [State::Established; 2], "{name}");
+                assert!(world.hosts[1].got.len() < 900_000, "{name}");
+                let longest = world.association(0).paths().map(|path| path.rto).max();
+                assert!(longest >= Some(Duration::from_millis(hole / 4)), "{name}: {longest:?}");
+                world.run_for(2 * hole + 6000);
+                assert!(world.hosts[1].got == noise(1, 1_000_000), "{name}: {}", world.hosts[1].got.len());
+            }
+        }
+    }
+}
