@@ -211,7 +211,9 @@ impl AsconfAck {
             && let Some(Response::Refused(_, causes)) = self.responses.get_mut(first)
         {
             causes.truncate(1);
-            causes.iter_mut().for_each(|cause| cause.info.clear());
+            for cause in causes {
+                cause.info.clear();
+            }
         }
         let mut room = most.saturating_sub(ACK_HEADER + needed(&self.responses));
         let mut at = 0;
