@@ -5,7 +5,7 @@ use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::{Seed, Transport, Why};
 use roles::RoleConfig;
-use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
+use wire::{Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
 #[path = "indirect_tcp.rs"]
 mod indirect_tcp;
@@ -323,6 +323,11 @@ impl Row {
 
     pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
         self.addresses.to_vec()
+    }
+
+    /// The same, with their links.
+    pub(crate) fn links(&self) -> Vec<InterfaceAddress> {
+        self.addresses.iter().map(|address| InterfaceAddress::new(*address, 24)).collect()
     }
 
     pub(crate) fn talk(&self) -> Talk {

@@ -34,6 +34,11 @@ impl Agent {
     }
 }
 
+/// The care-of address that an advertisement offers: none if it is not a foreign agent's.
+pub(crate) fn offered(said: &Advertisement) -> Option<Ipv4Addr> {
+    said.care_of.first().copied().filter(|_| said.flags.has(AgentFlags::FOREIGN))
+}
+
 /// What an advertisement tells that was not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
@@ -71,7 +76,7 @@ impl Agents {
             sequence: said.sequence,
             registration_lifetime: before.map_or(said.registration_lifetime, |old| old.registration_lifetime),
             registered_only: said.registered_only,
-            care_of: said.care_of.first().copied().filter(|_| said.flags.has(AgentFlags::FOREIGN)),
+            care_of: offered(said),
             prefix: said.prefix(),
         };
         self.expiry.set(said.src, now + agent.lifetime);

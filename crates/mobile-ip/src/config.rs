@@ -46,6 +46,9 @@ pub struct HomeAgentConfig {
     /// How it is heard.
     #[serde(default)]
     pub advertise: Advertise,
+    /// All addresses of its host: no mobile node is there.
+    #[serde(skip)]
+    pub host: Vec<InterfaceAddress>,
 }
 
 /// A foreign agent.
@@ -80,7 +83,8 @@ pub struct ForeignAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// Mobile nodes that it serves at a time; beyond that it says that it is busy (ours).
+    /// Mobile nodes that it serves at a time: 1024 (ours); beyond that it says that it is busy. Nothing proves a visit of a mobile node or
+    /// home agent without an association: a host on the link with a helper elsewhere can fill all places for the longest registration.
     #[serde(default = "visitors")]
     pub visitors: usize,
     /// Registrations that wait for a home agent at a time: 1024, 2 of one mobile node (ours; RFC 5944, section 3.7.1, typically
@@ -343,10 +347,9 @@ fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigErr
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
 }
 
-/// Whether an address can be a host's at all.
-pub(crate) fn is_host(address: Ipv4Addr) -> bool {
-    let nowhere = address.is_unspecified() || address.octets()[0] == 0 || address.is_loopback();
-    !(nowhere || address.is_multicast() || address.is_broadcast())
+/// Whether an address can be a host's at all: not one of no host, of this host, of a group, of class E or of all hosts.
+pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
+    !matches!(address.octets()[0], 0 | 127 | 224..)
 }
 
 const fn yes() -> bool {

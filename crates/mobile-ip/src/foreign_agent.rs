@@ -10,6 +10,10 @@
 //! A visitor that nothing proves (no association with it or with its home agent) can claim any home address. So of what this host
 //! sends itself, such a visitor gets only what the care-of address sends, as ICMP errors; a home address on the visited link
 //! itself is refused, as the neighbor who has it would be cut off.
+//!
+//! There is room for 1024 visits (`visitors` of its configuration). A host on the link can fill it within a minute, with made-up addresses
+//! and a helper outside that accepts as their home agent; newcomers are refused then (`no_place`) until those registrations end. Who has a
+//! visit renews it. Shorter registrations (`registration_lifetime`) end that sooner.
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;

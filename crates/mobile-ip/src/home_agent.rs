@@ -311,10 +311,7 @@ impl HomeAgent {
             Code::HomeBadRequest
         } else if request.home_agent != own {
             Code::UnknownHomeAgent
-        } else if !is_host(request.care_of)
-            || request.care_of == own
-            || (moves && request.care_of == request.home)
-        {
+        } else if !self.is_elsewhere(request.care_of) || (moves && request.care_of == request.home) {
             Code::HomeBadRequest
         } else if asks(RequestFlags::REVERSE) {
             Code::HomeReverseTunnel
@@ -324,6 +321,13 @@ impl HomeAgent {
             return if self.under_way < UNDER_WAY { Ok(()) } else { Err(Denial::Code(Code::HomeResources)) };
         };
         Err(Denial::Code(code))
+    }
+
+    /// Whether a care-of address can be another host's: a tunnel to this host itself would lead nowhere, and one to all hosts of a
+    /// link to each of them.
+    fn is_elsewhere(&self, care_of: Ipv4Addr) -> bool {
+        let mut own = self.config.host.iter().chain([&self.config.address]);
+        is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
     }
 
     /// The association that a request is signed with.

@@ -8,7 +8,7 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
-use crate::agents::{Agent, Agents, News};
+use crate::agents::{Agent, Agents, News, offered};
 use crate::announcer::Announcer;
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
@@ -31,8 +31,10 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 pub const NO_AGENT: Reason = Reason("no_agent");
 /// Its own packets while it is not registered with an agent that routes for registered mobile nodes only.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
-/// An advertisement of an agent that cannot be one.
+/// An advertisement of an agent that cannot be one, or that offers a care-of address which cannot be one.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
+/// An agent says that it is one no longer; counted only. Nothing proves that it is the agent who says so.
+pub const AGENT_LEFT: Reason = Reason("agent_left");
 
 /// No more than one registration a second without a hint of the link (RFC 5944, section 3.6.3).
 const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
@@ -224,7 +226,14 @@ impl MobileNode {
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
+        // What is signed for the home agent is not what anybody on the link says.
+        let own = self.config.address;
+        let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
+        if offered(&said).is_some_and(is_none) {
+            return Err(IMPLAUSIBLE_AGENT);
+        }
         if said.lifetime == 0 {
+            *self.refused.entry(AGENT_LEFT).or_default() += 1;
             self.agents.forget(agent);
             self.lost(now, agent, None, out);
             return Ok(());

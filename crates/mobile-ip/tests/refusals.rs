@@ -545,6 +545,51 @@ fn who_cannot_be_an_agent_is_not_one() {
     assert!(!said(Ipv4Addr::UNSPECIFIED, MOBILE, 1));
 }
 
+/// What a mobile node signs for its home agent is not what anybody on the link says.
+#[test]
+fn a_care_of_address_that_cannot_be_one_is_not_asked_for() {
+    let now = Instant::from_millis(1000);
+    for care_of in
+        ["255.255.255.255", "10.1.255.255", "240.0.0.1", "224.0.0.1", "127.0.0.1", "0.0.0.0", "10.1.0.7"]
+    {
+        let mut node = mobile_node("").unwrap();
+        start(&mut node);
+        let said = Advertisement { care_of: vec![care_of.parse().unwrap()], ..foreign_advertisement() };
+        let effects = heard(&mut node, now, 1, ATTACKER, said.emit());
+        let sends = |effect: &Effect| matches!(effect, Effect::Send(..));
+        assert!(!effects.iter().any(sends), "{care_of}: {effects:?}");
+        let refused =
+            node.status().get("refused").and_then(|refused| refused.get("implausible_agent")?.as_int());
+        assert_eq!(refused, Some(1), "{care_of}");
+        let effects = heard(&mut node, now, 1, ATTACKER, foreign_advertisement().emit());
+        assert!(effects.iter().any(sends), "{effects:?}");
+    }
+}
+
+/// A tunnel to the home agent's own host leads nowhere, and one to a broadcast address of its links to all hosts there.
+#[test]
+fn a_care_of_address_that_is_no_other_host_is_denied() {
+    let config: HomeAgentConfig = table(HOME_AGENT, "").try_into().unwrap();
+    let host = ["10.1.0.2/16", "10.9.0.1/24", "10.8.0.1/32"].map(|own| own.parse().unwrap()).to_vec();
+    let names = ["home", "up"].map(str::to_owned);
+    let mut agent =
+        HomeAgent::new(HomeAgentConfig { host, ..config }, Interfaces(&names), Seed::new(1)).unwrap();
+    start(&mut agent);
+    let none =
+        ["10.9.0.255", "10.1.255.255", "10.9.0.1", "10.8.0.1", "10.1.0.2", "240.0.0.1", "255.255.255.255"];
+    for (second, care_of) in (1..).zip(none) {
+        let now = Instant::from_millis(second * 1000);
+        let mut asked = Request { care_of: care_of.parse().unwrap(), ..request(now, HOME) };
+        asked.extensions.clear();
+        asked.sign(Between::MobileHome, &association());
+        let effects = heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &asked.emit()));
+        assert_eq!(code_sent(&effects), Some(Code::HomeBadRequest), "{care_of}");
+        assert!(!moved(&effects), "{care_of}");
+    }
+    let now = Instant::from_millis(20_000);
+    assert!(moved(&heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &request(now, HOME).emit()))));
+}
+
 // --- the visited link --------------------------------------------------------------------------------------------------
 
 const UP: u16 = 2;

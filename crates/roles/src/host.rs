@@ -221,7 +221,7 @@ impl HostConfig {
     /// The node of this host. `chance` is the host's own.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
-        let (own, visited, partners) = (self.own_addresses()?, self.visited(), self.partners());
+        let (own, visited, partners) = (self.own_links()?, self.visited(), self.partners());
         let home_agents = self.home_agents();
         let build = |(place, role): (usize, &RoleConfig)| {
             let role = role.clone().on_host(&own, &visited, &partners).beside(&home_agents);
@@ -262,6 +262,12 @@ impl HostConfig {
             }
         }
         Ok(own)
+    }
+
+    /// The same, with their links: that of an address of no interface is the address itself.
+    fn own_links(&self) -> Result<Vec<InterfaceAddress>, KeyError> {
+        let alone = self.addresses.iter().map(|address| InterfaceAddress::new(*address, 32));
+        Ok(alone.chain(self.interface_addresses()?.into_iter().map(|(_, address)| address)).collect())
     }
 
     /// All addresses that it has at any time: its own, and those that a role brings along.
@@ -429,12 +435,15 @@ impl RoleConfig {
     /// The same, of a host with these addresses, with these interfaces to visited networks, and whose roles send to these
     /// partners.
     #[must_use]
-    pub fn on_host(mut self, own: &[Ipv4Addr], visited: &[String], partners: &[Ipv4Addr]) -> Self {
+    pub fn on_host(mut self, own: &[InterfaceAddress], visited: &[String], partners: &[Ipv4Addr]) -> Self {
         match &mut self {
-            Self::CellularIpGateway(config) | Self::CellularIpStation(config) => config.own = own.to_vec(),
+            Self::CellularIpGateway(config) | Self::CellularIpStation(config) => {
+                config.own = own.iter().map(|own| own.address).collect();
+            }
+            Self::MobileIpHomeAgent(config) => config.host = own.to_vec(),
             Self::MobileIpForeignAgent(config) => {
                 (config.visited, config.partners) = (visited.to_vec(), partners.to_vec());
-                config.own = own.to_vec();
+                config.own = own.iter().map(|own| own.address).collect();
             }
             _ => {}
         }
@@ -580,7 +589,7 @@ mod tests {
         assert_eq!(home_agents, [Ipv4Addr::new(10, 9, 0, 1)]);
         let agent = "kind = 'mobile-ip/foreign-agent'\ninterface = 'v'\naddress = '10.1.0.1/24'\n";
         let agent: RoleConfig = toml::from_str(agent).unwrap();
-        let agent = agent.on_host(&config.own_addresses().unwrap(), &[], &[]).beside(&home_agents);
+        let agent = agent.on_host(&config.own_links().unwrap(), &[], &[]).beside(&home_agents);
         let RoleConfig::MobileIpForeignAgent(agent) = agent else { panic!() };
         assert_eq!((agent.own, agent.beside), (home_agents.clone(), home_agents));
     }

@@ -130,7 +130,7 @@ impl Association {
         }
         self.heard_from(now, src);
         self.probe_chosen_source(now, dst, src);
-        self.wake(src);
+        self.wake(now, src);
         self.settle(now);
         verdict
     }
@@ -229,7 +229,7 @@ impl Association {
         if !turn.causes.is_empty() && self.peer_tag != 0 {
             chunks.push(Chunk::Error(turn.causes));
         }
-        let mut room = usize::from(self.config.mtu).saturating_sub(IP_HEADER + HEADER + SLACK);
+        let mut room = self.answer_room(turn.src);
         chunks.retain_mut(|chunk| {
             if let Chunk::AsconfAck(ack) = chunk {
                 ack.cut(room);
@@ -242,6 +242,12 @@ impl Association {
         if !chunks.is_empty() {
             self.reply(turn.src, turn.dst, chunks);
         }
+    }
+
+    /// Bytes for chunks in an answer to `peer`.
+    pub(crate) fn answer_room(&self, peer: Ipv4Addr) -> usize {
+        let mtu = self.paths.get(peer).map_or(self.config.mtu, |path| path.mtu);
+        usize::from(mtu).saturating_sub(IP_HEADER + HEADER + SLACK)
     }
 
     /// A packet back to where one came from. Also from an address whose addition is not acknowledged yet: who sends there
@@ -330,11 +336,12 @@ impl Association {
         }
         let Some(path) = self.paths.get(address) else { return };
         if path.probe.is_some_and(|probe| probe.nonce == nonce) {
-            self.wake(address);
+            self.wake(now, address);
         }
         let Some(path) = self.paths.get_mut(address) else { return };
         let Some(probe) = path.probe.take_if(|probe| probe.nonce == nonce) else { return };
         path.rto.sample(now.since(probe.sent));
+        path.end_back_off(now);
         if !path.confirmed {
             self.probing = now; // HB.Max.Burst counts probes that are not answered
         }

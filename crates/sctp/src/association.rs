@@ -347,7 +347,10 @@ impl Association {
         }
         let addresses: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in addresses {
-            self.wake(address);
+            self.paths.get_mut(address).into_iter().for_each(|path| path.woken = None);
+            self.wake(now, address);
+            // What was not answered meanwhile says nothing about the path either.
+            self.paths.get_mut(address).into_iter().for_each(|path| path.end_back_off(now));
         }
         self.announce(now);
         self.probe_again(now);

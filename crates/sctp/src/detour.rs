@@ -3,8 +3,8 @@
 //!
 //! - Data are repeated twice, to one of our addresses: the acknowledgments, which leave from another, are lost (RFC 9260,
 //!   section 6.4).
-//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours. A route on which its answer comes
-//!   works in both directions.
+//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours, and for each other address of the
+//!   peer's. A route on which its answer comes works in both directions.
 //! - The peer is heard from another address than the silent one: it can be reached there.
 
 use crate::association::Association;
@@ -119,7 +119,17 @@ impl Association {
             return;
         }
         self.locals.detour = Some(local).filter(|local| self.locals.preferred != Some(*local));
+        let backed_off: Vec<(Ipv4Addr, u32)> =
+            self.paths.iter().map(|path| (path.address, path.rto.backing().1)).collect();
         self.rerouted(&before);
+        // The back-off belongs to the peer's address, and ends when data are acknowledged (RFC 9260, section 6.3.3). That a HEARTBEAT
+        // was answered does not say that the route carries full packets.
+        for (peer, doublings) in backed_off {
+            if let Some(path) = self.paths.get_mut(peer) {
+                path.rto.back_off_to(doublings);
+                path.woken = Some(now);
+            }
+        }
         // Repeated packets do not make this end send its flight again more often than time-outs would.
         let data_path = self.paths.get(self.paths.for_data());
         let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
@@ -129,8 +139,10 @@ impl Association {
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
-    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses.
-    pub(crate) fn probe_other_sources(&mut self, peer: Ipv4Addr) {
+    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses, and the peer's other
+    /// addresses: each may be the only one that works (RFC 9260, section 6.4.1). Nothing counts against a route that does not answer, as
+    /// the peer may have left that address long ago.
+    pub(crate) fn probe_other_routes(&mut self, peer: Ipv4Addr) {
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed && path.errors >= SILENT) else {
             return;
         };
@@ -139,6 +151,12 @@ impl Association {
         let others: Vec<Ipv4Addr> = self.locals.with(Use::All).filter(is_other).collect();
         for local in others {
             self.probe_from(local, peer);
+        }
+        let is_other = |path: &&Path| path.address != peer && path.usable();
+        let others = self.paths.iter().filter(is_other);
+        let others = others.filter_map(|path| Some((self.locals.source(&[path.source])?, path.address)));
+        for (local, other) in others.collect::<Vec<_>>() {
+            self.probe_from(local, other);
         }
     }
 
@@ -188,6 +206,7 @@ impl Association {
             self.path_event(peer, PathState::Active);
         }
         self.probe_was_answered();
+        self.heard_from(now, peer);
         if (fails || is_chosen) && now >= self.detour.pause {
             self.send_from(now, local);
         }
@@ -195,17 +214,18 @@ impl Association {
     }
 
     /// Notes that a packet came from `peer`. Data that wait for a silent address of the peer are retransmitted to one
-    /// where it is heard.
+    /// where it is heard. The silent one is probed from then on, as nothing else goes there.
     pub(crate) fn heard_from(&mut self, now: Instant, peer: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(peer) else { return };
         path.heard = now;
         if !path.usable() {
             return;
         }
-        let is_silent = |path: &&Path| path.address != peer && path.asleep() && path.errors >= SILENT;
+        let is_silent = |path: &&Path| path.address != peer && path.asleep(now) && path.errors >= SILENT;
         let silent: Vec<Ipv4Addr> = self.paths.iter().filter(is_silent).map(|path| path.address).collect();
         for address in silent {
             self.outbound.lose(&mut self.paths, address, true);
+            self.paths.get_mut(address).into_iter().for_each(|path| path.heartbeat = now);
         }
     }
 }

@@ -428,7 +428,7 @@ impl Association {
                     self.opening = Opening::default();
                     self.established(now, cookie.remote);
                 }
-                self.wake(src); // our data are not acknowledged before COOKIE ACK is there
+                self.wake(now, src); // our data are not acknowledged before COOKIE ACK is there
                 true
             }
             // C, and what is made up.

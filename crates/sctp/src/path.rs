@@ -86,6 +86,8 @@ pub(crate) struct Path {
     /// When a write last allowed a burst.
     burst_by_write: Instant,
     pub(crate) t3: Option<Instant>,
+    /// When data were last sent again before the time-out that was backed off. Their acknowledgment ends the back-off.
+    pub(crate) woken: Option<Instant>,
     /// In fast recovery until this is acknowledged.
     pub(crate) recovery: Option<Tsn>,
     /// The chunk whose round trip is measured.
@@ -124,6 +126,7 @@ impl Path {
             burst: config.max_burst,
             burst_by_write: now,
             t3: None,
+            woken: None,
             recovery: None,
             timed: None,
             latest_acked: 0,
@@ -176,6 +179,7 @@ impl Path {
     /// Another way to the same address: nothing that was learned counts (section 7.2, the change of a route).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
         self.rto = Rto::new(config.rto_bounds());
+        self.woken = None;
         (self.mtu, self.narrow) = (self.widest, None);
         self.cwnd = self.initial_window();
         self.ssthresh = u32::MAX;
@@ -199,9 +203,18 @@ impl Path {
         self.confirmed && (hurry || (self.flight < self.cwnd && self.burst > 0))
     }
 
-    /// Whether the peer has been silent on this path, and data wait for a time-out that was backed off.
-    pub(crate) const fn asleep(&self) -> bool {
-        self.confirmed && self.errors > 0 && self.t3.is_some() && self.rto.backing().1 > 0
+    /// Whether the peer has been silent on this path, and data wait for a time-out that was backed off, and have for as long as one that
+    /// was not.
+    pub(crate) fn asleep(&self, now: Instant) -> bool {
+        let (base, doublings) = self.rto.backing();
+        let waits = self.woken.is_none_or(|woken| now >= woken + base);
+        self.confirmed && self.errors > 0 && self.t3.is_some() && doublings > 0 && waits
+    }
+
+    /// What is waited for does not take longer than a time-out that is not backed off.
+    pub(crate) fn end_back_off(&mut self, now: Instant) {
+        self.rto.at_least(Duration::ZERO);
+        self.t3 = self.t3.map(|t3| t3.min(now + self.rto.current()));
     }
 
     /// A chunk of so many bytes, its header included, leaves.
@@ -261,6 +274,7 @@ impl Path {
         self.recovery = None;
         self.timed = None;
         self.t3 = None;
+        self.woken = None;
         self.rto.back_off();
     }
 
@@ -339,10 +353,11 @@ impl Paths {
         self.list.len()
     }
 
-    /// Where new data go: to the primary path, or while that is inactive to one that is not (section 6.4).
+    /// Where new data go: to the primary path. While that is inactive, to one that is not (section 6.4), and while it is silent, to one
+    /// where the peer was heard since (as RFC 7829, section 5.1, does for a path that may have failed).
     pub(crate) fn for_data(&self) -> Ipv4Addr {
         if self.get(self.primary).is_some_and(Path::usable) {
-            return self.primary;
+            return self.heard_instead(self.primary).unwrap_or(self.primary);
         }
         // With none active, at least one that was confirmed once: data may go there.
         let confirmed = |path: &&Path| path.confirmed;
@@ -355,32 +370,37 @@ impl Paths {
 
     /// An active path other than `address`: one that the peer has not turned away from, and the quickest of these.
     pub(crate) fn best_besides(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
-        let others = self.list.iter().filter(|path| path.address != address && path.usable());
-        let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
-        others.min_by_key(rank).map(|path| path.address)
+        self.best(|path| path.address != address)
     }
 
-    /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere, but
-    /// not to where the peer has turned away from: it is leaving that address. Unless it is heard there, and the other one is
-    /// silent. After a gap, along the same path, if the peer still wants it.
+    /// The best active path of these.
+    fn best(&self, of: impl Fn(&Path) -> bool) -> Option<Ipv4Addr> {
+        let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
+        self.list.iter().filter(|path| path.usable() && of(path)).min_by_key(rank).map(|path| path.address)
+    }
+
+    /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere: to where the peer
+    /// has turned away from only if it is heard there and the other one is silent, as it is leaving that address. Not to a silent one if
+    /// it is heard on `original`: then the acknowledgment was lost, and the peer finds that out when data come again. After a gap, along
+    /// the same path, if the peer still wants it.
     pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
         let wanted =
             |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
-        if !timed_out {
-            return if wanted(original) { original } else { self.for_data() };
-        }
         let data = self.for_data();
+        if !timed_out {
+            return if wanted(original) { original } else { data };
+        }
         if data != original {
             return data;
         }
-        let may = |other: &Ipv4Addr| wanted(*other) || self.is_heard_instead(*other, original);
+        let may = |other: &Ipv4Addr| wanted(*other) && self.heard_instead(*other) != Some(original);
         self.best_besides(original).filter(may).unwrap_or(data)
     }
 
-    /// Whether the peer was heard from `other` since it was from `silent`, which has not answered.
-    fn is_heard_instead(&self, other: Ipv4Addr, silent: Ipv4Addr) -> bool {
-        let paths = self.get(other).zip(self.get(silent));
-        paths.is_some_and(|(other, silent)| silent.errors >= SILENT && other.heard > silent.heard)
+    /// The best active path on which the peer was heard since it was on `silent`, which has not answered.
+    fn heard_instead(&self, silent: Ipv4Addr) -> Option<Ipv4Addr> {
+        let silent = self.get(silent).filter(|silent| silent.errors >= SILENT)?;
+        self.best(|other| other.address != silent.address && other.heard > silent.heard)
     }
 
     /// The largest DATA chunk that every path carries.
@@ -533,6 +553,8 @@ mod tests {
         assert_eq!(paths.for_retransmission(address(2), true), address(2), "nor if it is not heard there");
         paths.get_mut(address(1)).unwrap().heard = Instant::from_millis(1);
         assert_eq!(paths.for_retransmission(address(2), true), address(1), "but where it is heard");
+        assert_eq!(paths.for_retransmission(address(1), true), address(1), "and there it stays");
+        assert_eq!(paths.for_data(), address(1), "as do new data");
         paths.get_mut(address(2)).unwrap().errors = 1;
         assert_eq!(paths.for_retransmission(address(2), true), address(2), "one packet may be lost");
         paths.get_mut(address(2)).unwrap().state = PathState::Inactive;

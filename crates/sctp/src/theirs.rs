@@ -84,13 +84,22 @@ impl Association {
         // A new one is authentic news of the peer: it is there, and what was not answered may have gone to where it was. RFC 9260,
         // section 8.1, names SACK and HEARTBEAT ACK only, of peers that do not move.
         self.heard();
+        // What the answer could not tell of is not carried out (section 4.3): it would count as refused.
+        let told = AsconfAck::tells_of(self.answer_room(turn.src));
         let mut short = false;
-        let responses =
-            asconf.requests.iter().map(|request| match self.carry_out(turn, request, &mut short) {
+        let mut respond = |(at, request): (usize, &Request)| {
+            let outcome = if at < told {
+                self.carry_out(turn, request, &mut short)
+            } else {
+                Err(Cause::new(Code::RESOURCE_SHORTAGE, request.emit()))
+            };
+            match outcome {
                 Ok(()) => Response::Success(request.correlation()),
                 Err(cause) => Response::Refused(request.correlation(), vec![cause]),
-            });
-        let answer = AsconfAck { serial: asconf.serial, responses: responses.collect() };
+            }
+        };
+        let responses: Vec<Response> = asconf.requests.iter().enumerate().map(&mut respond).collect();
+        let answer = AsconfAck { serial: asconf.serial, responses };
         if self.theirs.answers.len() < ANSWERS {
             self.theirs.answers.push(answer.clone());
         }

@@ -288,3 +288,61 @@ fn the_answer_to_a_change_clears_the_errors_of_its_path() {
     it.asconf_ack_came(Instant::ZERO, &AsconfAck { serial: 1, responses: Vec::new() });
     assert_eq!((it.errors, it.paths.get(peer(1)).map(|path| path.errors)), (0, Some(0)));
 }
+
+/// The answer in the one packet that goes back.
+fn answer_to(it: &mut Association, serial: u32, requests: &[Request]) -> AsconfAck {
+    let mut turn = Turn::new(Instant::ZERO, peer(1), US, &[]);
+    let asconf = Asconf { serial, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
+    it.outbox.clear();
+    it.asconf_came(&mut turn, &asconf);
+    it.answer(turn);
+    let answer = it.outbox.pop_front().expect("an answer");
+    assert!(
+        20 + answer.bytes.len() <= usize::from(it.paths.get(peer(1)).unwrap().mtu),
+        "{}",
+        answer.bytes.len()
+    );
+    match &crate::message::Packet::parse(&answer.bytes).unwrap().chunks[..] {
+        [Chunk::AsconfAck(ack)] => ack.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// RFC 5061, section 5.2: each ASCONF is answered. A refusal that repeats a request of nearly a packet keeps its code, and loses what it
+/// repeats; or the peer would ask until it gives up.
+#[test]
+fn a_refusal_that_is_longer_than_a_packet_is_answered_without_what_it_repeats() {
+    for (mtu, len) in [(1500, 1400), (1500, 9000), (600, 500)] {
+        let mut it = association(Config::default());
+        it.paths.get_mut(peer(1)).unwrap().mtu = mtu;
+        let unknown = |number| Request::Unknown { kind: 0xc00f, correlation: number, value: vec![7; len] };
+        let requests = [wish(Action::Add, 1, peer(2)), unknown(2), wish(Action::Add, 3, peer(3)), unknown(4)];
+        let ack = answer_to(&mut it, 100, &requests);
+        let asconf = Asconf { serial: 100, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
+        let refused = |code| Outcome::Refused(code);
+        let unrecognized = refused(Some(Code::UNRECOGNIZED_PARAMETERS));
+        assert_eq!(
+            outcomes(&asconf, &ack),
+            [Outcome::Done, unrecognized, Outcome::Done, refused(None)],
+            "{mtu} {len}"
+        );
+        assert_eq!(answer_to(&mut it, 100, &requests), ack, "it comes again");
+        assert!(it.paths.get(peer(3)).is_some());
+    }
+}
+
+/// No more is carried out than an answer can tell of.
+#[test]
+fn more_requests_than_an_answer_has_room_for_are_refused() {
+    let mut it = association(Config::default());
+    let mut requests = vec![wish(Action::Delete, 0, peer(200))];
+    requests.extend((1..400).map(|number| wish(Action::SetPrimary, number, peer(1))));
+    requests.push(wish(Action::Add, 400, peer(2)));
+    let ack = answer_to(&mut it, 100, &requests);
+    let asconf = Asconf { serial: 100, lookup: Address::Ipv4(peer(1)), requests };
+    let done: Vec<bool> = outcomes(&asconf, &ack).iter().map(|outcome| *outcome == Outcome::Done).collect();
+    let told = done.iter().filter(|done| **done).count();
+    assert!((150..180).contains(&told), "{told}");
+    assert_eq!(done, (0..=400).map(|number| number > 0 && number <= told).collect::<Vec<_>>());
+    assert!(it.paths.get(peer(2)).is_none());
+}

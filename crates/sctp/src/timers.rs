@@ -88,7 +88,7 @@ impl Association {
         }
         let over = self.failed();
         if !over {
-            self.probe_other_sources(address);
+            self.probe_other_routes(address);
         }
         over
     }
@@ -160,13 +160,16 @@ impl Association {
     }
 
     /// A packet of the peer came from `address`, or our own link came back: data that wait there for a time-out that was backed
-    /// off leave now. Each back-off can be ended once, so whoever repeats packets causes no more than one packet each.
-    pub(crate) fn wake(&mut self, address: Ipv4Addr) {
-        if let Some(path) = self.paths.get_mut(address).filter(|path| path.asleep()) {
-            path.rto.at_least(Duration::ZERO);
-            self.outbound.lose(&mut self.paths, address, false);
-            self.one_packet(address);
-        }
+    /// off leave now. Once in a time-out without the back-off, so whoever repeats packets causes no more than one packet each. The time-out
+    /// itself stays where it is until data are acknowledged (RFC 9260, section 6.3.3): what comes says nothing of what leaves.
+    pub(crate) fn wake(&mut self, now: Instant, address: Ipv4Addr) {
+        let Some(path) = self.paths.get_mut(address).filter(|path| path.asleep(now)) else { return };
+        path.woken = Some(now);
+        let t3 = path.t3;
+        self.outbound.lose(&mut self.paths, address, false);
+        let stays = self.paths.for_retransmission(address, false) == address;
+        self.paths.get_mut(address).filter(|_| stays).into_iter().for_each(|path| path.t3 = t3);
+        self.one_packet(address);
     }
 
     /// A window of one chunk would let a second one go if the first is small.
@@ -229,7 +232,7 @@ impl Association {
         counts |= !self.paths.iter().any(|path| path.confirmed);
         let over = counts && in_use && self.failed();
         if in_use && !over {
-            self.probe_other_sources(address);
+            self.probe_other_routes(address);
         }
         over
     }

@@ -91,6 +91,11 @@ impl Rto {
         self.shift = (self.shift + 1).min(MAX_SHIFT);
     }
 
+    /// The time-out was doubled so often elsewhere, and that counts here.
+    pub fn back_off_to(&mut self, doublings: u32) {
+        self.shift = self.shift.max(doublings.min(MAX_SHIFT));
+    }
+
     /// There was no sample where one was expected: the base is at least so much, and nothing is backed off (RFC 6298, 5.7).
     pub fn at_least(&mut self, base: Duration) {
         self.base = self.base.max(base).min(self.bounds.max);

@@ -6,7 +6,7 @@ use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Val
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, Ipv4Addr};
 
 /// A server: how much it sends is a number of bytes or a span of time.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -35,20 +35,34 @@ pub struct BulkServer {
     clients: BTreeMap<StreamId, Client>,
     served: u64,
     sent: u64,
+    /// Clients that made room for others.
+    gave_way: u64,
+    /// Clients that were sent away as they had not read for too long.
+    stalled: u64,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Client {
+    host: Ipv4Addr,
     sent: u64,
     until: Option<Instant>,
     finished: bool,
+    /// Whether it has read anything.
+    reads: bool,
+    /// When it read last, or connected.
+    moved: Instant,
 }
 
 const NAME: &str = "bulk-server";
 const LISTENER: StreamId = StreamId(0);
-/// Clients at a time; more are sent away.
+/// Clients at a time. If there are more, one gives way: first of those that have never read, the one that has not for the longest
+/// time. So clients that read nothing keep nobody out.
 const CLIENTS: usize = 1024;
+/// The same for those of one address.
+const CLIENTS_OF_ADDRESS: usize = 256;
+/// A client that reads nothing for so long is sent away (ours): what is written for it takes memory.
+const PATIENCE: Duration = Duration::from_mins(10);
 /// Bytes written at once, so that a large credit is not one large copy.
 const CHUNK: usize = 64 * 1024;
 
@@ -61,26 +75,48 @@ impl BulkServer {
         if config.bytes == Some(0) {
             return Err(ConfigError::new("bytes", "allowed: 1 or more; with 0 nothing is sent"));
         }
-        Ok(Self { config, clients: BTreeMap::new(), served: 0, sent: 0, failed: None })
+        Ok(Self {
+            config,
+            clients: BTreeMap::new(),
+            served: 0,
+            sent: 0,
+            gave_way: 0,
+            stalled: 0,
+            failed: None,
+        })
     }
 
-    fn accept(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        if self.clients.len() >= CLIENTS {
-            return out.stream(id, StreamOp::Abort);
+    fn accept(&mut self, now: Instant, id: StreamId, host: Ipv4Addr, out: &mut Outbox) {
+        let of_host = self.clients.values().filter(|client| client.host == host).count();
+        let full_for_host = of_host >= CLIENTS_OF_ADDRESS;
+        if full_for_host || self.clients.len() >= CLIENTS {
+            let others = self.clients.iter().filter(|(_, other)| !full_for_host || other.host == host);
+            let slowest = others.min_by_key(|(id, other)| (other.reads, other.moved, **id));
+            if let Some(slowest) = slowest.map(|(id, _)| *id) {
+                self.clients.remove(&slowest);
+                self.gave_way += 1;
+                out.stream(slowest, StreamOp::Abort);
+            }
         }
         let until = self.config.duration.map(|span| now + span);
-        self.clients.insert(id, Client { sent: 0, until, finished: false });
+        self.clients.insert(id, Client { host, sent: 0, until, finished: false, reads: false, moved: now });
         // Nothing is expected but the end.
         out.stream(id, StreamOp::Read(1));
     }
 
-    fn send(&mut self, id: StreamId, credit: usize, out: &mut Outbox) {
-        let Some(client) = self.clients.get_mut(&id).filter(|client| !client.finished) else { return };
+    fn send(&mut self, now: Instant, id: StreamId, credit: usize, out: &mut Outbox) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        // Room for what was written before is there when that was acknowledged.
+        client.reads |= client.sent > 0;
+        client.moved = now;
+        if client.finished {
+            return;
+        }
         let left = self.config.bytes.map_or(u64::MAX, |bytes| bytes - client.sent);
-        let mut now = left.min(credit as u64);
-        while now > 0 {
-            let bytes = pattern(client.sent, now.min(CHUNK as u64) as usize);
-            now -= bytes.len() as u64;
+        let mut room = left.min(credit as u64);
+        while room > 0 {
+            let bytes = pattern(client.sent, room.min(CHUNK as u64) as usize);
+            room -= bytes.len() as u64;
             client.sent += bytes.len() as u64;
             self.sent += bytes.len() as u64;
             out.stream(id, StreamOp::Write(bytes));
@@ -99,21 +135,31 @@ impl BulkServer {
                 out.stream(*id, StreamOp::Finish);
             }
         }
+        let stalled = self.clients.extract_if(.., |_, client| client.moved + PATIENCE <= now);
+        for (id, client) in stalled {
+            self.stalled += 1;
+            out.mark(lost(&client, "it has not read for too long"));
+            out.stream(id, StreamOp::Abort);
+        }
     }
 
     fn closed(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
-        let Some(client) = self.clients.remove(&id) else {
+        if id == LISTENER {
             self.failed = why.map(str::to_owned);
             return;
-        };
+        }
+        // Another one was sent away.
+        let Some(client) = self.clients.remove(&id) else { return };
         self.served += u64::from(why.is_none());
-        let mark = Mark::new(NAME, if why.is_none() { "served" } else { "client_lost" });
-        let mark = mark.with("bytes", client.sent);
         out.mark(match why {
-            Some(why) => mark.with("why", why),
-            None => mark,
+            Some(why) => lost(&client, why),
+            None => Mark::new(NAME, "served").with("bytes", client.sent),
         });
     }
+}
+
+fn lost(client: &Client, why: &str) -> Mark {
+    Mark::new(NAME, "client_lost").with("bytes", client.sent).with("why", why)
 }
 
 impl Role for BulkServer {
@@ -134,8 +180,8 @@ impl Role for BulkServer {
                 );
             }
             Input::Timeout => self.time_is_up(now, out),
-            Input::Stream(_, StreamEvent::Accepted(new, ..)) => self.accept(now, new, out),
-            Input::Stream(id, StreamEvent::Room(credit)) => self.send(id, credit, out),
+            Input::Stream(_, StreamEvent::Accepted(new, _, peer)) => self.accept(now, new, *peer.ip(), out),
+            Input::Stream(id, StreamEvent::Room(credit)) => self.send(now, id, credit, out),
             // What a client says is not asked for; what ends is its own affair.
             Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(1)),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
@@ -144,7 +190,8 @@ impl Role for BulkServer {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.clients.values().filter_map(|client| client.until).min()
+        let times = self.clients.values().flat_map(|client| [client.until, Some(client.moved + PATIENCE)]);
+        times.flatten().min()
     }
 
     fn status(&self) -> Value {
@@ -153,6 +200,8 @@ impl Role for BulkServer {
             ("clients", Value::from(self.clients.len() as u64)),
             ("served", Value::from(self.served)),
             ("sent", Value::from(self.sent)),
+            ("gave_way", Value::from(self.gave_way)),
+            ("stalled", Value::from(self.stalled)),
             ("failed", failed),
         ])
     }
@@ -203,7 +252,8 @@ mod tests {
         let mut out = Outbox::default();
         server.handle(Instant::from_millis(2500), Input::Timeout, &mut out);
         let effects: Vec<_> = out.drain_effects().collect();
-        assert_eq!((effects, server.deadline()), (vec![Effect::Stream(CLIENT, StreamOp::Finish)], None));
+        assert_eq!(effects, [Effect::Stream(CLIENT, StreamOp::Finish)]);
+        assert_eq!(server.deadline(), Some(Instant::from_millis(500) + PATIENCE));
         assert_eq!(told(&mut server, 2600, CLIENT, StreamEvent::Room(60)), []);
     }
 
@@ -215,5 +265,73 @@ mod tests {
                 .unwrap_err();
             assert_eq!(refused.key, "bytes");
         }
+    }
+
+    /// A client that connects, and who is sent away for it.
+    fn connects(server: &mut BulkServer, ms: u64, id: u32, host: u32) -> Vec<u32> {
+        let there = Addr::new(Ipv4Addr::from_bits(0x0a03_0000 + host), 5000);
+        let new = StreamId(StreamId::DRIVER + id);
+        let mut out = Outbox::default();
+        let event = StreamEvent::Accepted(new, server.config.at, there);
+        server.handle(Instant::from_millis(ms), Input::Stream(LISTENER, event), &mut out);
+        server.handle(Instant::from_millis(ms), Input::Stream(new, StreamEvent::Room(100)), &mut out);
+        let gone = |effect| match effect {
+            Effect::Stream(id, StreamOp::Abort) => Some(id.0 - StreamId::DRIVER),
+            _ => None,
+        };
+        out.drain_effects().filter_map(gone).collect()
+    }
+
+    fn reads(server: &mut BulkServer, ms: u64, id: u32) -> bool {
+        !told(server, ms, StreamId(StreamId::DRIVER + id), StreamEvent::Room(10)).is_empty()
+    }
+
+    fn counted(server: &BulkServer, what: &str) -> Option<i64> {
+        server.status().get(what)?.as_int()
+    }
+
+    #[test]
+    fn clients_that_read_nothing_make_room_for_others() {
+        let mut server = server(Some(1_000_000), None);
+        for id in 0..CLIENTS as u32 {
+            assert_eq!(connects(&mut server, id.into(), id, id / 32), [0_u32; 0]);
+        }
+        assert!(reads(&mut server, 2000, 0) && reads(&mut server, 2000, 1));
+        assert_eq!(connects(&mut server, 2001, 5000, 200), [2], "the first that has never read");
+        told(&mut server, 2001, StreamId(StreamId::DRIVER + 2), StreamEvent::Closed(Some("aborted")));
+        assert!(reads(&mut server, 2002, 5000));
+        for id in 0..10_000 {
+            connects(&mut server, 2003, 10_000 + id, 300 + id);
+        }
+        assert!([0, 1, 5000].iter().all(|id| reads(&mut server, 3000, *id)));
+        let counts = ["clients", "gave_way", "stalled"].map(|what| counted(&server, what));
+        assert_eq!(counts, [Some(1024), Some(10_001), Some(0)]);
+        assert_eq!(server.status().get("failed"), Some(&Value::None));
+    }
+
+    #[test]
+    fn the_clients_of_one_address_make_room_for_each_other_only() {
+        let mut server = server(Some(1_000_000), None);
+        for id in 1..=CLIENTS_OF_ADDRESS as u32 {
+            assert_eq!(connects(&mut server, id.into(), id, 7), [0_u32; 0]);
+        }
+        assert_eq!(connects(&mut server, 1000, 900, 7), [1]);
+        assert_eq!(connects(&mut server, 1000, 901, 8), [0_u32; 0]);
+    }
+
+    /// Also one for which all is written.
+    #[test]
+    fn a_client_that_reads_nothing_for_too_long_is_sent_away() {
+        let mut server = server(Some(100), None);
+        for id in [1, 2] {
+            connects(&mut server, 0, id, id);
+        }
+        reads(&mut server, 1000, 2);
+        assert_eq!(server.deadline(), Some(Instant::ZERO + PATIENCE));
+        let mut out = Outbox::default();
+        server.handle(Instant::ZERO + PATIENCE, Input::Timeout, &mut out);
+        let gone = Effect::Stream(StreamId(StreamId::DRIVER + 1), StreamOp::Abort);
+        assert!(out.drain_effects().any(|effect| effect == gone));
+        assert_eq!(["clients", "stalled"].map(|what| counted(&server, what)), [Some(1), Some(1)]);
     }
 }

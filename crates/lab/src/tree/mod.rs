@@ -34,7 +34,7 @@ use sim::{HostSpec, InterfaceSpec};
 use std::sync::Arc;
 use tcp::Profile;
 use trace::HostId;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Prefix, Seed};
+use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Seed};
 
 /// What a tree is made of.
 #[derive(Clone, Debug)]
@@ -118,10 +118,11 @@ impl Tree {
             _ => Vec::new(),
         };
         let forwards = access.is_none();
+        let at = [InterfaceAddress::new(address, 32)];
         let roles = access
             .iter()
             .chain(&own)
-            .map(|role| role.clone().on_host(&[address], &[], &[]).build(Interfaces(&interfaces), chance));
+            .map(|role| role.clone().on_host(&at, &[], &[]).build(Interfaces(&interfaces), chance));
         let mut node = Node::new(roles.collect::<Result<Vec<_>, _>>()?, vec![address]);
         if forwards {
             self.set_routes(&mut node, host);

@@ -368,6 +368,17 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
 
+/// An advertisement with an ICMP lifetime of 0 says that the agent is none any more (RFC 1256, section 5.2), and nothing proves whose it is.
+#[test]
+fn an_agent_that_is_said_to_have_left_is_counted() {
+    let mut node = registered_away();
+    assert_eq!(counted(&node, "agent_left"), None);
+    let left = Advertisement { lifetime: 0, ..foreign_advertisement() };
+    heard(&mut node, Instant::from_millis(3000), 1, ATTACKER, left.emit());
+    assert_eq!(counted(&node, "agent_left"), Some(1));
+    assert_eq!(node.status().get("state"), Some(&Value::from("searching")));
+}
+
 /// Nor is such an agent chosen: not as the first, nor as one that is new, nor for one that has fallen silent, nor when it said
 /// so only after it was chosen.
 #[test]

@@ -4,6 +4,9 @@ use super::cause::{self, Cause};
 use super::tlv;
 use wire::{Ipv4Addr, Malformed, Reader};
 
+/// Bytes of ASCONF-ACK before the first response.
+const ACK_HEADER: usize = 8;
+
 /// An address in a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Address {
@@ -192,16 +195,27 @@ impl AsconfAck {
 
     /// Leaves responses out, so that the chunk has at most `most` bytes (RFC 5061, section 5.2). What remains says the same: a request
     /// without a response counts as done before the first refusal, and as refused behind it (section 5.1, C). So the first refusal
-    /// stays, and so does each success behind it, whatever their length. Of the others as many stay as there is room for.
+    /// stays, and so does each success behind it. Of the others as many stay as there is room for. If even those that stay have no
+    /// room, the first refusal loses what it repeats of its request.
     pub(crate) fn cut(&mut self, most: usize) {
         let is_refusal = |response: &Response| matches!(response, Response::Refused(..));
         let first = self.responses.iter().position(is_refusal).unwrap_or(self.responses.len());
         let stays = |at: usize, response: &Response| {
             at == first || (at > first && matches!(response, Response::Success(_)))
         };
-        let needed = self.responses.iter().enumerate().filter(|(at, response)| stays(*at, response));
-        let needed: usize = needed.map(|(_, response)| response.padded_len()).sum();
-        let mut room = most.saturating_sub(8 + needed);
+        let needed = |responses: &[Response]| -> usize {
+            let needed = responses.iter().enumerate().filter(|(at, response)| stays(*at, response));
+            needed.map(|(_, response)| response.padded_len()).sum()
+        };
+        if ACK_HEADER + needed(&self.responses) > most
+            && let Some(Response::Refused(_, causes)) = self.responses.get_mut(first)
+        {
+            causes.truncate(1);
+            for cause in causes {
+                cause.info.clear();
+            }
+        }
+        let mut room = most.saturating_sub(ACK_HEADER + needed(&self.responses));
         let mut at = 0;
         self.responses.retain(|response| {
             let (here, len) = (at, response.padded_len());
@@ -213,6 +227,12 @@ impl AsconfAck {
             room -= if fits { len } else { 0 };
             fits
         });
+    }
+
+    /// How many requests an answer of at most `most` bytes can tell of, whatever becomes of each: successes of 8 bytes behind a refusal of
+    /// 12.
+    pub(crate) const fn tells_of(most: usize) -> usize {
+        most.saturating_sub(ACK_HEADER + 12) / 8 + 1
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {

@@ -196,6 +196,8 @@ impl Outbound {
             // it as well; or the time-out would stay as it was backed off though packets come and go.
             if let Some(left) = share.left.filter(|_| path.rto.backing().1 > 0) {
                 path.rto.sample(now.since(left));
+            } else if path.woken.is_some() {
+                path.end_back_off(now);
             }
             if path.recovery.is_some_and(|until| self.cumulative >= until) {
                 path.recovery = None;

@@ -336,3 +336,65 @@ fn a_way_that_is_given_up_is_not_used() {
     assert_eq!(world.association(0).detour(), None);
     assert!(world.hosts[1].got == noise(1, 500_000), "{}", world.hosts[1].got.len());
 }
+
+/// RFC 9260, section 6.4.1: another address of the peer's is tried when the primary one is silent, also one that the peer has turned away
+/// from. Data find their route after two time-outs, of which the second is twice as long. Acknowledgments find theirs when the first data
+/// there are repeated, after RTO.Initial, as no round trip was measured there. The primary address carries data again when its link is back.
+#[test]
+fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
+    for (config, worst) in [(quick(), 1100), (Config::default(), 3200)] {
+        for both in [false, true] {
+            let mut world = moved(&config);
+            world.hosts[1].data = noise(1, 20_000_000);
+            if both {
+                world.hosts[0].data = noise(2, 20_000_000);
+            }
+            world.run_for(300);
+            world.dead.push(mn(2));
+            let stall = world.stall(0, 10_000);
+            assert!(stall < worst, "both ways: {both}, {stall} ms");
+            world.dead.clear();
+            let stall = world.stall(0, 5000);
+            assert!(stall < 300, "both ways: {both}, {stall} ms after the return");
+            // A probe of the primary address waits for at most RTO.Max.
+            assert!(world.hosts[0].got.len() < 19_000_000, "there was always something to send");
+            world.hosts[1].data.truncate(world.hosts[0].got.len() + 200_000);
+            world.run_for(60_000);
+            world.hosts[1].data.extend(noise(3, 1000));
+            world.run_for(1000);
+            assert_eq!(last_data(&world).dst, mn(2), "both ways: {both}");
+        }
+    }
+}
+
+/// RFC 9260, section 6.3.3, E2: each time-out is twice as long, also if HEARTBEATs are answered meanwhile, on whatever route, and whatever
+/// else the peer sends. So an association outlives a hole that only short packets pass.
+#[test]
+fn a_hole_for_full_packets_is_outlived() {
+    for ms in [200, 1000] {
+        let config = Config { rto_min: Duration::from_millis(ms), ..Config::default() };
+        for (paths, both) in [(1, false), (1, true), (2, false), (2, true)] {
+            for hole in [5_000, 10_000, 30_000] {
+                let mut world = if paths == 1 { World::opened(&config) } else { moved(&config) };
+                world.hosts[0].size = 1400;
+                world.hosts[0].data = noise(1, 1_000_000);
+                world.hosts[1].size = 200;
+                world.run_for(300);
+                for at in 0..hole / 2 {
+                    if both && at % 10 == 0 {
+                        world.hosts[1].data.extend(noise(2, 200));
+                    }
+                    world.run_for(2);
+                    world.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
+                }
+                let name = format!("RTO.Min {ms}, {paths} paths, both ways: {both}, {hole} ms");
+                assert_eq!(world.states(), [State::Established; 2], "{name}");
+                assert!(world.hosts[1].got.len() < 900_000, "{name}");
+                let longest = world.association(0).paths().map(|path| path.rto).max();
+                assert!(longest >= Some(Duration::from_millis(hole / 4)), "{name}: {longest:?}");
+                world.run_for(2 * hole + 6000);
+                assert!(world.hosts[1].got == noise(1, 1_000_000), "{name}: {}", world.hosts[1].got.len());
+            }
+        }
+    }
+}
