@@ -12,7 +12,7 @@ use trace::{HostId, Record, What};
 use wire::{Instant, SocketAddrV4};
 
 /// A flow may be without a byte for this time: the second in which a lost request for a connection is repeated (RFC 6298).
-const SETUP: wire::Duration = wire::Duration::from_secs(1);
+pub(crate) const SETUP: wire::Duration = wire::Duration::from_secs(1);
 
 /// What did not hold in a run, each by name.
 pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], holes: &[Hole]) -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use super::stream::is_application;
 use crate::Plan;
-use crate::failure::{Wrong, asks_for, is_cut_short, sends_from};
+use crate::failure::{SETUP, Wrong, asks_for, is_cut_short, sends_from};
 use node::{AppChange, AppEvent, StreamId};
 use roles::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,6 +116,14 @@ impl Counted {
     /// What did not hold, each by name, now that the run has ended.
     pub(crate) fn failures(mut self, plan: &Plan) -> Vec<String> {
         for ((host, _), connection) in std::mem::take(&mut self.open) {
+            let life = plan.end().since(connection.begun);
+            if !connection.opened {
+                if life > SETUP {
+                    let why = format!("not open {} s after it was asked for", life.as_secs_f64());
+                    self.fail(host, connection.peer, why);
+                }
+                continue;
+            }
             let local = connection.local.map(|local| local.port());
             let sends = local.is_some_and(|port| sends_from(plan, host, port, connection.begun));
             if !connection.finished && (sends || asks_for(plan, host, connection.peer.port())) {

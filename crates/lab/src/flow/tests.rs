@@ -148,6 +148,11 @@ fn a_flow_without_a_byte_does_not_hold() {
     let silent = run_text(&file, &text, &["cell.1.loss=1.0", "cell.2.loss=1.0"]);
     assert!(silent.flows.iter().all(|flow| flow.bytes == 0 && flow.end != FlowEnd::Completed));
     assert_eq!(silent.failures.len(), 1, "{:?}", silent.failures);
+    // Without records: the connection that is asked for never opens.
+    let plan = silent.plan;
+    let counted = crate::run::count(plan.watched(crate::ledger::Running::new(&plan)).unwrap(), &plan);
+    let says = "mobile: its connection with correspondent:9000: not open 9.5 s after it was asked for";
+    assert_eq!(counted.failures, [says]);
 }
 
 #[test]

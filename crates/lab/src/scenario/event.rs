@@ -545,7 +545,8 @@ fn draw(
     loop {
         // The time to the next event of a Poisson process.
         let part = (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
-        at += Duration::from_secs_f64(-(1.0 - part).ln() / random.rate);
+        let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
+        at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
         if at >= to {
             return;
         }

@@ -1,6 +1,7 @@
 //! `--set key=value`: one value of a scenario, changed from outside. `--set key=@FILE` reads the value from a file, which may be
 //! `/dev/stdin`.
 
+use super::nearest::did_you_mean;
 use super::secret::{self, has_keys, is_secret};
 use std::fmt;
 use std::str::FromStr;
@@ -143,9 +144,13 @@ impl Setting {
     fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {
         let name = self.path.join(".");
         let (last, parents) = self.path.split_last().ok_or("an empty setting")?;
-        let known = names_of(document);
+        let mut known = names_of(document);
         let mut table = document;
-        for step in parents {
+        for (depth, step) in parents.iter().enumerate() {
+            if depth > 0 {
+                known =
+                    table.iter().filter(|(_, value)| is_inner(value)).map(|(name, _)| name.clone()).collect();
+            }
             // A table of a list as messages write it: `program[0]`.
             let (key, place) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
@@ -168,7 +173,12 @@ impl Setting {
                     let last = if length > 1 { format!(" to {key}[{}]", length - 1) } else { String::new() };
                     return Err(format!("`{name}`: no `{step}`; there are: {key}[0]{last}"));
                 }
-                _ => return Err(format!("`{name}`: no role and no table `{step}`; there are: {known}")),
+                _ => {
+                    let what = if depth > 0 { "table" } else { "role and no table" };
+                    let nearest = did_you_mean(step, known.iter().map(String::as_str));
+                    let known = known.join(", ");
+                    return Err(format!("`{name}`: no {what} `{step}`{nearest}; there are: {known}"));
+                }
             };
         }
         table.insert(last.clone(), self.value.clone());
@@ -196,7 +206,11 @@ fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> 
     })
 }
 
-fn names_of(document: &mut Table) -> String {
+fn is_inner(value: &Value) -> bool {
+    value.is_table() || value.is_array()
+}
+
+fn names_of(document: &mut Table) -> Vec<String> {
     let tables = document.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
     let mut names: Vec<String> = tables.collect();
     let kinds =
@@ -204,13 +218,29 @@ fn names_of(document: &mut Table) -> String {
     names.extend(kinds.filter_map(|kind| kind.rsplit('/').next().map(str::to_owned)));
     names.sort();
     names.dedup();
-    names.join(", ")
+    names
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn what_there_is_instead_is_told_of_the_table_that_has_no_such_name() {
+        let text = "[wire.left]\ndelay = '1ms'\n[wire.right]\ndelay = '1ms'\n[[host.mobile.role]]\nkind = 'apps/sink'\n";
+        let mut document: Table = text.parse().unwrap();
+        let mut refusal =
+            |setting: &str| setting.parse::<Setting>().unwrap().apply(&mut document).unwrap_err();
+        assert_eq!(
+            refusal("wire.leftt.delay=5ms"),
+            "`wire.leftt.delay`: no table `leftt`, did you mean `left`?; there are: left, right"
+        );
+        assert_eq!(
+            refusal("wir.left.delay=5ms"),
+            "`wir.left.delay`: no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
+        );
+    }
 
     #[test]
     fn a_value_may_be_in_a_file() {
