@@ -42,7 +42,7 @@ fn play<S: Subject>(make: impl Fn() -> S, talk: &Talk, scripts: u64) -> Result<(
 fn role(row: &Row) -> Box<dyn Role> {
     let interfaces = row.interfaces();
     row.config()
-        .on_host(&row.links(), &[], &[])
+        .on_host(&row.surroundings())
         .build(node::config::Interfaces(&interfaces), &Seed::new(1))
         .unwrap()
 }

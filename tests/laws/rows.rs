@@ -4,7 +4,7 @@ use crate::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::{Seed, Transport, Why};
-use roles::RoleConfig;
+use roles::{RoleConfig, Surroundings};
 use wire::{Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
 #[path = "indirect_tcp.rs"]
@@ -325,9 +325,9 @@ impl Row {
         self.addresses.to_vec()
     }
 
-    /// The same, with their links.
-    pub(crate) fn links(&self) -> Vec<InterfaceAddress> {
-        self.addresses.iter().map(|address| InterfaceAddress::new(*address, 24)).collect()
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        let own = self.addresses.iter().map(|address| InterfaceAddress::new(*address, 24)).collect();
+        Surroundings { own, ..Surroundings::default() }
     }
 
     pub(crate) fn talk(&self) -> Talk {

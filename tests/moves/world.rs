@@ -27,7 +27,7 @@ pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
 /// The same as a user without any rights.
 pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
     if variable(ROLE).is_none() {
-        if need("root, to become somebody else", geteuid().is_root()) {
+        if need("root, to become another user", geteuid().is_root()) {
             let mut command = again::<F>("nobody");
             command.uid(65534).gid(65534);
             assert!(command.status().unwrap().success(), "as nobody");

@@ -4,6 +4,7 @@
 
 pub mod bulk;
 pub mod constant_rate;
+mod crowd;
 pub mod request;
 pub mod roam;
 pub mod sink;

@@ -9,6 +9,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn lab_world(args: &Args) -> Result<(), Failure> {
-    // What went wrong is on standard output, for who gave the order: said here too, it would be said twice.
+    // The error is on standard output already, where the parent process reads it.
     lab::linux::carry_out(&args.dir).map_err(|_| Failure::DidNotHold)
 }

@@ -9,7 +9,8 @@ use crate::write;
 use lab::{Plan, Scenario};
 use wire::{Duration, Instant};
 
-/// One of so many seeds is run again with all records: every outage of it has to be explained. That takes far longer than a run.
+/// Every 20th seed is run a second time with all records, and each of its outages must have an owner. This takes much longer than
+/// a run without records, so not every seed has it.
 const EXPLAINED: u64 = 20;
 
 /// What became of a draft.

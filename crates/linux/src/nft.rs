@@ -100,7 +100,7 @@ fn policy(message: &[u8]) -> Option<u32> {
     None
 }
 
-/// Hears when somebody changes a table of one network namespace: that of the thread that opened it.
+/// Is told when a program changes a table of nftables in one network namespace: that of the thread that opened the watch.
 #[derive(Debug)]
 pub struct Watch {
     socket: Socket,

@@ -217,15 +217,32 @@ impl From<ConfigError> for NodeError {
     }
 }
 
+/// What roles know of the host that they are on.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// All addresses of the host, with their links.
+    pub own: Vec<InterfaceAddress>,
+    /// Its interfaces to visited networks.
+    pub visited: Vec<String>,
+    /// Addresses to which its roles send.
+    pub partners: Vec<Ipv4Addr>,
+    /// The addresses of its home agents.
+    pub home_agents: Vec<Ipv4Addr>,
+}
+
+impl Surroundings {
+    fn addresses(&self) -> Vec<Ipv4Addr> {
+        self.own.iter().map(|own| own.address).collect()
+    }
+}
+
 impl HostConfig {
     /// The node of this host. `chance` is the host's own.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
-        let (own, visited, partners) = (self.own_links()?, self.visited(), self.partners());
-        let home_agents = self.home_agents();
+        let around = self.surroundings()?;
         let build = |(place, role): (usize, &RoleConfig)| {
-            let role = role.clone().on_host(&own, &visited, &partners).beside(&home_agents);
-            let built = role.build(Interfaces(&names), chance);
+            let built = role.clone().on_host(&around).build(Interfaces(&names), chance);
             built.map_err(|error| match error {
                 NodeError::Role { kind, error, .. } => NodeError::Role { kind, index: place, error },
                 host @ NodeError::Host(_) => host,
@@ -298,6 +315,16 @@ impl HostConfig {
             _ => None,
         });
         routers.flatten().map(|router| router.address).collect()
+    }
+
+    /// What its roles know of it.
+    fn surroundings(&self) -> Result<Surroundings, KeyError> {
+        Ok(Surroundings {
+            own: self.own_links()?,
+            visited: self.visited(),
+            partners: self.partners(),
+            home_agents: self.home_agents(),
+        })
     }
 
     /// The addresses of its home agents.
@@ -432,29 +459,21 @@ impl RoleConfig {
         }
     }
 
-    /// The same, of a host with these addresses, with these interfaces to visited networks, and whose roles send to these
-    /// partners.
+    /// The same, on such a host.
     #[must_use]
-    pub fn on_host(mut self, own: &[InterfaceAddress], visited: &[String], partners: &[Ipv4Addr]) -> Self {
+    pub fn on_host(mut self, around: &Surroundings) -> Self {
         match &mut self {
             Self::CellularIpGateway(config) | Self::CellularIpStation(config) => {
-                config.own = own.iter().map(|own| own.address).collect();
+                config.own = around.addresses();
             }
-            Self::MobileIpHomeAgent(config) => config.host = own.to_vec(),
+            Self::MobileIpHomeAgent(config) => config.host.clone_from(&around.own),
             Self::MobileIpForeignAgent(config) => {
-                (config.visited, config.partners) = (visited.to_vec(), partners.to_vec());
-                config.own = own.iter().map(|own| own.address).collect();
+                config.own = around.addresses();
+                config.visited.clone_from(&around.visited);
+                config.partners.clone_from(&around.partners);
+                config.beside.clone_from(&around.home_agents);
             }
             _ => {}
-        }
-        self
-    }
-
-    /// The same, of a host that has these home agents.
-    #[must_use]
-    fn beside(mut self, home_agents: &[Ipv4Addr]) -> Self {
-        if let Self::MobileIpForeignAgent(config) = &mut self {
-            config.beside = home_agents.to_vec();
         }
         self
     }
@@ -564,11 +583,11 @@ mod tests {
         };
         let text = format!("name = 'h'\ninterface = []\n{}{}", agent(1), agent(2));
         let config: HostConfig = toml::from_str(&text).unwrap();
-        let visited = config.visited();
-        assert_eq!(visited, ["v1", "v2"]);
+        let around = config.surroundings().unwrap();
+        assert_eq!(around.visited, ["v1", "v2"]);
         for role in config.roles {
-            let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&[], &visited, &[]) else { panic!() };
-            assert_eq!(agent.visited, visited);
+            let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&around) else { panic!() };
+            assert_eq!(agent.visited, around.visited);
         }
     }
 
@@ -585,13 +604,13 @@ mod tests {
         let text = "name = 'h'\naddresses = ['10.9.0.1']\ninterface = []\n\
             [[role]]\nkind = 'mobile-ip/home-agent'\ninterface = 'v'\naddress = '10.9.0.1/24'\nmobile_nodes = []\n";
         let config: HostConfig = toml::from_str(text).unwrap();
-        let home_agents = config.home_agents();
-        assert_eq!(home_agents, [Ipv4Addr::new(10, 9, 0, 1)]);
+        let around = config.surroundings().unwrap();
+        let home_agents = [Ipv4Addr::new(10, 9, 0, 1)];
+        assert_eq!(around.home_agents, home_agents);
         let agent = "kind = 'mobile-ip/foreign-agent'\ninterface = 'v'\naddress = '10.1.0.1/24'\n";
         let agent: RoleConfig = toml::from_str(agent).unwrap();
-        let agent = agent.on_host(&config.own_links().unwrap(), &[], &[]).beside(&home_agents);
-        let RoleConfig::MobileIpForeignAgent(agent) = agent else { panic!() };
-        assert_eq!((agent.own, agent.beside), (home_agents.clone(), home_agents));
+        let RoleConfig::MobileIpForeignAgent(agent) = agent.on_host(&around) else { panic!() };
+        assert_eq!((agent.own, agent.beside), (home_agents.to_vec(), home_agents.to_vec()));
     }
 
     #[test]

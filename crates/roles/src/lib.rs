@@ -8,5 +8,5 @@ mod schema;
 mod tcp;
 
 pub use host::{DaemonConfig, HostConfig, InterfaceConfig, KeyError, NodeError, ParseViaError, RoleConfig};
-pub use host::{RouteConfig, Via};
+pub use host::{RouteConfig, Surroundings, Via};
 pub use tcp::{EstimatorName, ProfileName, RecoveryName, TcpConfig, TooBigName};

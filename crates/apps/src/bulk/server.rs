@@ -1,6 +1,7 @@
 //! Sends to everybody who connects.
 
 use super::{Carrier, pattern};
+use crate::crowd::{Standing, gives_way};
 use node::config::{ConfigError, some_span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use schemars::JsonSchema;
@@ -44,23 +45,15 @@ pub struct BulkServer {
 
 #[derive(Debug)]
 struct Client {
-    host: Ipv4Addr,
+    /// It is served when it has read anything, and active when it reads.
+    standing: Standing,
     sent: u64,
     until: Option<Instant>,
     finished: bool,
-    /// Whether it has read anything.
-    reads: bool,
-    /// When it read last, or connected.
-    moved: Instant,
 }
 
 const NAME: &str = "bulk-server";
 const LISTENER: StreamId = StreamId(0);
-/// Clients at a time. If there are more, one gives way: first of those that have never read, the one that has not for the longest
-/// time. So clients that read nothing keep nobody out.
-const CLIENTS: usize = 1024;
-/// The same for those of one address.
-const CLIENTS_OF_ADDRESS: usize = 256;
 /// A client that reads nothing for so long is sent away (ours): what is written for it takes memory.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Bytes written at once, so that a large credit is not one large copy.
@@ -87,19 +80,15 @@ impl BulkServer {
     }
 
     fn accept(&mut self, now: Instant, id: StreamId, host: Ipv4Addr, out: &mut Outbox) {
-        let of_host = self.clients.values().filter(|client| client.host == host).count();
-        let full_for_host = of_host >= CLIENTS_OF_ADDRESS;
-        if full_for_host || self.clients.len() >= CLIENTS {
-            let others = self.clients.iter().filter(|(_, other)| !full_for_host || other.host == host);
-            let slowest = others.min_by_key(|(id, other)| (other.reads, other.moved, **id));
-            if let Some(slowest) = slowest.map(|(id, _)| *id) {
-                self.clients.remove(&slowest);
-                self.gave_way += 1;
-                out.stream(slowest, StreamOp::Abort);
-            }
+        let others = self.clients.iter().map(|(id, other)| (*id, &other.standing));
+        if let Some(slowest) = gives_way(others, host) {
+            self.clients.remove(&slowest);
+            self.gave_way += 1;
+            out.stream(slowest, StreamOp::Abort);
         }
         let until = self.config.duration.map(|span| now + span);
-        self.clients.insert(id, Client { host, sent: 0, until, finished: false, reads: false, moved: now });
+        self.clients
+            .insert(id, Client { standing: Standing::new(now, host), sent: 0, until, finished: false });
         // Nothing is expected but the end.
         out.stream(id, StreamOp::Read(1));
     }
@@ -107,8 +96,8 @@ impl BulkServer {
     fn send(&mut self, now: Instant, id: StreamId, credit: usize, out: &mut Outbox) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         // Room for what was written before is there when that was acknowledged.
-        client.reads |= client.sent > 0;
-        client.moved = now;
+        client.standing.served |= client.sent > 0;
+        client.standing.active = now;
         if client.finished {
             return;
         }
@@ -135,7 +124,7 @@ impl BulkServer {
                 out.stream(*id, StreamOp::Finish);
             }
         }
-        let stalled = self.clients.extract_if(.., |_, client| client.moved + PATIENCE <= now);
+        let stalled = self.clients.extract_if(.., |_, client| client.standing.active + PATIENCE <= now);
         for (id, client) in stalled {
             self.stalled += 1;
             out.mark(lost(&client, "it has not read for too long"));
@@ -190,7 +179,8 @@ impl Role for BulkServer {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let times = self.clients.values().flat_map(|client| [client.until, Some(client.moved + PATIENCE)]);
+        let times =
+            self.clients.values().flat_map(|client| [client.until, Some(client.standing.active + PATIENCE)]);
         times.flatten().min()
     }
 
@@ -210,6 +200,7 @@ impl Role for BulkServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crowd::{CLIENTS, CLIENTS_OF_ADDRESS};
     use node::Effect;
 
     const CLIENT: StreamId = StreamId(StreamId::DRIVER);

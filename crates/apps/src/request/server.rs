@@ -2,6 +2,7 @@
 
 use super::{HEAD, Head};
 use crate::bulk::Carrier;
+use crate::crowd::{Standing, gives_way};
 use node::config::text;
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use schemars::JsonSchema;
@@ -35,13 +36,10 @@ pub struct RequestServer {
 
 #[derive(Debug)]
 struct Client {
-    host: Ipv4Addr,
+    /// It is served when a question of its was answered, and active when something was heard of it.
+    standing: Standing,
     credit: usize,
     state: State,
-    /// When something was last heard of it.
-    heard: Instant,
-    /// Whether a question of its was answered.
-    served: bool,
 }
 
 #[derive(Debug)]
@@ -56,11 +54,6 @@ enum State {
 
 const NAME: &str = "request-server";
 const LISTENER: StreamId = StreamId(0);
-/// Clients at a time. If there are more, one gives way: first of those that never had an answer, the one that is silent for the
-/// longest time. So clients that say nothing keep nobody out.
-const CLIENTS: usize = 1024;
-/// The same for those of one address.
-const CLIENTS_OF_ADDRESS: usize = 256;
 
 impl RequestServer {
     /// A server with this configuration.
@@ -69,25 +62,20 @@ impl RequestServer {
     }
 
     fn accept(&mut self, now: Instant, id: StreamId, host: Ipv4Addr, out: &mut Outbox) {
-        let of_host = self.clients.values().filter(|client| client.host == host).count();
-        let full_for_host = of_host >= CLIENTS_OF_ADDRESS;
-        if full_for_host || self.clients.len() >= CLIENTS {
-            let others = self.clients.iter().filter(|(_, other)| !full_for_host || other.host == host);
-            let silent = others.min_by_key(|(id, other)| (other.served, other.heard, **id));
-            if let Some(silent) = silent.map(|(id, _)| *id) {
-                self.clients.remove(&silent);
-                self.gave_way += 1;
-                out.stream(silent, StreamOp::Abort);
-            }
+        let others = self.clients.iter().map(|(id, other)| (*id, &other.standing));
+        if let Some(silent) = gives_way(others, host) {
+            self.clients.remove(&silent);
+            self.gave_way += 1;
+            out.stream(silent, StreamOp::Abort);
         }
         let state = State::Head(Vec::new());
-        self.clients.insert(id, Client { host, credit: 0, state, heard: now, served: false });
+        self.clients.insert(id, Client { standing: Standing::new(now, host), credit: 0, state });
         out.stream(id, StreamOp::Read(HEAD as usize));
     }
 
     fn data(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(client) = self.clients.get_mut(&id) else { return };
-        client.heard = now;
+        client.standing.active = now;
         match &mut client.state {
             State::Head(have) => {
                 have.extend_from_slice(bytes);
@@ -125,7 +113,7 @@ impl RequestServer {
         }
         if *written == head.answer {
             client.state = State::Head(Vec::new());
-            client.served = true;
+            client.standing.served = true;
             self.answered += 1;
             out.stream(id, StreamOp::Read(HEAD as usize));
         }
@@ -156,7 +144,7 @@ impl Role for RequestServer {
             Input::Stream(_, StreamEvent::Accepted(new, _, peer)) => self.accept(now, new, *peer.ip(), out),
             Input::Stream(id, StreamEvent::Room(credit)) => {
                 if let Some(client) = self.clients.get_mut(&id) {
-                    client.heard = now;
+                    client.standing.active = now;
                     client.credit = client.credit.saturating_add(credit);
                 }
                 self.write(id, out);
@@ -185,6 +173,7 @@ impl Role for RequestServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crowd::{CLIENTS, CLIENTS_OF_ADDRESS};
     use node::Effect;
 
     const CLIENT: StreamId = StreamId(StreamId::DRIVER);

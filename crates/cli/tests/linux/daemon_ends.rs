@@ -301,7 +301,7 @@ fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
 fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::CommandExt;
-    if !need("root, to become somebody else", is_root()) {
+    if !need("root, to become another user", is_root()) {
         return;
     }
     let _turn = beside_another();

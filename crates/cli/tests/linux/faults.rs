@@ -14,7 +14,7 @@ fn a_run_holds_and_leaves_nothing_behind() {
 
 #[test]
 fn a_user_without_rights_gets_the_same() {
-    if !need("root, to become somebody else", is_root()) {
+    if !need("root, to become another user", is_root()) {
         return;
     }
     let _turn = beside_another();

@@ -46,7 +46,7 @@ fn a_download_goes_on_while_its_host_moves() {
 
 #[test]
 fn a_user_without_rights_gets_the_same() {
-    if !need("root, to become somebody else", is_root()) {
+    if !need("root, to become another user", is_root()) {
         return;
     }
     let _turn = beside_another();

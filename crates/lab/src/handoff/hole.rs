@@ -83,8 +83,8 @@ impl Story<'_> {
         holes
     }
 
-    /// Whether links lost all datagrams since the last arrival at random, within so short a time that the next one might have
-    /// arrived. Nobody repeats a datagram, and its source stopped: whether it would have is unknown.
+    /// Whether links lost all datagrams since the last arrival at random, and the source stopped at most [`RANDOM`] later. A datagram
+    /// is not repeated, so the record cannot say whether the next one would have arrived.
     fn ends_by_random_loss(&self, packets: &Packets, [last, end]: [Instant; 2]) -> bool {
         let at_random = |lost: &PacketEvent| {
             let record = self.lost_at(lost);

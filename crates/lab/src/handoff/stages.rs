@@ -187,7 +187,10 @@ impl<'a> Story<'a> {
         let end = self.edge(host, cut, to, Span::Ends(stage), false);
         let ends_first =
             end.is_some_and(|end| end.host == host && begin.is_none_or(|begin| end.at < begin.at));
-        let before = self.edge(host, Instant::ZERO, cut, Span::Begins(stage), true).filter(|_| ends_first);
+        if !ends_first {
+            return begin;
+        }
+        let before = self.edge(host, Instant::ZERO, cut, Span::Begins(stage), true);
         let lasts = |before: &&Record| self.edge(host, before.at, cut, Span::Ends(stage), true).is_none();
         before.filter(lasts).or(begin)
     }

@@ -70,7 +70,7 @@ pub struct Vanished {
     pub last_seen: Instant,
     /// The two places.
     pub between: (String, String),
-    /// Of one that nobody was seen to send: the interface where it came in.
+    /// The interface at which it arrived, if no record says that it was sent.
     pub came_in: Option<String>,
 }
 
@@ -86,8 +86,8 @@ impl Ledger {
         whole && self.vanished.is_empty() && self.appeared.is_empty()
     }
 
-    /// Enters that counters know of frames that were added at this interface of a host, on their way in or out: nobody lost them
-    /// where their link address says that they were sent.
+    /// Counters say that so many frames were added at this interface of a host, on their way in or out. They are counted as added
+    /// there, and no longer as lost by the host whose link address they have.
     pub(crate) fn added(&mut self, host: &str, interface: &str, mut frames: u64, is_in: bool) {
         let place = format!("{host}:{interface}");
         let node = format!("{host}'s node");

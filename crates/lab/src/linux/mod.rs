@@ -261,7 +261,7 @@ fn run_in(
     collect(plan, dir.path())
 }
 
-/// Why pid 1 ended early. It has, so nobody writes to its pipe any more.
+/// Why pid 1 ended early. It has ended, so reading its pipe comes to an end.
 fn last_words(world: &mut World) -> Option<world::Failed> {
     let mut said = Vec::new();
     world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;

@@ -44,7 +44,8 @@ pub(crate) fn hidden(text: &str, keys: &[String]) -> String {
     let mut out = text.to_owned();
     for key in keys {
         let small = key.to_ascii_lowercase();
-        while let Some(at) = out.to_ascii_lowercase().find(&small) {
+        let places: Vec<usize> = out.to_ascii_lowercase().match_indices(&small).map(|(at, _)| at).collect();
+        for at in places.into_iter().rev() {
             out.replace_range(at..at + small.len(), &stand_in(key));
         }
     }
@@ -67,7 +68,7 @@ fn assigned(text: &str, at: usize) -> Option<(Range<usize>, String)> {
     is_key.then(|| (begin..begin + key.len(), key.to_owned()))
 }
 
-/// Whether a line may show a key or a part of one, whatever else is wrong with it: it has the word, or so many digits on end.
+/// Whether a line may contain a key or a part of one: it has the word `key`, or a long word with several digits.
 pub(super) fn may_show_key(line: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let small = line.to_ascii_lowercase();

@@ -142,9 +142,10 @@ impl Journal {
         let unreadable = |error: io::Error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
         };
-        match File::open(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unreadable(error)),
-            _ => {}
+        if let Err(error) = File::open(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(unreadable(error));
         }
         let mut file = OpenOptions::new()
             .create(true)

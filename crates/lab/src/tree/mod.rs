@@ -29,7 +29,7 @@ use cellular_ip::CellularIp;
 use link::{Fabric, PortId, WireSpec};
 use node::config::Interfaces;
 use node::{Action, Hop, Key, Life, Node, Route};
-use roles::{NodeError, RoleConfig};
+use roles::{NodeError, RoleConfig, Surroundings};
 use sim::{HostSpec, InterfaceSpec};
 use std::sync::Arc;
 use tcp::Profile;
@@ -118,11 +118,12 @@ impl Tree {
             _ => Vec::new(),
         };
         let forwards = access.is_none();
-        let at = [InterfaceAddress::new(address, 32)];
+        let around =
+            Surroundings { own: vec![InterfaceAddress::new(address, 32)], ..Surroundings::default() };
         let roles = access
             .iter()
             .chain(&own)
-            .map(|role| role.clone().on_host(&at, &[], &[]).build(Interfaces(&interfaces), chance));
+            .map(|role| role.clone().on_host(&around).build(Interfaces(&interfaces), chance));
         let mut node = Node::new(roles.collect::<Result<Vec<_>, _>>()?, vec![address]);
         if forwards {
             self.set_routes(&mut node, host);

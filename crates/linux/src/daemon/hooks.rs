@@ -44,7 +44,7 @@ impl AsFd for Hooks {
 }
 
 impl Daemon {
-    /// Puts the hook back where somebody has removed it.
+    /// Makes the hook again at each device where another program has removed it.
     pub(super) fn look_at_hooks(&mut self) {
         let now = self.clock.now();
         let Some(hooks) = &mut self.hooks else { return };
@@ -71,8 +71,8 @@ impl Daemon {
             let devices = back.join(", ");
             let _ = writeln!(
                 err,
-                "somebody removed the table wayfare_own of nftables (`nft flush ruleset` does), which keeps the kernel off \
-                 {devices}: it is put back; meanwhile the kernel may have answered beside this daemon"
+                "another program removed the nftables table wayfare_own (as `nft flush ruleset` does), which keeps the kernel from \
+                 answering at {devices}: it is put back; meanwhile the kernel may have answered beside this daemon"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);
