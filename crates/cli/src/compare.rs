@@ -18,11 +18,11 @@ pub(crate) struct Args {
     /// Who carries the packets.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
-    /// On Linux, six runs of each leg, the fewest that have an interval; that takes two minutes. Otherwise twenty. In the
-    /// simulator, runs are added until the interval of each outage is below 15 % of it, up to 40.
+    /// Make six runs of each leg on Linux, not twenty: the fewest that have a confidence interval (two minutes). In the
+    /// simulator this changes nothing: runs are added until the interval of each outage is below 15 % of it, up to 40.
     #[arg(long)]
     quick: bool,
-    /// So many runs of each leg, on every backend.
+    /// Make N runs of each leg, on every backend.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u16).range(1..))]
     runs: Option<u16>,
     /// Break each mechanism in the simulator, and see that what must hold no longer does.

@@ -108,7 +108,7 @@ pub struct Facts {
     pub owners: Vec<String>,
     /// Mobile hosts of which a router of Indirect TCP had or was sent connections when it crashed, by their names.
     pub crashed_for: BTreeSet<String>,
-    /// SCTP data to addresses that nobody had confirmed, in words.
+    /// SCTP data to addresses that were not confirmed, in words.
     pub unconfirmed: Vec<String>,
     /// When links lost packets at random, by the port of the workload.
     pub lost: BTreeMap<u16, Vec<Instant>>,

@@ -224,8 +224,8 @@ impl Watch {
         self.had.extend(of.map(|of| (host, of)));
         let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
-            // A host that calls again was not answered. That is another connection, from another port: who is asked first
-            // serves nobody, even if it connects yet.
+            // A host that calls again was not answered. That is another connection, from another port: the server that is asked
+            // first serves no connection, even if one still opens.
             "called" => {
                 self.serving.remove(&key);
                 self.calls.insert(key.clone(), host);

@@ -235,7 +235,7 @@ impl Step {
     }
 }
 
-const NO_MOUNT_POINT: &str = "`/` is not a mount point here, as in a plain chroot; make it one before the chroot                               (mount --bind DIR DIR)";
+const NO_MOUNT_POINT: &str = "`/` is not a mount point here, as in a plain chroot; make it one before the chroot (mount --bind DIR DIR)";
 
 /// The child's report: pid 1's number in four bytes as soon as there is one, and one byte more if a step fails.
 fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {

@@ -301,8 +301,8 @@ impl Endpoint {
         let mut r = Reader::new(quoted, Malformed("sctp_icmp_quote"));
         let mut read = || Ok((r.u16()?, r.u16()?, r.u32()?));
         let (local, peer, tag) = read().map_err(|Malformed(why)| Reason(why))?;
-        let id = self.index.get(&(local, dst, peer)).copied().ok_or(Reason("sctp_icmp_stranger"))?;
-        let association = self.associations.get_mut(&id).ok_or(Reason("sctp_icmp_stranger"))?;
+        let id = self.index.get(&(local, dst, peer)).copied().ok_or(Reason("sctp_icmp_unknown"))?;
+        let association = self.associations.get_mut(&id).ok_or(Reason("sctp_icmp_unknown"))?;
         // Before the peer has named its tag, ours stands in the INIT that is quoted, four bytes behind the checksum.
         let mut in_init = || {
             r.take(8).ok()?;

@@ -120,6 +120,27 @@ fn late_opening() -> Outcome {
     Outcome::new(whole.plan.clone(), whole.world, records, None)
 }
 
+/// The server accepts an association and sends at once. Its acknowledgement and its data find the client's cell lost: the client
+/// asks again in the next cell, and adds the address there when the association is open.
+#[test]
+fn an_association_that_is_open_at_the_server_alone_opens_after_the_handoff() {
+    let text = ASKS
+        .replace(r#""apps/request-server", at"#, r#""apps/bulk-server", bytes = 20000, at"#)
+        .replace(
+            r#"transport = "sctp", start = "0.5s", exchanges = 60"#,
+            r#"transport = "sctp", start = "1.95s""#,
+        )
+        .replace("apps/request-client", "apps/bulk-client")
+        .replace(r#"address_delay = "1s", "#, "")
+        .replace(r#"["2s", -50], ["2.5s", -96]"#, r#"["2s", -50], ["2s", -96]"#)
+        .replace(r#"["1.5s", -96], ["2s", -60], ["2.5s", -50]"#, r#"["2.3s", -96], ["2.3s", -50]"#);
+    let outcome = run(&text);
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    let opened = outcome.packets[0].opening.unwrap().to;
+    assert!(opened > outage.from && opened < outage.to, "{opened:?} {outage:?}");
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
+}
+
 /// The cell is lost, is heard again for less time than the radio needs to come up there, and is lost again.
 #[test]
 fn a_link_that_is_lost_once_is_one_handoff() {
@@ -328,8 +349,11 @@ fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
     };
     let stages =
         vec![stage(Link, 5, 20, "tune", "up"), stage(Registration, 70, 90, "add_sent", "add_acknowledged")];
-    let owners = opens_meanwhile(share_out(ms(0), ms(100), stages));
+    let shared = share_out(ms(0), ms(100), stages);
+    let owners = opens_meanwhile(shared.clone(), ms(70));
     let stages: Vec<_> = owners.iter().map(|owner| owner.stage).collect();
     assert_eq!(stages, [None, Some(Link), Some(Recovery), Some(Registration), None]);
     assert_eq!(owners[2], stage(Recovery, 20, 70, "up", "add_sent"));
+    // It was open before.
+    assert_eq!(opens_meanwhile(shared.clone(), ms(69)), shared);
 }

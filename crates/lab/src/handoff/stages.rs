@@ -25,7 +25,8 @@ impl<'a> Story<'a> {
         } else {
             self.next_datagram(crossed, switch, next, stages)
         };
-        self.other_end(host, next.flow, share_out(cut, to, stages))
+        let open = next.packets.opening.map_or(cut, |wait| wait.to);
+        self.other_end(host, next.flow, opens_meanwhile(share_out(cut, to, stages), open))
     }
 
     /// The causes of the time until a connection was open.
@@ -34,7 +35,7 @@ impl<'a> Story<'a> {
         let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
         let open = (opened, flow.from.host, "connection_open".to_owned());
         add(&mut stages, Stage::Recovery, [Some(back), Some(open)]);
-        let owners = opens_meanwhile(share_out(cut.at, opened, stages));
+        let owners = opens_meanwhile(share_out(cut.at, opened, stages), opened);
         Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
@@ -376,11 +377,13 @@ impl Next<'_> {
     }
 }
 
-/// Between two stages of its host a connection that opens waits for what it sends again: the later one is of another connection.
-pub(super) fn opens_meanwhile(mut owners: Vec<Owner>) -> Vec<Owner> {
+/// Until it is open, at `open`, a connection waits between two stages of its host for what it sends again, or for an answer: the
+/// later stage begins with the connection, or is of another one.
+pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owner> {
     for at in 1..owners.len().saturating_sub(1) {
         let Some([before, gap, after]) = owners.get_mut(at - 1..=at + 1) else { continue };
         if gap.stage.is_none()
+            && gap.to <= open
             && let (Some((_, here)), Some((there, _))) = (before.hosts, after.hosts)
         {
             gap.stage = Some(Stage::Recovery);

@@ -261,7 +261,7 @@ fn addresses(layout: &Layout) -> Result<(), Wrong> {
 /// Whom workloads speak to can be reached: there is a host of that name, it has an address, and links lead there.
 fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
     for (name, host) in layout.hosts() {
-        for (path, key, text) in ends_of(name, host) {
+        for End { path, key, text, connects } in ends_of(name, host) {
             let wrong = |problem: String| Err((path.clone(), problem));
             let (peer, port) = text.rsplit_once(':').unwrap_or((text, ""));
             if !port.parse::<u16>().is_ok_and(|port| port > 0) {
@@ -285,22 +285,38 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                     "`{name}` has no way to `{peer}`: give it a `default_route`, or the links in between a `net`"
                 ));
             }
-            if let Some((last, problem)) = dead_end(layout, name, peer) {
-                return wrong(format!(
-                    "the default routes of `{name}` lead to `{last}`, {problem}: give it a `default_route` towards `{peer}`, or the links in between a `net`"
-                ));
+            // What a connection is answered must find its way back; datagrams are not answered.
+            for (from, to) in [(name, peer), (peer, name)].into_iter().take(1 + usize::from(connects)) {
+                if let Some((last, problem)) = dead_end(layout, from, to) {
+                    return wrong(format!(
+                        "the default routes of `{from}` lead to `{last}`, {problem}: give it a `default_route` towards `{to}`, or the links in between a `net`"
+                    ));
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Whom its workloads speak to, and where they wait: the path, its last key, and what is written there.
-fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = (String, &'static str, &'a str)> {
+/// An address that a workload is given.
+struct End<'a> {
+    path: String,
+    /// `to`: whom it speaks to. `at`: where it waits.
+    key: &'static str,
+    /// `HOST:PORT`, as it is written.
+    text: &'a str,
+    /// Whether it opens connections to there.
+    connects: bool,
+}
+
+/// Whom its workloads speak to, and where they wait.
+fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = End<'a>> {
     let of_role = move |(index, role): (usize, &'a toml::Table)| {
+        let connects = Application::of_table(role).is_some_and(Application::is_client);
         let keys = ["to", "at"].into_iter();
         keys.filter_map(move |key| {
-            Some((format!("host.{name}.role[{index}].{key}"), key, role.get(key)?.as_str()?))
+            let path = format!("host.{name}.role[{index}].{key}");
+            Some(End { path, key, text: role.get(key)?.as_str()?, connects })
         })
     };
     host.role.iter().enumerate().flat_map(of_role)

@@ -311,6 +311,13 @@ fn what_cannot_run_is_refused_with_its_place() {
 
 /// Two fixed hosts and one between them that has these routes.
 fn refusal_behind(routes: &str) -> Option<String> {
+    const SINK: &str = r#"kind = "apps/sink""#;
+    const SOURCE: &str = r#"kind = "apps/constant-rate", rate = 50, size = 100, start = "0s", stop = "1s""#;
+    refusal_of(routes, SINK, SOURCE)
+}
+
+/// The same with these workloads at the server and at the client.
+fn refusal_of(routes: &str, server: &str, client: &str) -> Option<String> {
     let text = format!(
         r#"about = "a host between two others"
 duration = "1s"
@@ -327,11 +334,11 @@ delay = "1ms"
 [host.server]
 address = "10.2.0.2"
 default_route = "middle"
-role = [{{ kind = "apps/sink", at = "server:9000" }}]
+role = [{{ {server}, at = "server:9000" }}]
 [host.client]
 address = "10.1.0.2"
 default_route = "middle"
-role = [{{ kind = "apps/constant-rate", to = "server:9000", rate = 50, size = 100, start = "0s", stop = "1s" }}]
+role = [{{ {client}, to = "server:9000" }}]
 "#
     );
     Scenario::plan("bad.toml", &text, &[], 1).err().map(|refusal| refusal.to_string())
@@ -351,6 +358,22 @@ fn default_routes_lead_to_the_peer() {
     let round = refusal_behind("default_route = \"client\"").unwrap();
     assert!(round.contains("lead to `client`, where they go round"), "{round}");
     assert_eq!(refusal_behind("default_route = \"server\""), None);
+}
+
+/// Answers come back by the default routes of the peer; datagrams are not answered.
+#[test]
+fn default_routes_lead_back_from_the_peer_of_a_connection() {
+    let routes = "default_route = \"server\"";
+    assert_eq!(refusal_behind(routes), None);
+    let (server, client) = (r#"kind = "apps/bulk-server", bytes = 1000"#, r#"kind = "apps/bulk-client""#);
+    let refusal = refusal_of(routes, server, client).unwrap();
+    assert!(
+        refusal.contains(
+            "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they go round: \
+             give it a `default_route` towards `client`"
+        ),
+        "{refusal}"
+    );
 }
 
 #[test]

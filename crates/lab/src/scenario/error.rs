@@ -216,6 +216,10 @@ fn plain(problem: &str) -> String {
             }
             "u64" | "usize" => Some("a whole number, 0 or greater".to_owned()),
             whole if WHOLE.contains(&whole) => Some("a whole number".to_owned()),
+            // Entries of `[[event]]` are such a list.
+            "a sequence" if before.contains("a table") => {
+                Some("a list: [ ... ], or a heading in two brackets, [[ ]], over each entry".to_owned())
+            }
             "a sequence" => Some("a list, as [ ... ]".to_owned()),
             "a map" => Some("a table, as { key = value }".to_owned()),
             named if named.starts_with("struct ") => Some("a table, as { key = value }".to_owned()),

@@ -50,7 +50,7 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         (
             "[host.b2]\n",
             "[host.b2]\nprogram = { command = \"true\" }\n",
-            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list, as [ ... ]",
+            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list: [ ... ], or a heading in two brackets, [[ ]], over each entry",
         ),
         ("rate = 50", "rate = \"fast\"", "line 43, column 63: `host.correspondent.role[0].rate`"),
         ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `start`, `stop`"),

@@ -528,7 +528,7 @@ fn a_router_is_believed_if_it_quotes_the_tag() {
     );
     assert_eq!(
         script.endpoint.complaint(script.at(), mn(2), &quote(PEER_TAG), unreachable),
-        Err(Reason("sctp_icmp_stranger"))
+        Err(Reason("sctp_icmp_unknown"))
     );
     assert_eq!(
         script.endpoint.complaint(script.at(), mn(1), &[1, 2], unreachable),

@@ -145,7 +145,7 @@ forged, aborts = chunk(COOKIE_ECHO, os.urandom(len(cookie))), packet(peers, chun
 daemon.flood("forged-cookies-of-many", "sctp_cookie_forged", of_many(lambda number: packet(number + 1, forged)), air, SERVER_LINK)
 daemon.flood("aborts-of-many", "sctp_no_association", of_many(lambda _: aborts), air, SERVER_LINK)
 # About the association, with a tag that is not the peer's, and with the peer's own address as the one that cannot be reached.
-disbelieved = "icmp_about_nothing icmp_ignored sctp_icmp_stranger sctp_icmp_tag"
+disbelieved = "icmp_about_nothing icmp_ignored sctp_icmp_unknown sctp_icmp_tag"
 about = struct.pack("!HHII", PORT, OWN_PORT, peers ^ 1, 0)
 daemon.flood("icmp-errors-of-many", disbelieved, icmp_errors(SERVER, 132, PORT), air, SERVER_LINK)
 daemon.flood("icmp-errors-about-it", disbelieved, icmp_errors(SERVER, 132, PORT, quoted=about), air, SERVER_LINK)
