@@ -16,8 +16,16 @@ pub(super) struct Cut<'a> {
     pub(super) at: Instant,
     /// From when on anything may reach the host again.
     pub(super) back: Instant,
-    /// The host's next handoff.
-    pub(super) next: Option<&'a Handoff>,
+    /// Later handoffs of all hosts, the last one first.
+    pub(super) later: &'a [Handoff],
+}
+
+impl<'a> Cut<'a> {
+    /// The host's later handoffs, the next one first.
+    fn later(&self) -> impl Iterator<Item = &'a Handoff> {
+        let host = self.host;
+        self.later.iter().rev().filter(move |later| later.host == host)
+    }
 }
 
 impl Story<'_> {
@@ -40,7 +48,7 @@ impl Story<'_> {
             (None, Some(resumed)) => goodput.recovery(resumed),
             (None, None) => Recovery::Never,
         };
-        let until = cut.next.map_or(Instant::NEVER, |next| next.begun);
+        let until = cut.later().next().map_or(Instant::NEVER, |next| next.begun);
         // Without a recovery, what is lost after the outage has another cause.
         let last = recovery.at().or(resumed);
         let charged = |event: &&PacketEvent| {
@@ -125,20 +133,29 @@ impl Story<'_> {
             return Experience::None;
         }
         let ending = Next { flow, packets, arrival, place };
-        Experience::Outage(Outage { from: cut.at, to: arrival.at, owners: self.owners(cut, index, &ending) })
+        let owners = self.owners(cut.host, cut.at, &mut cut.later(), index, &ending);
+        Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
     }
 
-    /// The causes of an outage. What of it lies after the host's next cut has the causes of the next handoff's.
-    fn owners(&self, cut: &Cut<'_>, index: usize, ending: &Next<'_>) -> Vec<Owner> {
+    /// The causes of an outage from a cut on. What of it lies after the host's next cut has the causes of the next handoff's.
+    fn owners(
+        &self,
+        host: HostId,
+        cut: Instant,
+        later: &mut dyn Iterator<Item = &Handoff>,
+        index: usize,
+        ending: &Next<'_>,
+    ) -> Vec<Owner> {
         let to = ending.arrival.at;
-        let later = cut.next.filter(|next| next.cut < to);
-        let Some(later) = later else { return self.causes(cut.host, cut.at, to, ending) };
-        let mut owners = self.causes(cut.host, cut.at, later.cut, ending);
-        let cost = later.flows.iter().find(|cost| cost.flow == index);
+        let Some(next) = later.next().filter(|next| next.cut < to) else {
+            return self.causes(host, cut, to, ending);
+        };
+        let mut owners = self.causes(host, cut, next.cut, ending);
+        let cost = next.flows.iter().find(|cost| cost.flow == index);
         let theirs = cost.and_then(|cost| cost.experience.outage()).map(|outage| outage.owners.clone());
-        // A flow that was idle at the later cut has no outage of it: then its stages are looked up here.
-        let theirs = theirs.unwrap_or_else(|| self.causes(cut.host, later.cut, to, ending));
-        owners.extend(share_out(later.cut, to, theirs));
+        // A flow that was idle at the next cut has no outage of it: then its stages are looked up here.
+        let theirs = theirs.unwrap_or_else(|| self.owners(host, next.cut, later, index, ending));
+        owners.extend(share_out(next.cut, to, theirs));
         owners.retain(|owner| owner.to > owner.from || owner.stage.is_some());
         owners
     }

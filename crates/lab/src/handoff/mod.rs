@@ -34,8 +34,7 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
                 text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
                 continue;
             }
-            let next = handoffs.iter().rfind(|other| other.host == record.host);
-            let handoff = story.handoff(record, mark, next);
+            let handoff = story.handoff(record, mark, &handoffs);
             handoffs.extend(handoff);
         }
     }

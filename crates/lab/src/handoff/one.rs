@@ -15,15 +15,16 @@ fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
 }
 
 impl Story<'_> {
-    /// The handoff that this mark begins; `next` is the host's next one, which is known already.
-    pub(super) fn handoff(&self, record: &Record, mark: &Mark, next: Option<&Handoff>) -> Option<Handoff> {
+    /// The handoff that this mark begins; `later` are those that are known already, of all hosts, the last one first.
+    pub(super) fn handoff(&self, record: &Record, mark: &Mark, later: &[Handoff]) -> Option<Handoff> {
         let host = record.host;
+        let next = later.iter().rfind(|later| later.host == host);
         let field = |name: &str| text(mark, name).unwrap_or_default().to_owned();
         let until = next.map_or(Instant::NEVER, |next| next.begun);
         let cut = self.cut(record, mark, until)?;
         let begun = record.at.min(cut);
         let back = self.back(record, mark, cut, until);
-        let place = Cut { host, begun, at: cut, back, next };
+        let place = Cut { host, begun, at: cut, back, later };
         let fails = |r: &Record| {
             r.host == host && matches!(&r.what, What::Marked(mark) if mark.name == node::HANDOFF_FAILED)
         };

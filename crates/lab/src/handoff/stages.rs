@@ -162,6 +162,8 @@ impl<'a> Story<'a> {
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));
+        // What happens at the instant of the next handoff belongs to that one.
+        let to = if open { Instant(to.0.saturating_sub(1)) } else { to };
         let up = up.map(|r| (r.at, r.host, "up".into()));
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
         for stage in [Stage::Detection, Stage::Address] {
@@ -377,19 +379,22 @@ impl Next<'_> {
     }
 }
 
-/// Until it is open, at `open`, a connection waits between two stages of its host for what it sends again, or for an answer: the
-/// later stage begins with the connection, or is of another one.
+/// Until it is open, at `open`, a connection waits for what it sends again, or for an answer: between two stages of its host,
+/// and between the cut and the first of them. The later stage begins with the connection, or is of another one.
 pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owner> {
-    for at in 1..owners.len().saturating_sub(1) {
-        let Some([before, gap, after]) = owners.get_mut(at - 1..=at + 1) else { continue };
-        if gap.stage.is_none()
-            && gap.to <= open
-            && let (Some((_, here)), Some((there, _))) = (before.hosts, after.hosts)
-        {
-            gap.stage = Some(Stage::Recovery);
-            (gap.begins, gap.ends) = (before.ends.clone(), after.begins.clone());
-            gap.hosts = Some((here, there));
-        }
+    for at in 1..owners.len() {
+        let before = at.checked_sub(2).and_then(|before| owners.get(before)).cloned();
+        let Some([gap, after]) = owners.get_mut(at - 1..=at) else { continue };
+        let Some((there, _)) = after.hosts.filter(|_| gap.stage.is_none() && gap.to <= open) else {
+            continue;
+        };
+        let (here, begins) = match before {
+            Some(Owner { hosts: Some((_, here)), ends, .. }) => (here, ends),
+            Some(_) => continue,
+            None => (there, "cut".to_owned()),
+        };
+        gap.stage = Some(Stage::Recovery);
+        (gap.begins, gap.ends, gap.hosts) = (begins, after.begins.clone(), Some((here, there)));
     }
     owners
 }
