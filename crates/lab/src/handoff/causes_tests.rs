@@ -128,7 +128,7 @@ fn an_association_that_is_open_at_the_server_alone_opens_after_the_handoff() {
         .replace(r#""apps/request-server", at"#, r#""apps/bulk-server", bytes = 20000, at"#)
         .replace(
             r#"transport = "sctp", start = "0.5s", exchanges = 60"#,
-            r#"transport = "sctp", start = "1.95s""#,
+            r#"transport = "sctp", start = "1.93s""#,
         )
         .replace("apps/request-client", "apps/bulk-client")
         .replace(r#"address_delay = "1s", "#, "")
