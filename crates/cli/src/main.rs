@@ -76,7 +76,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// 3: this machine cannot do it; what is missing.
     Machine(String),
-    /// 130 after Ctrl-C, 143 after SIGTERM, 131 after SIGQUIT: 128 and the signal. Everything has been cleaned up.
+    /// 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 131 after SIGQUIT: 128 and the signal. Everything has been cleaned up.
     Interrupted,
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<NamedDoubt>),

@@ -83,8 +83,9 @@ pub struct ForeignAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// Mobile nodes that it serves at a time: 1024 (ours); beyond that it says that it is busy. Nothing proves a visit of a mobile node or
-    /// home agent without an association: a host on the link with a helper elsewhere can fill all places for the longest registration.
+    /// Mobile nodes that it serves at a time: 1024 by default (ours); beyond that it says that it is busy. Nothing proves a visit of a
+    /// mobile node or home agent without an association: a host on the link with a helper elsewhere can fill all
+    /// places for the longest registration.
     #[serde(default = "visitors")]
     pub visitors: usize,
     /// Registrations that wait for a home agent at a time: 1024, 2 of one mobile node (ours; RFC 5944, section 3.7.1, typically

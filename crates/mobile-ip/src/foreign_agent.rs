@@ -11,7 +11,7 @@
 //! sends itself, such a visitor gets only what the care-of address sends, as ICMP errors; a home address on the visited link
 //! itself is refused, as the neighbor who has it would be cut off.
 //!
-//! There is room for 1024 visits (`visitors` of its configuration). A host on the link can fill it within a minute, with made-up addresses
+//! There is room for `visitors` visits (1024 by default). A host on the link can fill it within a minute, with made-up addresses
 //! and a helper outside that accepts as their home agent; newcomers are refused then (`no_place`) until those registrations end. Who has a
 //! visit renews it. Shorter registrations (`registration_lifetime`) end that sooner.
 

@@ -81,7 +81,7 @@ const GOODBYE: Duration = Duration::from_mins(1);
 /// One that is stopped all this time, though it was continued once, is held by another process, and is killed.
 const HELD: Duration = Duration::from_secs(2);
 
-/// Carries out the order in `dir`. What goes wrong is left there for who gave it.
+/// Carries out the order in `dir`. An error is written to standard output, for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     linux::hide_memory();
     work(dir).inspect_err(|error| {

@@ -39,7 +39,7 @@ pub(crate) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     keys
 }
 
-/// A text in which none of these keys stands, in large digits or small, nor a key that is assigned in a comment.
+/// A text in which none of these keys stands, in upper or lower case, nor a key that is assigned in a comment.
 pub(crate) fn hidden(text: &str, keys: &[String]) -> String {
     let mut out = text.to_owned();
     for key in keys {
