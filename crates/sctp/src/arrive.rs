@@ -131,6 +131,7 @@ impl Association {
         self.heard_from(now, src);
         self.probe_chosen_source(now, dst, src);
         self.wake(now, src);
+        self.probe_where_heard(now, src);
         self.settle(now);
         verdict
     }
@@ -340,7 +341,9 @@ impl Association {
         }
         let Some(path) = self.paths.get_mut(address) else { return };
         let Some(probe) = path.probe.take_if(|probe| probe.nonce == nonce) else { return };
-        path.rto.sample(now.since(probe.sent));
+        if let Some(sent) = probe.sent {
+            path.rto.sample(now.since(sent));
+        }
         path.end_back_off(now);
         if !path.confirmed {
             self.probing = now; // HB.Max.Burst counts probes that are not answered

@@ -54,7 +54,8 @@ pub struct PathInfo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     pub(crate) nonce: u64,
-    pub(crate) sent: Instant,
+    /// When it was sent; without that if it was sent again, as an answer does not say to which one.
+    pub(crate) sent: Option<Instant>,
     pub(crate) until: Instant,
 }
 
@@ -209,6 +210,15 @@ impl Path {
         let (base, doublings) = self.rto.backing();
         let waits = self.woken.is_none_or(|woken| now >= woken + base);
         self.confirmed && self.errors > 0 && self.t3.is_some() && doublings > 0 && waits
+    }
+
+    /// Whether the probe of an address that is not confirmed waits for a time-out that was backed off, and was sent longer ago than one
+    /// that is not.
+    pub(crate) fn probe_sleeps(&self, now: Instant) -> bool {
+        let (base, doublings) = self.rto.backing();
+        let is_late = |last: Option<Instant>| last.is_none_or(|last| now >= last + base);
+        let is_probed = self.probe.is_some_and(|probe| is_late(probe.sent)) && is_late(self.woken);
+        self.state == PathState::Unconfirmed && doublings > 0 && is_probed
     }
 
     /// What is waited for does not take longer than a time-out that is not backed off.

@@ -172,6 +172,19 @@ impl Association {
         self.one_packet(address);
     }
 
+    /// A packet of the peer came from `address`, which is not confirmed. Its probes may have been lost before the peer could be
+    /// reached there: the last one is sent again, once in a time-out without the back-off. It stays the same, so that an answer to
+    /// each of them counts.
+    pub(crate) fn probe_where_heard(&mut self, now: Instant, address: Ipv4Addr) {
+        let Some(path) = self.paths.get_mut(address).filter(|path| path.probe_sleeps(now)) else { return };
+        path.woken = Some(now);
+        let Some(probe) = &mut path.probe else { return };
+        probe.sent = None;
+        let nonce = probe.nonce;
+        let transmit = self.heartbeat(address, nonce);
+        self.outbox.extend(transmit);
+    }
+
     /// A window of one chunk would let a second one go if the first is small.
     fn one_packet(&mut self, address: Ipv4Addr) {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
@@ -203,7 +216,7 @@ impl Association {
             path.heartbeat = until;
             return;
         }
-        path.probe = Some(Probe { nonce, sent: now, until });
+        path.probe = Some(Probe { nonce, sent: Some(now), until });
         path.heartbeat = later;
         if path.state == PathState::Unconfirmed && !path.hearsay {
             self.probing = until;

@@ -36,6 +36,7 @@ transcripts! {
     a_mobile_node_prepares_switches_tells_and_lets_go: "mobile-node-overlap";
     a_mobile_node_whose_link_broke_says_everything_at_once: "mobile-node-break";
     a_mobile_node_goes_back_before_it_has_let_go: "mobile-node-ping-pong";
+    a_mobile_node_says_which_radio_has_an_address_now: "mobile-node-other-radio";
     a_mobile_node_that_is_refused_keeps_its_address_and_asks_again: "mobile-node-refused";
     a_mobile_node_whose_host_refuses_an_address_does_without: "mobile-node-address-failed";
     a_mobile_node_asks_where_a_peer_is_that_may_have_moved_too: "mobile-node-meeting";

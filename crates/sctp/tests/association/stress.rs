@@ -79,6 +79,31 @@ fn a_lost_probe_is_repeated_after_one_time_out() {
     assert!((1000..=1200).contains(&stall), "RTO.Initial and a round trip or two: {stall} ms");
 }
 
+/// The peer can be reached at a new address only some time after it has added it, and then speaks from there. The probe does not wait
+/// for a time-out that was backed off; an answer to each copy of it counts; and no more than one leaves in a time-out.
+#[test]
+fn an_address_that_is_heard_from_is_probed_again_at_once() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 3_000);
+    world.run_for(3000);
+    world.dead.push(mn(2));
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    // Probes at 0, 1 and 3 s were lost; the next one would leave at 7 s.
+    world.run_for(5500);
+    world.dead.clear();
+    let from = world.sent.len();
+    let now = world.now;
+    world.association(0).change(now, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))]).unwrap();
+    let probes = |world: &World| {
+        let is_probe = |t: &Transmit| t.dst == mn(2) && has(t, |c| matches!(c, Chunk::Heartbeat(_)));
+        world.sent[from..].iter().filter(|(_, who, t)| *who == 1 && is_probe(t)).count()
+    };
+    world.run_until(Duration::from_millis(300), |world| world.events(1).contains(&Event::PeerPrimary(mn(2))));
+    assert!(world.events(1).contains(&Event::PeerPrimary(mn(2))), "{:?}", world.events(1));
+    assert_eq!(probes(&world), 1);
+}
+
 /// Sections 6.9 and 7.3: what was cut for a wider path leaves in fragments, at once; what is new is cut for the path.
 #[test]
 fn a_narrower_path_costs_less_than_a_time_out() {

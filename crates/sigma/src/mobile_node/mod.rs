@@ -31,7 +31,8 @@ use node::{
 };
 use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Reason};
+use wire::arp::Message;
+use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason};
 
 /// What comes late for an address that we have given up.
 pub const OLD_ADDRESS: Reason = Reason("old_address");
@@ -66,8 +67,8 @@ enum Standing {
     Idle,
     /// On its way to the cell.
     Tuning(usize),
-    /// In the cell, without an address.
-    Acquiring(usize),
+    /// In the cell by this link address, without an IP address.
+    Acquiring(usize, Mac),
     /// With an address.
     Ready(usize),
     /// The address is being taken out of the associations.
@@ -78,7 +79,7 @@ impl Standing {
     const fn network(self) -> Option<usize> {
         match self {
             Self::Idle => None,
-            Self::Tuning(at) | Self::Acquiring(at) | Self::Ready(at) | Self::Leaving(at) => Some(at),
+            Self::Tuning(at) | Self::Acquiring(at, _) | Self::Ready(at) | Self::Leaving(at) => Some(at),
         }
     }
 }
@@ -97,6 +98,8 @@ pub struct MobileNode {
     current: Option<usize>,
     /// The network that was lost before there was another, and the radio that has its address still.
     broken: Option<(Iface, usize)>,
+    /// The radio that had each address last.
+    last_at: BTreeMap<Ipv4Addr, Iface>,
     /// The last address that the host's own stack refused, until it is asked again.
     refused: Option<Ipv4Addr>,
     /// What associations have asked of their peers, and were not answered.
@@ -142,6 +145,7 @@ impl MobileNode {
             timers: Timers::default(),
             current: None,
             broken: None,
+            last_at: BTreeMap::new(),
             refused: None,
             asked: BTreeSet::new(),
             accepted: BTreeSet::new(),
@@ -195,8 +199,8 @@ impl MobileNode {
                 self.monitor.hear(now, cell, strength);
                 self.review(now, out);
             }
-            (Link::Up { cell, .. }, Standing::Tuning(at)) if cell == self.cell_of(Some(at)) => {
-                self.set(radio, Standing::Acquiring(at));
+            (Link::Up { cell, mac, .. }, Standing::Tuning(at)) if cell == self.cell_of(Some(at)) => {
+                self.set(radio, Standing::Acquiring(at, mac));
                 out.mark(Event::AddressBegun { network: self.name_of(Some(at)) }.into());
                 self.timers.set(Timer::Acquire, now + self.config.address_delay);
             }
@@ -224,14 +228,19 @@ impl MobileNode {
 
     /// An address, and the way that packets from it take.
     fn acquire(&mut self, now: Instant, out: &mut Outbox) {
-        let acquiring = |(_, standing): &(Iface, Standing)| matches!(standing, Standing::Acquiring(_));
+        let acquiring = |(_, standing): &(Iface, Standing)| matches!(standing, Standing::Acquiring(..));
         while let Some(radio) = self.radios.iter().position(acquiring) {
-            let Some((iface, Standing::Acquiring(at))) = self.radios.get(radio).copied() else { return };
+            let Some((iface, Standing::Acquiring(at, mac))) = self.radios.get(radio).copied() else { return };
             let Some(Network { address, router, .. }) = self.network(at).cloned() else { return };
             self.set(radio, Standing::Ready(at));
             out.route(late(address.address), None);
             self.assign(iface, at, address, out);
             out.route(by_source(address.address), by(iface, router));
+            // The router knows the address by the link address of the radio that had it before (RFC 5227, section 2.3).
+            if self.last_at.insert(address.address, iface).is_some_and(|before| before != iface) {
+                let message = Message::gratuitous(mac, address.address);
+                out.send(iface, Packet::arp(Mac::BROADCAST, &message));
+            }
             out.mark(Event::AddressReady { address: address.address }.into());
             match (self.current, self.broken.take()) {
                 (Some(_), _) => self.ask_all(now, &[Change::Add(address.address)], out),
