@@ -40,7 +40,12 @@ impl Fragments {
             return Left::Whole;
         }
         let name = (host, header.src, header.dst, header.id);
-        self.open.entry(name).or_default().insert(packet.id);
+        let open = self.open.entry(name).or_default();
+        if header.offset == 0 {
+            // An earlier packet of this identification never left as a whole: its fragments are not this one's.
+            open.clear();
+        }
+        open.insert(packet.id);
         let Some(bytes) = self.sent.entry(host).or_default().take(at, &header, payload) else {
             return Left::Part;
         };
@@ -98,6 +103,20 @@ mod tests {
         let mut fragments = sent();
         let arrived = [2, 3, 3, 1, 1].map(|id| fragments.arrived(PacketId(id)));
         assert_eq!(arrived, [None, None, None, Some(PacketId(3)), None]);
+    }
+
+    /// The identification has 16 bits and comes again; a reassembly forgets what was sent half a minute ago.
+    #[test]
+    fn fragments_of_a_packet_that_never_left_whole_are_not_those_of_the_next() {
+        let (packets, bytes) = fragments();
+        let mut fragments = Fragments::default();
+        assert_eq!(fragments.left(Instant(0), HOST, &packets[0]), Left::Part);
+        let later = |packet: &Packet| Packet { id: PacketId(packet.id.0 + 10), ..packet.clone() };
+        let at = Instant(60_000_000_000);
+        let left: Vec<Left> = packets.iter().map(|packet| fragments.left(at, HOST, &later(packet))).collect();
+        assert_eq!(left, [Left::Part, Left::Part, Left::Last(bytes)]);
+        let arrived = [11, 12, 13].map(|id| fragments.arrived(PacketId(id)));
+        assert_eq!(arrived, [None, None, Some(PacketId(13))]);
     }
 
     #[test]
