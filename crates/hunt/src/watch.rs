@@ -300,7 +300,7 @@ impl Watch {
             AppChange::Accepted { new, .. } => {
                 if let Some(port) = self.listeners.get(&key) {
                     self.ports.insert((host, *new), (*port, false));
-                    // Of several, the last is the client's: it asks again where it is not answered.
+                    // A client that was not answered connects again. So of several connections the last one is in use.
                     let (port, new) = (*port, (host, *new));
                     self.ports.retain(|stream, of| *of != (port, false) || *stream == new);
                     let accepted = End { opened: true, ..End::new(at) };

@@ -93,9 +93,9 @@ impl From<Span> for Duration {
 #[derive(Clone, Default, Debug)]
 struct Elsewhere {
     listening: Listening,
-    /// The last time it was away, to send or to listen.
+    /// The last interval in which the radio was on another channel, to send or to listen.
     away: Option<(Instant, Instant)>,
-    /// When it goes to listen elsewhere next.
+    /// When it next listens on another channel.
     next_scan: Instant,
     /// When the last frame that it has sent is heard.
     landed: Instant,

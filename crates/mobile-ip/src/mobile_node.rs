@@ -226,7 +226,7 @@ impl MobileNode {
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        // What is signed for the home agent is not what anybody on the link says.
+        // An advertisement is not authenticated: check its care-of address before a request with it is signed.
         let own = self.config.address;
         let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
         if offered(&said).is_some_and(is_none) {

@@ -312,7 +312,8 @@ impl Node {
         self.tell_all(now, &Input::Link(iface, link), out);
     }
 
-    /// The node and the host's own stack have the same addresses, or packets would end at one of them.
+    /// Undoes an address that the host's own stack refused: if only one of the two had it, packets to it would end at
+    /// the wrong one.
     fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
         if let Undone::Address(iface, address, true) = fault.undone {
             self.remove_address(now, iface, address);

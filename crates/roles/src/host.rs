@@ -158,9 +158,9 @@ pub enum RoleConfig {
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
     Sink(apps::SinkConfig),
-    /// Sends bytes to who connects.
+    /// Sends bytes to each client that connects.
     BulkServer(apps::BulkServerConfig),
-    /// Connects, and reads them.
+    /// Connects to a `bulk-server`, and reads its bytes.
     BulkClient(apps::BulkClientConfig),
     /// Answers who asks.
     RequestServer(apps::RequestServerConfig),

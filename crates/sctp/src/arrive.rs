@@ -119,9 +119,9 @@ impl Association {
             }
         }
         self.answer(turn);
-        // A peer that changes its own addresses may have been told by a directory where we are.
+        // A peer that moves too may have learnt our new address from a directory before our ASCONF arrived there.
         let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
-        // Or it uses one that is to be deleted, and that we are at again: it has refused that, or has not heard of it.
+        // Or it uses an address that we asked it to delete, and that we have again: it refused, or our ASCONF was lost.
         let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
         let asked = back || self.locals.get(dst) == Some(Use::Adding);
         if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {

@@ -3,8 +3,8 @@
 use crate::{HostId, Record, What};
 use wire::{Iface, Instant, Packet, PacketId};
 
-/// One who is told, in order, of all that happens. Packets are lent: who wants to keep one makes a copy of it, and who
-/// only counts pays for none.
+/// Is told of all that happens, in order. Packets are borrowed: a witness that keeps one copies it, and one that only counts
+/// does not pay for copies.
 pub trait Witness {
     /// The node took a packet from an interface: [`What::Received`].
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);

@@ -91,7 +91,7 @@ impl Rto {
         self.shift = (self.shift + 1).min(MAX_SHIFT);
     }
 
-    /// The time-out was doubled so often elsewhere, and that counts here.
+    /// Backs off at least this many times: another route to the same address has done so already.
     pub fn back_off_to(&mut self, doublings: u32) {
         self.shift = self.shift.max(doublings.min(MAX_SHIFT));
     }

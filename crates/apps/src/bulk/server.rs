@@ -137,7 +137,7 @@ impl BulkServer {
             self.failed = why.map(str::to_owned);
             return;
         }
-        // Another one was sent away.
+        // An unknown stream belongs to a client that was removed already.
         let Some(client) = self.clients.remove(&id) else { return };
         self.served += u64::from(why.is_none());
         out.mark(match why {

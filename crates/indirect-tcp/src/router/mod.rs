@@ -266,8 +266,8 @@ impl SupportRouter {
         self.listen();
     }
 
-    /// What it intercepts: both halves of what is here or expected, by their ends alone. What is about to leave takes its
-    /// routed way.
+    /// Sets what the router intercepts: both halves of each connection that it has or expects, by their addresses and
+    /// ports. Packets of a connection that is about to leave are forwarded.
     fn listen(&mut self) {
         self.listens.truncate(1);
         let over = self.ended.iter().filter(|tuple| *tuple.local.ip() != self.config.address);
@@ -385,8 +385,8 @@ impl Role for SupportRouter {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(boot) => {
-                // What hosts said before this router began is of the past: their sequences are of the wall clock too. A host
-                // whose clock is behind is told what it has to exceed.
+                // Hosts number their greetings by the wall clock too. What they sent before this router started is old. A host
+                // whose clock is behind gets the number that its next greeting has to exceed.
                 let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
                 let before = wall.max(0).cast_unsigned().saturating_sub(1);
                 self.began = before;

@@ -54,9 +54,9 @@ pub struct Contender {
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Carriers {
-    /// At the host that moves.
+    /// The role that carries them at the host that moves.
     client: Option<String>,
-    /// At its correspondent.
+    /// The role that carries them at its correspondent.
     server: Option<String>,
 }
 

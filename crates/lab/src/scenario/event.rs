@@ -528,7 +528,7 @@ fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Opt
     wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
 }
 
-/// Adds the events of one table, with what ends each. One that what is there already leaves no room for is left out.
+/// Adds the events of one table, with what ends each. An event that overlaps one that is there already is left out.
 fn draw(
     scenario: &Scenario,
     random: &RandomTable,

@@ -17,7 +17,7 @@ use wire::Ipv4Addr;
 pub(super) const STATION_FILLS: &[&str] =
     &["downlinks", "radio", "id", "gateway", "network_key", "key_generation"];
 
-/// What it is told by names.
+/// The keys whose values are names of hosts.
 pub(super) const STATION_WRITES: &[Written] = &[(
     "uplink",
     "The next host towards the gateway; for the gateway, the router of the Internet.",

@@ -167,7 +167,7 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
             }
             Err(Errno::PROTOTYPE) => {
                 let why =
-                    "that is another socket than a daemon's for programs, which is its `daemon.clients`";
+                    "not the socket of a daemon for programs; that one is called `daemon.clients`";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {

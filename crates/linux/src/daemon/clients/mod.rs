@@ -262,7 +262,7 @@ impl Clients {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let State::Asked { syn, .. } = &mut connection.state else { return };
         let (syn, peer) = (syn.take(), connection.ends.peer);
-        // What we had of the program goes: from now on it can close its socket, and we hear of it.
+        // We give up our copy of the program's socket: from now on we notice when the program closes it.
         connection.state = State::Opened;
         if let Err(error) = self.stand_in(peer) {
             wishes.ops.push((id, StreamOp::Abort));

@@ -149,7 +149,7 @@ fn a_socket_without_a_daemon_is_named_before_a_program_is_started() {
     );
     std::fs::remove_file(&path).unwrap();
     let _control = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    assert!(refused().contains("another socket than a daemon's for programs"), "{}", refused());
+    assert!(refused().contains("not the socket of a daemon for programs"), "{}", refused());
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Sockets {
             told.push(Told::Refused(id, refusal::FULL.to_owned()));
             return done;
         };
-        // Where the peer stands is known before the first byte is sent: the last segment that was held tells it best.
+        // Take the peer's sequence numbers from the last segment that was held, before the first byte is sent.
         for (_, bytes) in released.iter().rev().filter(|_| guard.is_none()) {
             if let Some((header, payload)) = self.segment(bytes)
                 && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
