@@ -17,47 +17,48 @@ use trace::{Doubt, NamedDoubt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Names as `list` prints them, or paths of files [default: the five scenarios that have to agree, and every leg of
-    /// `compare`; with --from, all that is recorded].
+    /// Names of built-in scenarios (see `wayfare list`), or paths of files [default: the five scenarios that have to
+    /// agree, and every leg of `compare`; with --from, all scenarios of the record].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Change a value on both backends: ROLE.KEY=VALUE, or the path of a value in the file. KEY=@FILE reads the value from a file.
+    /// Set a value on both backends: KEY is ROLE.KEY, or the path of the value in the file. KEY=@FILE reads the value
+    /// from a file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// How many runs in the simulator, each at other phases.
+    /// The number of runs in the simulator, each at other phases.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = count, allow_negative_numbers = true)]
     runs: u64,
-    /// How many runs on Linux, at phases that are stratified in the same way.
+    /// The number of runs on Linux; their phases are stratified in the same way.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = count, allow_negative_numbers = true)]
     linux_runs: u64,
-    /// The first run's seed.
+    /// The random seed of the first run.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
-    /// How many runs on Linux at a time. Runs beside each other disturb each other's timing.
+    /// The number of runs on Linux at the same time. Parallel runs disturb the timing of each other.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// How often a run on Linux is repeated when the machine stood still during it.
+    /// Repeat a run on Linux at most N times if the machine was stalled during it.
     #[arg(long, value_name = "N", default_value_t = 4)]
     repeats: usize,
-    /// The folder for `agree.json` (every run's values), `agree.csv`, and a figure of each scenario. What `agree.json` has of the
-    /// same scenario, settings, seed, kernel and number of runs is not run again; a run that the machine disturbed is [default:
-    /// runs/agree].
+    /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
+    /// `agree.json` has already (same scenario, settings, seed, kernel and number of runs) are not repeated, unless
+    /// the machine was stalled during them [default: runs/agree].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed since.
     #[arg(long)]
     force: bool,
-    /// Run nothing: judge what is recorded in this folder's `agree.json`, or in this file.
+    /// Run nothing: evaluate `agree.json` of this folder, or this file.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["set", "runs", "linux_runs", "seed", "jobs", "repeats", "out"])]
     from: Option<PathBuf>,
-    /// With --from: the simulator runs again what is recorded of it, and the runs on Linux stay.
+    /// With --from: run the simulator's part again, and keep the runs on Linux.
     #[arg(long, requires = "from")]
     simulate_again: bool,
-    /// Write a page about everything that is recorded to this file, as Markdown, and the record beside it (`.linux.json` in the
-    /// place of `.md`).
+    /// Write a Markdown page about all recorded scenarios to this file, and the record beside it (`.linux.json`
+    /// instead of `.md`).
     #[arg(long, value_name = "FILE")]
     write_table: Option<PathBuf>,
-    /// For people, or for programs.
+    /// The format of the output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

@@ -12,10 +12,11 @@ use wire::Duration;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who takes part, as the table names them in `--format json`, or a protocol for all its variants; none: all.
+    /// Protocols, or variants by their names in the output of `--format json`; a protocol stands for all its variants
+    /// [default: all].
     #[arg(value_name = "PROTOCOL")]
     who: Vec<String>,
-    /// Who carries the packets.
+    /// The backend: the simulator, Linux, or both.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
     /// Make six runs of each leg on Linux, not twenty: the fewest that have a confidence interval (two minutes). In the
@@ -25,19 +26,19 @@ pub(crate) struct Args {
     /// Make N runs of each leg, on every backend.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u16).range(1..))]
     runs: Option<u16>,
-    /// Break each mechanism in the simulator, and see that what must hold no longer does.
+    /// Disable each mechanism in the simulator, and check that the requirements that depend on it then fail.
     #[arg(long, conflicts_with_all = ["on", "quick", "runs", "who"])]
     self_test: bool,
-    /// Runs side by side.
+    /// The number of runs at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Where `compare.csv`, `compare.json` and `compare.svg` go [default: runs/compare].
+    /// The folder for `compare.csv`, `compare.json` and `compare.svg` [default: runs/compare].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed since.
     #[arg(long)]
     force: bool,
-    /// What is printed.
+    /// The format of the output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

@@ -13,15 +13,15 @@ use trace::NamedDoubt;
 pub(crate) struct Args {
     /// A run directory.
     first: PathBuf,
-    /// Another run of the same scenario, on the same backend or on the other.
+    /// Another run of the same scenario, on the same or the other backend.
     second: PathBuf,
-    /// Draw a handoff as both runs had it, into this SVG file.
+    /// Draw one handoff of both runs into this SVG file.
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
-    /// Replace the file of `--figure` if there is one.
+    /// Replace the file of `--figure` if it exists.
     #[arg(long, requires = "figure")]
     force: bool,
-    /// Which handoff is drawn.
+    /// The number of the handoff that is drawn.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "figure")]
     handoff: usize,
 }

@@ -10,7 +10,7 @@ use trace::Doubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Remove what dead labs left behind, and undo what dead daemons changed. What still runs is not touched.
+    /// Remove what terminated labs left behind, and undo changes of terminated daemons. Running ones are not touched.
     #[arg(long)]
     clean: bool,
 }

@@ -8,12 +8,12 @@ use trace::NamedDoubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A run directory, as `run` makes it.
+    /// A run directory that `wayfare run` wrote.
     run: PathBuf,
-    /// The life of one packet, by its number in `packets.csv`, `events.jsonl` and the figure.
+    /// Print the path of one packet, by its number in `packets.csv`, `events.jsonl` and the figure.
     #[arg(long, value_name = "N", conflicts_with = "handoff")]
     packet: Option<u64>,
-    /// What happened around one handoff.
+    /// Print the events of one handoff.
     #[arg(long, value_name = "N")]
     handoff: Option<usize>,
 }

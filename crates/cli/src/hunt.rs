@@ -22,34 +22,35 @@ use std::sync::atomic::Ordering;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// cellular-ip, mobile-ip, sigma or indirect-tcp; all of them, if none is given.
+    /// The protocol: cellular-ip, mobile-ip, sigma or indirect-tcp [default: all].
     protocol: Option<Protocol>,
-    /// How many random scenarios of each.
+    /// The number of random scenarios of each protocol.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// The first seed.
+    /// The first random seed.
     #[arg(long, value_name = "BASE", default_value_t = 1)]
     seed: u64,
-    /// How many runs at a time [default: one per processor in the simulator, 4 on Linux].
+    /// The number of runs at the same time [default: one per processor in the simulator, 4 on Linux].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Where scenario files of violations go.
+    /// The folder for scenario files of violations.
     #[arg(long, value_name = "DIR", default_value = "runs/hunt")]
     out: PathBuf,
-    /// A TOML file of open findings, `[[known]]` with `protocol`, `judge`, `finding`, and that it was `found` at so many `of` so
-    /// many seeds. They are printed and counted; more than chance explains fail, and so does one that is frequent and not found.
+    /// A TOML file of open findings: `[[known]]` with `protocol`, `judge`, `finding`, and `found` of `of` seeds. They
+    /// are printed and counted. The hunt fails if one is found significantly more often than recorded, or if a
+    /// frequent one is not found.
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
     known: Option<PathBuf>,
-    /// Violations of each judge that are shrunk and written.
+    /// The number of violations of each judge that are shrunk and written.
     #[arg(long, value_name = "N", default_value_t = 3)]
     shrink: usize,
-    /// Where the scenarios are run: `sim` or `linux`. On Linux smaller ones are drawn, and nothing is shrunk.
+    /// The backend: the simulator or Linux. On Linux, scenarios are smaller, and violations are not shrunk.
     #[arg(long, value_enum, default_value_t = On::Sim, conflicts_with = "self_test")]
     on: On,
     /// Print the scenario of the first seed, and run nothing.
     #[arg(long, requires = "protocol", conflicts_with = "self_test")]
     show: bool,
-    /// Plant mistakes, and see that each is found.
+    /// Plant mistakes, and check that each is found.
     #[arg(long, conflicts_with_all = ["protocol", "seeds", "seed"])]
     self_test: bool,
 }

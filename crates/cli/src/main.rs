@@ -37,31 +37,32 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Built-in scenarios and experiments, one line each.
+    /// List the built-in scenarios and experiments.
     List,
-    /// Run a scenario, once or with many seeds, and keep all that is known of it.
+    /// Run a scenario once or several times, and write its records and figures.
     Run(run::Args),
-    /// The papers' experiments: published beside measured, and whether what must hold does.
+    /// Repeat the experiments of the papers, and compare published with measured values.
     Reproduce(reproduce::Args),
-    /// The table by which one chooses: every protocol over one course, outage by owner, loss, goodput, signalling.
+    /// Compare all protocols in the same scenario: outage and its causes, loss, goodput, signalling.
     Compare(compare::Args),
-    /// Whether both backends give the same distributions of outage, stall, goodput and loss.
+    /// Check that both backends give the same distributions of outage, stall, goodput and loss.
     Agree(agree::Args),
-    /// How the simulator's speed and memory go with the number of hosts.
+    /// Measure the simulator's speed and memory as functions of the number of hosts.
     Scale(scale::Args),
-    /// Where an outage went; what became of a packet.
+    /// Explain the causes of an outage, or the path of a packet.
     Explain(explain::Args),
-    /// Random scenarios, judged from outside the roles; what is violated is shrunk to a scenario file.
+    /// Search for bugs with random scenarios; violations are shrunk to scenario files.
     Hunt(hunt::Args),
-    /// The JSON Schema of scenario files, for editors.
+    /// Print the JSON Schema of scenario files, for editors.
     Schema,
-    /// First divergence of two runs, also simulator against Linux.
+    /// Print the first divergence of two runs, on the same backend or on both.
     Diff(diff::Args),
-    /// Run the roles of a host, for real, in this network namespace.
+    /// Run the daemon of one host in this network namespace.
     Node(node::Args),
-    /// Run a program whose TCP connections are made through a role of this host's daemon.
+    /// Run a program; a role of this host's daemon makes its TCP connections.
     Exec(exec::Args),
-    /// What this kernel offers and what will be used; with --clean, undo what dead labs and daemons left behind.
+    /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
+    /// behind.
     Doctor(doctor::Args),
     /// Pid 1 of a lab's world.
     #[command(hide = true)]

@@ -11,9 +11,9 @@ use wire::Seed;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The host's configuration.
+    /// The configuration file of the host.
     config: PathBuf,
-    /// Take over interfaces of the machine itself, outside of any network namespace made for this.
+    /// Use interfaces in the machine's own network namespace.
     #[arg(long)]
     on_this_machine: bool,
 }

@@ -12,35 +12,35 @@ use wire::Duration;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
-    /// Papers or experiments, as `list` prints them; none: all.
+    /// Papers or experiments (see `wayfare list`) [default: all].
     #[arg(value_name = "PAPER|ID")]
     what: Vec<String>,
-    /// Who carries the packets.
+    /// The backend: the simulator, Linux, or both.
     #[arg(long, value_enum, default_value_t = On::Both)]
     on: On,
-    /// Few handoffs, close together: seconds.
+    /// Run fewer handoffs at shorter intervals: takes seconds per experiment.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// The paper's own counts and times.
+    /// Run the number of handoffs and the times of the paper.
     #[arg(long)]
     full: bool,
-    /// Break each mechanism, and see that what must hold no longer does.
+    /// Disable each mechanism, and check that the requirements that depend on it then fail.
     #[arg(long)]
     self_test: bool,
-    /// Runs side by side.
+    /// The number of runs at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Where the figures go [default: runs/reproduce].
+    /// The folder for figures [default: runs/reproduce].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed since.
     #[arg(long, conflicts_with = "self_test")]
     force: bool,
-    /// Write the table of all published numbers and their verdicts to this file, as Markdown. What is measured on Linux is
-    /// recorded beside it (`.linux.json` in the place of `.md`), and read from there if Linux is not measured.
+    /// Write a Markdown table of all published numbers and their verdicts to this file. Measurements on Linux are
+    /// kept beside it (`.linux.json` instead of `.md`), and are read from there if Linux is not measured.
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
     write_table: Option<PathBuf>,
-    /// What is printed.
+    /// The format of the output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

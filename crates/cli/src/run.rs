@@ -19,55 +19,55 @@ use trace::NamedDoubt;
 
 #[derive(Clone, clap::Args)]
 pub(crate) struct Args {
-    /// A name as `list` prints it, or the path of a file.
+    /// The name of a built-in scenario (see `wayfare list`), or the path of a file.
     scenario: String,
-    /// Who carries the packets.
+    /// The backend: the simulator or Linux.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
-    /// Change a value: ROLE.KEY=VALUE, or the path of a value in the file. KEY=A|B|C: a grid of runs, with each.
-    /// KEY=@FILE reads the value from a file: every user of the machine can read a command line, so a key belongs into a file.
+    /// Set a value: KEY is ROLE.KEY, or the path of the value in the file. KEY=A|B|C runs a grid with each of the
+    /// values. KEY=@FILE reads the value from a file: use it for keys, as every user of the machine can read a
+    /// command line.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// The seed of all chance; of the first run, if there are several.
+    /// The random seed of the run, or of the first of several runs.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
-    /// How many runs, each with the next seed and at other phases: the instants of the scenario are shifted, each by a part of its
-    /// own of up to 1 s (the scenario's `phase`); of a grid, of each of its points [default: one; of a grid ten, or what the
-    /// scenario says].
+    /// The number of runs; for a grid, of runs of each point. Each run has the next seed and other phases: each
+    /// instant of the scenario is shifted by a separate time of at most the scenario's `phase` (1 s) [default: 1; for
+    /// a grid 10, or the number in the scenario].
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     runs: Option<u64>,
-    /// One of several runs alone, by its number from 1: `--seed S --repetition I --of N` is the same run as number I of
-    /// `--seed S --runs N`.
+    /// Run only one of several runs, by its number from 1: `--seed S --repetition I --of N` is run I of `--seed S
+    /// --runs N`.
     #[arg(long, value_name = "I", requires = "of", conflicts_with = "runs", value_parser = count, allow_negative_numbers = true)]
     repetition: Option<u64>,
-    /// How many runs there are of which `--repetition` is one.
+    /// The number of runs that `--repetition` is one of.
     #[arg(long, value_name = "N", requires = "repetition", value_parser = count, allow_negative_numbers = true)]
     of: Option<u64>,
-    /// Run it as it stands in its file, whatever its `[sweep]` varies.
+    /// Ignore the scenario's `[sweep]`: run it once, with the values of the file.
     #[arg(long)]
     once: bool,
-    /// How many runs at a time [default: one per processor in the simulator, one on Linux].
+    /// The number of runs at the same time [default: one per processor in the simulator, 1 on Linux].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// How often a run on Linux is repeated when the machine disturbed it [default: 2]. Linux only.
+    /// Repeat a run on Linux at most N times if the machine was stalled during it [default: 2]. Linux only.
     #[arg(long, value_name = "N")]
     repeats: Option<usize>,
-    /// The run directory [default: runs/NAME-BACKEND-SEED, with a digest of the settings]; with several runs, the folder that
-    /// holds them.
+    /// The run directory; with several runs, the folder for them [default: runs/NAME-BACKEND-SEED, with a digest of
+    /// the settings].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace another run in the run directory. Only a run's own files are ever replaced.
+    /// Replace an earlier run in the run directory. Other files are never replaced.
     #[arg(long)]
     force: bool,
-    /// How much of each packet the capture keeps: `full`, or a number of bytes.
+    /// The number of bytes of each packet in the capture, or `full`.
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
-    /// Judge what happens as it happens, and keep nothing: for speed, and for more hosts than records have room. Simulator
-    /// only. No run directory is written. The ledger is judged, and whether connections and datagrams came to their end; handoffs
-    /// are not.
+    /// Keep no records, and write no run directory: for speed, and for scenarios with too many hosts for records. The
+    /// ledger, connections and datagrams are checked during the run; handoffs are not reported. Simulator only.
     #[arg(long, conflicts_with_all = ["out", "jobs", "snap", "force"])]
     no_records: bool,
-    /// For people, or for programs: then `run.json`, and nothing else, on standard output.
+    /// The format of the output: `json` prints `run.json` only.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

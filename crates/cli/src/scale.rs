@@ -14,19 +14,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,1000,10000,100000,1000000",
         value_parser = mobiles)]
     hosts: Vec<u32>,
-    /// Change a value of `scale/tree`, as `duration=20s`.
+    /// Set a value of the scenario `scale/tree`, for example `duration=20s`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// How many runs of each; the fastest counts, as whatever else the machine does only slows one down.
+    /// The number of runs of each size. The fastest one counts: other load on the machine can only slow a run down.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
-    /// Where `scale.svg` and `scale.csv` go.
+    /// The folder for `scale.svg` and `scale.csv`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed since.
     #[arg(long, requires = "out")]
     force: bool,
-    /// For people, or for programs: then a line of JSON for each run.
+    /// The format of the output: `json` prints one line for each run.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
