@@ -124,7 +124,7 @@ fn check_address(key: &'static str, address: Ipv4Addr) -> Result<(), ConfigError
     if is_host(address) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("{address} is no host's address")))
+    Err(ConfigError::new(key, format!("{address} is not a unicast host address")))
 }
 
 /// Refuses a key that is too short, and says so.

@@ -164,7 +164,7 @@ fn fingerprints(runs: [&Outcome; 2]) -> String {
                 let _ = writeln!(text, "  byte {unlike} of the datagram is the first that differs");
             }
         }
-        None => text.push_str("the records are the same; what differs was never written down\n"),
+        None => text.push_str("the records are the same; the difference is in what is not recorded\n"),
     }
     text
 }

@@ -308,7 +308,7 @@ fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigE
     if is_host(own.address) && !own.is_broadcast(own.address) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("{} is no host's address", own.address)))
+    Err(ConfigError::new(key, format!("{} is not a unicast host address", own.address)))
 }
 
 /// Refuses what cannot be an association: which of `spi` and `key`, and what is wrong with it.
@@ -326,7 +326,7 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::new();
     for peer in peers {
         let problem = if !is_host(peer.address) {
-            format!("{} is no host's address", peer.address)
+            format!("{} is not a unicast host address", peer.address)
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
         } else if !known.insert((peer.address, peer.spi)) {

@@ -314,7 +314,7 @@ impl Display for Doubt {
                 alone(Some(*alone_us), "(99 %)")
             ),
             Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
-            Self::NoSummary { host, why } => write!(f, "{host}: the daemon did not sum up at the end: {why}"),
+            Self::NoSummary { host, why } => write!(f, "{host}: the daemon did not report at the end of the run: {why}"),
             Self::BadEnd { host, exit } => {
                 write!(f, "{host}: the daemon reported at the end of the run, and then ended with {exit}")
             }
@@ -392,10 +392,10 @@ impl Doubt {
         match self {
             Self::Unaccounted { between: [a, b], packets, first_s } => write!(
                 f,
-                "{packets} lost between {a} and {b}, no reporter (the first was seen last at {first_s:.6} s)"
+                "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
-                write!(f, "{packets} came out of {place} that nobody put in")
+                write!(f, "{packets} appeared at {place}, and no record tells that they were sent")
             }
             Self::Unbalanced => write!(f, "the ledger does not balance"),
             Self::Unexplained { handoff, flow, from_s, part_ms, outage_ms } => {
@@ -406,7 +406,7 @@ impl Doubt {
                 write!(f, ": {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
             }
             Self::Uncut { begun_s } => {
-                write!(f, "the handoff begun at {begun_s:.6} s never cut the path, and yet the radio moved")
+                write!(f, "handoff at {begun_s:.6} s: the radio changed its cell, but nothing cut the path")
             }
             Self::Restless { host, role, at_s } => {
                 write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")

@@ -57,7 +57,7 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
     let output = running.end();
     // A bicast packet is dropped twice, so that copies are counted here and packets below.
     let inside =
-        format!("{} lost between mobile's node and mobile's application, no reporter", taken + nobody_there);
+        format!("{} unaccounted for between mobile's node and mobile's application", taken + nobody_there);
     assert_exit(&output, 4, &inside);
 
     let csv = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();

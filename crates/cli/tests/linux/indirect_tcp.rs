@@ -51,7 +51,7 @@ fn handoffs(number: usize) {
     let (mut output, mut dir) = carry_out("run");
     // A machine that stands still makes more go wrong than the timing: such a run says nothing of the code.
     if output.doubts.iter().any(Doubt::is_timing) && !output.was_only_late() {
-        eprintln!("once more, for the machine stood still: {}", text(&output.stderr));
+        eprintln!("again, as the machine was stalled: {}", text(&output.stderr));
         (output, dir) = carry_out("again");
     }
     assert_held(&output, "on linux");

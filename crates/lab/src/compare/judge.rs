@@ -46,7 +46,7 @@ const NEAR_SHARE: f64 = 0.15;
 
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
-        text: "who has no protocol for it never recovers from the move",
+        text: "without a mobility protocol, a flow never recovers from the move",
         value: "runs that recovered",
         of: |contender| contender.never.is_some(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
@@ -61,7 +61,7 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "where the backends agree about the outages of two protocols that one tells apart, by more than 30 ms and 15 %, both have one order",
+        text: "both backends rank two protocols alike, if one tells them apart (by more than 30 ms and 15 %) and both agree about their outages",
         value: "part of the pairs told apart that were checked and have it; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),

@@ -40,7 +40,7 @@ pub(super) const OUTAGE: Metric = metric(
     "ms",
     "outage",
     1,
-    "from the cut to the next bytes in the application's hands; 0 if nothing was lost and no gap seen",
+    "from the cut to the next bytes that the application reads; 0 if nothing was lost and there was no gap",
 );
 /// The longest time without bytes for the application.
 pub(super) const STALL: Metric = metric(

@@ -64,7 +64,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
             format!("receives on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
-            format!("consumes packet {}, which was for it", number(*id))
+            format!("consumes packet {}, which is addressed to it", number(*id))
         }
         What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {

@@ -249,7 +249,7 @@ fn addresses(layout: &Layout) -> Result<(), Wrong> {
         let path = format!("host.{name}.address");
         let nowhere = address.octets()[0] == 0 || address.is_loopback();
         if nowhere || address.is_multicast() || address.is_broadcast() || layout.is_end_of_net(address) {
-            return Err((path, format!("{address} is no host's address")));
+            return Err((path, format!("{address} is not a unicast host address")));
         }
         if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
             return taken(path, address, owner);

@@ -109,7 +109,7 @@ fn is_one_host(address: Ipv4Addr) -> bool {
 fn addresses(config: &HostConfig) -> Result<(), KeyError> {
     const ALLOWED: &str = "allowed: an address of one host, as 10.1.0.7";
     if let Some(index) = config.addresses.iter().position(|address| !is_one_host(*address)) {
-        let problem = format!("{} is no host's address; {ALLOWED}", config.addresses[index]);
+        let problem = format!("{} is not a unicast host address; {ALLOWED}", config.addresses[index]);
         return Err(KeyError::new(format!("addresses[{index}]"), problem));
     }
     if let Some((second, first)) = repeated(&config.addresses) {
@@ -123,7 +123,7 @@ fn addresses(config: &HostConfig) -> Result<(), KeyError> {
         let InterfaceAddress { address, link } = *given;
         let is_whole_link = link.len() < 31 && address == link.address();
         if !is_one_host(address) || is_whole_link || given.is_broadcast(address) {
-            let problem = format!("{address} is no host's address in {link}; {ALLOWED}/16");
+            let problem = format!("{address} is not a unicast host address in {link}; {ALLOWED}/16");
             return Err(KeyError::new(format!("interface[{}].address", index(*number)), problem));
         }
     }

@@ -114,13 +114,13 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "10.0.0.2/24\"\n[[",
         "10.0.0.0/24\"\n[[",
         6,
-        "`interface[0].address`: 10.0.0.0 is no host's address in 10.0.0.0/24",
+        "`interface[0].address`: 10.0.0.0 is not a unicast host address in 10.0.0.0/24",
     ),
     (
         "10.0.0.2/24\"\n[[",
         "10.0.0.255/24\"\n[[",
         6,
-        "`interface[0].address`: 10.0.0.255 is no host's address",
+        "`interface[0].address`: 10.0.0.255 is not a unicast host address",
     ),
     (
         "10.0.0.2/24\"\n[[",
@@ -138,7 +138,7 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "[\"10.9.0.1\"]",
         "[\"10.9.0.1\", \"224.0.0.1\"]",
         2,
-        "`addresses[1]`: 224.0.0.1 is no host's address; allowed",
+        "`addresses[1]`: 224.0.0.1 is not a unicast host address; allowed",
     ),
     ("[\"10.9.0.1\"]", "[\"10.9.0.1\", \"10.9.0.1\"]", 2, "`addresses[1]`: 10.9.0.1 is addresses[0] already"),
     (

@@ -114,10 +114,10 @@ impl Claim {
     pub(super) fn take_or_refuse(in_lab: bool) -> Result<Self> {
         let holder = match if in_lab { Self::take_in_lab()? } else { Self::take()? } {
             Taken::Free(claim) => return Ok(claim),
-            Taken::By(0) => "another process is it".to_owned(),
-            Taken::By(pid) => format!("process {pid} is it"),
+            Taken::By(0) => "another process is that daemon".to_owned(),
+            Taken::By(pid) => format!("process {pid} is that daemon"),
         };
-        Err(io::Error::other(format!("{holder}; end that first"))).attempt("be", WHAT)
+        Err(io::Error::other(format!("{holder}; end it first"))).attempt("be", WHAT)
     }
 }
 

@@ -29,14 +29,14 @@ impl Daemon {
         });
         let hooks = self.hooks.as_ref().and_then(Hooks::failure);
         let hooks =
-            hooks.map(|why| format!("the kernel is not kept off, and acts beside this daemon: {why}"));
+            hooks.map(|why| format!("the ingress hook is not there, so the kernel handles this daemon's packets too: {why}"));
         [records, store, host, hooks].into_iter().flatten().collect()
     }
 
     /// Says once that records cannot be written.
     pub(super) fn complain_of_records(&mut self) {
         if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
-            let _ = writeln!(std::io::stderr(), "cannot write records, and goes on without them: {why}");
+            let _ = writeln!(std::io::stderr(), "cannot write records, and continues without them: {why}");
         }
     }
 
@@ -44,7 +44,7 @@ impl Daemon {
     /// of the connection can be read for ever, and at real-time priority that would keep the kernel from ending the lab.
     pub(super) fn lab_is_gone(&mut self) {
         if self.radio.take().is_some() {
-            let _ = writeln!(std::io::stderr(), "the radio process of the lab has gone: this daemon ends");
+            let _ = writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
             self.ends = true;
         }
     }

@@ -82,7 +82,7 @@ impl Undo {
                     rest.keep(&path)?;
                 }
                 if let Some(why) = rest.why() {
-                    let _ = writeln!(io::stderr(), "still not as it was before an earlier daemon: {why}");
+                    let _ = writeln!(io::stderr(), "a change of an earlier daemon is not undone yet: {why}");
                 }
                 lost = rest.before.lost;
             }

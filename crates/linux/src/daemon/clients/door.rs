@@ -162,7 +162,7 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
             }
             Err(Errno::CONNREFUSED) => {
                 let why =
-                    "nobody listens there: its daemon was killed, and left the file of its socket behind";
+                    "no daemon listens there: it was killed, and its socket file is left";
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {

@@ -136,7 +136,7 @@ impl Socket {
             StreamOp::Forget => {
                 let silent = self.repaired || repair::enter(&self.fd).is_ok();
                 self.repaired = silent;
-                let why = "cannot end without a word: TCP_REPAIR is refused";
+                let why = "cannot end silently: TCP_REPAIR is refused";
                 return Some((!silent).then(|| why.to_owned()));
             }
             // These make sockets, or are none's business.
