@@ -1,4 +1,4 @@
-//! Grids, repetitions, and going on where a sweep stopped.
+//! Tests of grids, of repetitions, and of continuing an interrupted sweep.
 
 use super::*;
 use crate::run::simulate;
