@@ -1,4 +1,4 @@
-//! The kinds of roles that are applications.
+//! The kinds of roles that are applications of a run.
 
 use roles::RoleConfig;
 

@@ -70,7 +70,8 @@ pub struct PortPlan {
     pub mac: Mac,
     /// Its radio; `None` for a wire.
     pub radio: Option<RadioSpec>,
-    /// The signal strengths that its radio hears over time; `None` if its host hears every cell all the time.
+    /// The signal strengths that its radio hears over time. `None` for a wire or base station, or if the host hears
+    /// every cell all the time.
     pub course: Option<Course>,
 }
 

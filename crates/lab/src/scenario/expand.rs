@@ -34,7 +34,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Names interfaces for their neighbor: the host at the other end of a wire, or `air`; a second radio is `air2`.
+    /// Lays out the hosts of a scenario. Interfaces have the name of their neighbor: the host at the other end of a
+    /// wire, or `air`; a second radio is `air2`.
     fn new(source: &Source<'_>, scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut hosts = Vec::new();
         for (name, value) in &scenario.host {
@@ -274,7 +275,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     Ok(plan)
 }
 
-/// Looks up names in a plan that has no events yet.
+/// A lookup of names in a plan that has no events yet.
 struct Placed<'a> {
     layout: &'a Layout,
     plan: &'a Plan,

@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use toml::{Spanned, Table};
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// A scenario as it stands in its file, with names where a plan has numbers.
+/// A scenario as its file is read, with names where a plan has numbers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "A scenario of Wayfare: hosts, what connects them, and who moves when.")]

@@ -204,7 +204,7 @@ impl Sweep {
         (0..self.points.len()).flat_map(|point| (0..of).map(move |number| run(point, number))).collect()
     }
 
-    /// Checks that the first run of each point has a plan, before any run starts. Returns the digest of the sweep.
+    /// Checks that each point has a plan, before any run starts. Returns the digest of the sweep.
     fn check(&self, jobs: &[Job]) -> Result<u64, ScenarioError> {
         let mut fold = Fingerprint::default();
         let mut take = |text: &str| fold.write(text.as_bytes());
