@@ -28,7 +28,7 @@ use wire::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrashReport {
-    /// When the daemon had died, in microseconds of the run.
+    /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
     pub at_us: u64,
     /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
     pub restarted_us: Option<u64>,
@@ -195,7 +195,7 @@ impl<'a> HostOrders<'a> {
                 daemon.kill();
                 workloads.crash(&daemon.name);
                 self.continued(daemon);
-                // The kernel needs time to end the process, which does nothing meanwhile.
+                // Not the time after `kill`: the kernel needs time to end the process, which does nothing meanwhile.
                 at = at.max(self.keep_records(daemon)?);
                 let at_us = at.since(Instant::ZERO).as_micros() as u64;
                 daemon.report.crashes.push(CrashReport { at_us, restarted_us: None });

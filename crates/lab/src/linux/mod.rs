@@ -1,8 +1,8 @@
 //! A plan on Linux: a namespace and a deployed daemon for each host, joined by the radio process.
 //!
 //! ```text
-//! this process ── keeper ── pid 1 of a new world: sets up, carries frames, watches, sums up      (world.rs)
-//!                             ├── wayfare node correspondent.toml   in a network namespace of its own
+//! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (world.rs)
+//!                             ├── wayfare node correspondent.toml   in its own network namespace
 //!                             ├── wayfare node b1.toml                             "
 //!                             └── ...
 //! ```

@@ -361,7 +361,7 @@ fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &m
     }
 }
 
-/// Counts the frames that the nodes put on their interfaces.
+/// Counts the frames that the nodes put on their interfaces, by host index and interface number.
 fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
     let mut sent: BTreeMap<(usize, u16), i64> = BTreeMap::new();
     for record in &outcome.records {
@@ -466,7 +466,7 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     here.filter(own).count() as u64
 }
 
-/// Counts datagrams that a host's kernel received and that no application received. Either no socket had the port, or
+/// Counts datagrams that a host's kernel received and that no application received: no socket had the port, or
 /// the socket was closed (the daemon reads the rest), or the daemon has read them and no application has asked for
 /// them yet.
 fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {

@@ -107,8 +107,8 @@ impl Sweep {
     }
 }
 
-/// Returns why a folder cannot be used for this sweep: it has files and no journal, or the journal of another sweep.
-/// `None` if it can be used.
+/// Returns why a folder cannot be used for this sweep: it is no folder, has files and no journal, or has
+/// the journal of another sweep. `None` if it can be used.
 fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
     let Ok(mut entries) = fs::read_dir(folder) else {
         return fs::symlink_metadata(folder).is_ok().then_some("is not a folder");

@@ -1,7 +1,7 @@
 //! What the lab knows of each kind of role: one row for a kind, one file for a protocol.
 //!
-//! A row says what the kind means for its host ([`Kind`]), and fills in what the role needs of the scenario around
-//! it, so that no user writes it twice. No other module of the lab's scenarios depends on the name of a kind.
+//! A row says what the kind means for its host ([`Kind`]). It fills in what the role needs of the scenario around it, so
+//! that no user writes it twice. No other module of the lab's scenarios depends on the name of a kind.
 
 mod apps;
 mod cellular_ip;
