@@ -113,7 +113,7 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks that beacons and contention leave air time for data.
+/// Checks the air of cells: one access per channel, beacons that leave air time for data, contention windows, and scans.
 fn air(scenario: &Scenario) -> Result<(), Wrong> {
     let mut granted = BTreeMap::new();
     for (name, cell) in &scenario.cell {
