@@ -1,8 +1,8 @@
-//! The kinds of roles that are applications.
+//! The kinds of roles that are applications of a run.
 
 use roles::RoleConfig;
 
-/// An application: a role whose streams are flows of a run. What other roles send to each other is signalling.
+/// An application: a role whose streams are flows of a run. Traffic of other roles is signalling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Application {
     ConstantRate,
@@ -13,7 +13,7 @@ pub(crate) enum Application {
     RequestClient,
 }
 
-/// Kinds of roles that begin so are of the crate `apps`.
+/// The prefix of kinds of roles of the crate `apps`.
 const PREFIX: &str = "apps/";
 
 impl Application {
@@ -26,7 +26,7 @@ impl Application {
         Self::RequestClient,
     ];
 
-    /// The name of its role, as records have it.
+    /// Returns the name of its role, as in records.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::ConstantRate => "constant-rate",
@@ -38,32 +38,32 @@ impl Application {
         }
     }
 
-    /// The application whose role has this name.
+    /// Returns the application whose role has this name.
     pub(crate) fn named(role: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|application| application.name() == role)
     }
 
-    /// The application of a kind of role, as a scenario writes it: `apps/sink`.
+    /// Returns the application of a kind of role as written in a scenario, for example `apps/sink`.
     pub(crate) fn of_kind(kind: &str) -> Option<Self> {
         Self::named(kind.strip_prefix(PREFIX)?)
     }
 
-    /// The application of a role in a scenario's TOML.
+    /// Returns the application of a role in a scenario's TOML.
     pub(crate) fn of_table(role: &toml::Table) -> Option<Self> {
         Self::of_kind(role.get("kind")?.as_str()?)
     }
 
-    /// The application of a role's configuration.
+    /// Returns the application of a role's configuration.
     pub(crate) fn of_config(role: &RoleConfig) -> Option<Self> {
         Self::of_kind(role.kind())
     }
 
-    /// Whether it asks for connections.
+    /// Returns whether it opens connections.
     pub(crate) const fn is_client(self) -> bool {
         matches!(self, Self::BulkClient | Self::RequestClient)
     }
 
-    /// Whether it accepts connections.
+    /// Returns whether it accepts connections.
     pub(crate) const fn is_server(self) -> bool {
         matches!(self, Self::BulkServer | Self::RequestServer)
     }

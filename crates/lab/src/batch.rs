@@ -1,7 +1,7 @@
-//! Many runs of one scenario: what is measured of each, and the distribution over all.
+//! Many runs of one scenario: the metrics of each run, and their distribution over all runs.
 //!
-//! The value of a run is the median of its handoffs of one kind: handoffs of one run share its seed and its connections, and
-//! are no repetitions. So `n` counts runs.
+//! The value of a run is the median of its handoffs of one kind. Handoffs of one run are no repetitions, because they
+//! share its seed and its connections. So `n` counts runs.
 
 use crate::drawn::style;
 use crate::handoff::Handoff;
@@ -17,8 +17,9 @@ use std::sync::mpsc;
 use trace::{HostId, What};
 use wire::{Iface, Seed, ipv4, udp};
 
-/// Does `work` for the numbers below `count`, `jobs` at a time, and hands each result to `done`, from this thread and in the
-/// order of the numbers. If `done` breaks, no further work is begun. Memory is for the results that wait for an earlier one.
+/// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in
+/// the order of the numbers. If `done` breaks, no further work begins. Only results that wait for an earlier one are
+/// kept in memory.
 pub fn each<T: Send>(
     count: u64,
     jobs: usize,
@@ -26,7 +27,7 @@ pub fn each<T: Send>(
     mut done: impl FnMut(u64, T) -> ControlFlow<()>,
 ) {
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    // A worker waits if nothing takes its results.
+    // The channel is bounded: a worker waits if its results are not taken.
     let (send, receive) = mpsc::sync_channel(jobs.max(1));
     let jobs = usize::try_from(count).map_or(jobs, |count| jobs.min(count)).max(1);
     std::thread::scope(|scope| {
@@ -61,8 +62,8 @@ pub fn each<T: Send>(
     });
 }
 
-/// What is measured of each handoff, and of each run, with a line about it. Where a run has handoffs of several kinds, each
-/// has a metric of its own, as `outage_ms.hard`.
+/// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds,
+/// each kind has its own metric, such as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
     ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
     ("lost_packets", "packets for the host that were lost, per handoff"),
@@ -72,16 +73,16 @@ pub const METRICS: [(&str, &str); 6] = [
     ("goodput_kbps", "new data for the application over the life of the run's largest flow"),
 ];
 
-/// The metric of a value's name, whatever kind of handoff it is about.
+/// Returns the metric of a name, without the kind of handoff.
 pub(crate) fn metric(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Values by metric, one for each handoff, or one for the run; none where it applies and was not measured. An outage that
-/// never ends is infinite.
+/// Values by metric: one for each handoff, or one for the run. The list is empty if the metric applies and was not
+/// measured. An outage that never ends is infinite.
 pub type Values = BTreeMap<String, Vec<f64>>;
 
-/// Measures a run.
+/// Measures all metrics of a run.
 pub fn measure(outcome: &Outcome) -> Values {
     let kinds: BTreeSet<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
     let mut values = Values::new();
@@ -105,17 +106,17 @@ pub fn measure(outcome: &Outcome) -> Values {
 /// The value of a run for each metric; `None` where it was not measured.
 pub type RunValues = BTreeMap<String, Option<f64>>;
 
-/// The value of a run for each metric: the median of its handoffs.
+/// Returns the value of a run for each metric: the median of its handoffs.
 pub fn of_run(values: &Values) -> RunValues {
     values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
 }
 
-/// The values that were measured.
+/// Returns the values that were measured.
 pub(crate) fn measured(values: &RunValues) -> BTreeMap<String, f64> {
     values.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?))).collect()
 }
 
-/// Nanoseconds are enough of anything; and what has no more digits is read back from a file as it was.
+/// Rounds to 6 decimals: nanoseconds, for milliseconds. The shorter number is read back from a file unchanged.
 pub(crate) fn short(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -130,8 +131,8 @@ fn of_handoff(handoff: &Handoff) -> [(&'static str, Option<f64>); 4] {
     ]
 }
 
-/// In thousands of bits a second: of the flow with the most bytes. Without flows, of all that hosts that moved were given,
-/// over the whole run; `None` if nothing moved.
+/// Returns the goodput in kb/s of the flow with the most bytes. Without flows, the bytes that mobile hosts received
+/// over the whole run. `None` if no host moved.
 fn goodput(outcome: &Outcome) -> Option<f64> {
     if let Some(flow) = outcome.flows.iter().max_by_key(|flow| flow.bytes) {
         return Some(flow.goodput() / 1e3);
@@ -153,7 +154,8 @@ fn goodput(outcome: &Outcome) -> Option<f64> {
     (!moved.is_empty()).then(|| bytes as f64 * 8.0 / outcome.plan.end().as_secs_f64() / 1e3)
 }
 
-/// Values that are kept of a metric at most. Of more runs, a uniform sample of this size (Vitter's algorithm R).
+/// Largest number of values kept of a metric. Of more runs, a uniform sample of this size is kept (Vitter's algorithm
+/// R).
 pub const KEPT: usize = 100_000;
 
 /// The values of runs, in bounded memory.
@@ -164,15 +166,15 @@ pub struct Collected {
 
 #[derive(Clone, Debug, Default)]
 struct Metric {
-    /// Runs in which it was measured, and in which it was not.
+    /// Number of runs in which it was measured, and in which it was not.
     measured: u64,
     not_measured: u64,
-    /// Its values.
+    /// Its values, at most [`KEPT`].
     kept: Vec<f64>,
 }
 
 impl Collected {
-    /// Takes a run's values.
+    /// Adds the values of a run.
     pub fn add(&mut self, run: &RunValues) {
         for (name, value) in run {
             let metric = self.metrics.entry(name.clone()).or_default();
@@ -183,24 +185,24 @@ impl Collected {
         }
     }
 
-    /// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+    /// Returns the names of the metrics that were measured, ordered by metric, then by kind of handoff.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all_names().filter(|name| !self.values(name).is_empty())
     }
 
-    /// The same with what no run measured.
+    /// Returns these names and those of metrics that no run measured.
     fn all_names(&self) -> impl Iterator<Item = &str> {
         METRICS.iter().flat_map(|(of, _)| {
             self.metrics.keys().map(String::as_str).filter(move |name| metric(name) == *of)
         })
     }
 
-    /// The values of a metric.
+    /// Returns the values of a metric, at most [`KEPT`].
     pub fn values(&self, name: &str) -> &[f64] {
         self.metrics.get(name).map_or(&[], |metric| &metric.kept)
     }
 
-    /// Every metric in numbers.
+    /// Returns the summary of every metric.
     pub fn summary(&self) -> Vec<MetricSummary> {
         let row = |name: &str| {
             let (of, kind) = name.split_once('.').unwrap_or((name, ""));
@@ -218,7 +220,8 @@ impl Collected {
         self.all_names().filter_map(row).collect()
     }
 
-    /// The distribution of every metric that differs between runs; the values of the others are in the caption.
+    /// Draws the distribution of every metric that differs between runs. The values of the others are in the caption.
+    /// `None` if no metric differs.
     pub fn figure(&self, name: &str, world: OnWorld) -> Option<DistributionFigure> {
         let mut panels: Vec<DistributionPanel> = Vec::new();
         let mut same: Vec<String> = Vec::new();
@@ -259,7 +262,8 @@ impl Metric {
     }
 }
 
-/// Adds the values of `outage_ms.hard` to the panel of outages, as a series named by the kind of handoff, or else `name`.
+/// Adds the values of a metric such as `outage_ms.hard` to the panel of that metric. The series has the name of the
+/// kind of handoff, or `name` if there is none.
 pub(crate) fn add(panels: &mut Vec<DistributionPanel>, of: &str, name: &str, style: Style, values: &[f64]) {
     let (metric, kind) = of.split_once('.').unwrap_or((of, ""));
     let axis = axis(metric);
@@ -272,7 +276,7 @@ pub(crate) fn add(panels: &mut Vec<DistributionPanel>, of: &str, name: &str, sty
     }
 }
 
-/// The axis of a metric: `outage_ms` is an outage in milliseconds.
+/// Returns the axis of a metric: `outage_ms` is an outage in milliseconds.
 pub(crate) fn axis(metric: &str) -> Axis {
     let units = [("_ms", "ms"), ("_kbps", "kb/s")];
     let unit = units.into_iter().find_map(|(end, unit)| Some((metric.strip_suffix(end)?, unit)));
@@ -280,23 +284,23 @@ pub(crate) fn axis(metric: &str) -> Axis {
     Axis::new(of.replace('_', " "), unit)
 }
 
-/// A metric over many runs.
+/// The summary of a metric over many runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MetricSummary {
-    /// As in [`METRICS`].
+    /// Its name in [`METRICS`].
     pub metric: String,
-    /// The kind of handoff, as the protocol calls it; empty if there is but one kind, or the metric is of runs.
+    /// The kind of handoff, by the protocol's name. Empty if there is only one kind, or if the metric is per run.
     pub kind: String,
-    /// How many runs measured it. Above [`KEPT`], `n` of the summary is less.
+    /// Number of runs that measured it. If it is above [`KEPT`], `n` of the summary is smaller.
     pub runs: u64,
-    /// How many runs did not, though they had handoffs of this kind: no flow was there to be cut, or it was idle.
+    /// Number of runs that had handoffs of this kind and did not measure it: no flow was cut, or it was idle.
     pub not_measured: u64,
     /// The numbers; `None` if no run measured it.
     #[serde(flatten)]
     pub summary: Option<Summary>,
 }
 
-/// The summary as a table, with a line about each metric.
+/// Formats the summary as a table, followed by a line about each metric.
 pub fn table(metrics: &[MetricSummary]) -> String {
     let mut table = Table::new(["metric", "kind", "n", "median", "95 % interval", "5 %", "95 %", "mean"]);
     for row in metrics {
@@ -413,7 +417,7 @@ mod tests {
         assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);
     }
 
-    /// A flow that ends before the moves leaves nothing to measure: that is no loss of 0 packets.
+    /// A flow that ends before the moves leaves nothing to measure. That is different from 0 lost packets.
     #[test]
     fn what_no_run_measured_is_said_to_be_so() {
         let (file, text) = crate::Scenario::find("first").unwrap();

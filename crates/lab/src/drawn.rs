@@ -1,10 +1,10 @@
-//! What all figures draw alike: backends, and what encloses a value.
+//! What all figures have in common: the style of each backend, and the whisker of a value.
 
 use crate::run::OnWorld;
 use crate::stats::{Interval, Summary};
 use draw::{Style, Whisker};
 
-/// How the values of a backend are drawn.
+/// Returns the style for values of a backend.
 pub(crate) const fn style(world: OnWorld) -> Style {
     match world {
         OnWorld::Sim => Style::Simulator,
@@ -12,12 +12,13 @@ pub(crate) const fn style(world: OnWorld) -> Style {
     }
 }
 
-/// An interval as it is drawn.
+/// Converts an interval for drawing.
 pub(crate) const fn whisker(interval: Interval) -> Whisker {
     Whisker { lo: interval.lo, hi: interval.hi, is_range: interval.is_range }
 }
 
-/// What encloses a median: its interval, or the range where the values are too few for one. None of a single value.
+/// Returns the whisker of a median: its interval, or the range if there are too few values for an interval. `None`
+/// for a single value.
 pub(crate) fn enclosed(summary: &Summary, values: &[f64]) -> Option<Whisker> {
     let range = || {
         let by = |one: f64, other: &f64| if other.total_cmp(&one).is_lt() { *other } else { one };

@@ -1,4 +1,4 @@
-//! Events of a plan: what happens to which host or link, and when.
+//! Events of a plan: what happens to a host or link, and when.
 
 use crate::scenario::EventTable;
 use link::{Change, Place, PortId};
@@ -6,21 +6,21 @@ use sim::{HostEvent, Order};
 use trace::{EventKind, HostId};
 use wire::{Cell, Instant};
 
-/// An event with every name resolved.
+/// An event whose names are all resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// When.
+    /// When it happens.
     pub at: Instant,
-    /// What.
+    /// What the simulator is to do.
     pub order: Order,
-    /// How it is recorded.
+    /// The event as it is recorded.
     pub recorded: trace::Event,
-    /// As the scenario has it, or as its seed drew it.
+    /// The table of the scenario, or the table that the seed drew.
     pub table: EventTable,
 }
 
 impl Event {
-    /// Whether a host restarts by it.
+    /// Returns the host that restarts at this event, if any.
     pub const fn restarts(&self) -> Option<HostId> {
         match self.order {
             Order::Host(host, HostEvent::Restart) => Some(host),
@@ -29,26 +29,26 @@ impl Event {
     }
 }
 
-/// Whether only an event of the scenario loses a packet for this reason.
+/// Returns whether this reason for a loss occurs only with events of the scenario.
 pub(crate) fn is_of_event(reason: &str) -> bool {
     [sim::reason::CRASHED.0, sim::reason::HOST_DOWN.0, link::reason::CUT.0].contains(&reason)
 }
 
-/// Where the names of a scenario are in a plan.
+/// A lookup of a scenario's names in a plan.
 pub(crate) trait Places {
-    /// A host by its name.
+    /// Returns a host by its name.
     fn host(&self, name: &str) -> Option<HostId>;
-    /// The ends of a wire.
+    /// Returns the ports at the ends of a wire.
     fn wire(&self, name: &str) -> Option<[PortId; 2]>;
-    /// The host at the first end of a wire.
+    /// Returns the host at the first end of a wire.
     fn first_end(&self, name: &str) -> Option<HostId>;
-    /// The base station of a cell.
+    /// Returns the base station of a cell.
     fn station(&self, cell: u16) -> Option<HostId>;
-    /// The radios of a host that moves.
+    /// Returns the radios of a mobile host.
     fn radios(&self, host: HostId) -> Vec<PortId>;
 }
 
-/// Resolves the names of an event; `None` if one leads nowhere, which has been refused before.
+/// Resolves the names of an event. `None` if a name is unknown; the checks of the scenario have refused that before.
 pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Event> {
     let host = || places.host(table.host.as_deref()?);
     let of_host = |event: HostEvent| Some(Order::Host(host()?, event));

@@ -1,4 +1,4 @@
-//! What should have ended and did not, and what never came.
+//! Failures of a run: flows that should have ended and did not, and data that never arrived.
 
 use crate::Plan;
 use crate::application::Application;
@@ -11,10 +11,11 @@ use std::fmt;
 use trace::{HostId, Record, What};
 use wire::{Instant, SocketAddrV4};
 
-/// A flow may be without a byte for this time: the second in which a lost request for a connection is repeated (RFC 6298).
+/// The longest time for which a flow may be without a byte: the initial retransmission timeout (RFC 6298), after
+/// which a lost SYN is repeated.
 pub(crate) const SETUP: wire::Duration = wire::Duration::from_secs(1);
 
-/// What did not hold in a run, each by name.
+/// Returns the failures of a run, each with the name of the flow or application.
 pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], holes: &[Hole]) -> Vec<String> {
     let mut failures = Vec::new();
     for (index, (flow, packets)) in traffic.flows.iter().zip(&traffic.packets).enumerate() {
@@ -44,17 +45,17 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     failures
 }
 
-/// The first thing of a stream that its receiver read otherwise than its sender wrote it.
+/// The first item of a stream that the receiver read differently from what the sender wrote.
 pub(crate) struct Wrong {
-    /// The far end of the stream, as the receiver names it.
+    /// The far end of the stream, as in the receiver's mark.
     pub(crate) peer: Option<SocketAddrV4>,
-    /// The role that read it.
+    /// The role that read the stream.
     reader: &'static str,
     at: u64,
 }
 
 impl Wrong {
-    /// What a mark tells of it, if it does.
+    /// Reads a mark; `None` if it is another kind of mark.
     pub(crate) fn of(mark: &Mark) -> Option<Self> {
         let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         let Value::Int(at) = field("wrong_at").filter(|_| mark.name == "wrong")? else { return None };
@@ -72,7 +73,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Streams of which an application read other bytes than were sent, each by name.
+/// Returns the streams of which an application read other bytes than were sent, each by name.
 pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
     let mut found = Vec::new();
     for Record { host, what, .. } in records {
@@ -91,7 +92,7 @@ pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<Stri
     found
 }
 
-/// A flow's end points and transport in words.
+/// Returns a flow's end points and transport in words.
 fn name(plan: &Plan, flow: &Flow) -> String {
     let end = |end: &End| report::end_of(plan, end);
     format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())
@@ -101,7 +102,8 @@ fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
     let why = packets.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     let sent = packets.sendings.len();
     match flow.end {
-        // A program may well end its connection by a reset when it has what it wanted; its exit says whether it failed.
+        // A program may end its connection by a reset when it has all its data. Its exit status reports whether it
+        // failed.
         FlowEnd::Reset | FlowEnd::Refused if packets.is_programs => None,
         FlowEnd::Reset => Some(format!("reset after {} bytes{why}", flow.bytes)),
         FlowEnd::Refused => Some(format!("refused{why}")),
@@ -118,7 +120,7 @@ fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
     }
 }
 
-/// Applications that should have begun a flow and did not: what they sent never left their host.
+/// Returns applications that should have begun a flow and did not: nothing of theirs left the host.
 fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     let mut silent = Vec::new();
     for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
@@ -151,8 +153,8 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     silent
 }
 
-/// Whether the application that sends, or asks, is to end before the run. A source of datagrams counts even if its host
-/// is down for good before that.
+/// Returns whether the sending or requesting application is to end before the run does. A source of datagrams counts
+/// even if its host is down for good before its stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);
@@ -180,7 +182,8 @@ fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {
     plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles)
 }
 
-/// Whether a host sends so much from this port, over a connection that began then, that it ends before the run.
+/// Returns whether a host has a bulk server at this port with a fixed size, or a fixed duration that ends within the
+/// run. The connection began at `begun`.
 pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -> bool {
     let ends = |span: wire::Duration| begun + span < plan.end();
     roles(plan, host).any(|role| match role {
@@ -191,7 +194,7 @@ pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -
     })
 }
 
-/// Whether a host asks so many questions at this port of another.
+/// Returns whether a host has a request client to this port with a fixed number of exchanges.
 pub(crate) fn asks_for(plan: &Plan, host: HostId, port: u16) -> bool {
     roles(plan, host).any(|role| match role {
         RoleConfig::RequestClient(config) => config.to.port() == port && config.exchanges.is_some(),

@@ -1,8 +1,9 @@
-//! Files that verbs keep beside run directories: tables, figures, summaries.
+//! Files that commands write besides run directories: tables, figures, summaries.
 //!
-//! Nothing of a user is overwritten. A folder has a list, `.wayfare-files`, with the digest of each file that was written there,
-//! as `sha256sum --check` reads it. A file is replaced only if it is still what the list says. Any other file is refused, before
-//! anything is run where its name is known by then, and replaced only with `--force`.
+//! No file of the user is overwritten. A folder has a list, `.wayfare-files`, with the digest of each file that
+//! Wayfare wrote there, in the format of `sha256sum --check`. A file is replaced only if its digest is still in the
+//! list. Any other file is replaced only with `--force`. If the file's name is known before the runs begin, the
+//! refusal comes before them.
 
 use crate::rundir::{Claim, claim_folder, digest};
 use crate::unfinished::{Kind, Unfinished, remove_stale};
@@ -14,24 +15,28 @@ use std::path::{Path, PathBuf};
 
 const LIST: &str = ".wayfare-files";
 
-/// The list as it will be, while a file is put in its place: after an interruption either of them is right about it.
+/// The next version of the list, while a file is renamed into its place. After an interruption, the digest of the
+/// file is in one of the two lists.
 const NEXT: &str = ".wayfare-files-next";
 
 const PART: &str = ".wayfare-part";
 
-/// A folder in which a verb keeps files. While it exists, no other process has it.
+/// A folder in which a command keeps files. It is locked against other processes while this value exists.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// The digests that a file may have, by its name.
+    /// The allowed digests of a file, by its name.
     listed: BTreeMap<String, BTreeSet<String>>,
     force: bool,
     _claim: Claim,
 }
 
 impl Folder {
-    /// Claims a folder, which shows too whether it can be written. Of the kind `AlreadyExists` if one of these files may not be
-    /// replaced, `WouldBlock` if another process has it.
+    /// Claims a folder, which also shows whether it is writable.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` if one of these files may not be replaced, `WouldBlock` if another process has the folder.
     pub fn open<'a>(
         folder: &Path,
         names: impl IntoIterator<Item = &'a str>,
@@ -41,7 +46,7 @@ impl Folder {
         Self::claimed(folder, claim, names, force)
     }
 
-    /// The same in a folder that is claimed.
+    /// Opens a folder that is already claimed.
     pub fn claimed<'a>(
         folder: &Path,
         claim: Claim,
@@ -56,7 +61,7 @@ impl Folder {
         Ok(this)
     }
 
-    /// The first of `runs/BASE`, `runs/BASE.2` and so on in which these files may be written.
+    /// Returns the first of `runs/BASE`, `runs/BASE.2` and so on in which these files may be written.
     pub fn default(base: &str, names: &[&str]) -> PathBuf {
         let mut folder = Path::new("runs").join(base);
         let mut number = 2_u64;
@@ -67,12 +72,12 @@ impl Folder {
         folder
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes a file that `is_ours` knows by its contents for one that Wayfare wrote, wherever it comes from.
+    /// Accepts a file as written by Wayfare if `is_ours` recognises its contents, even if it is not in the list.
     pub fn accept(&mut self, name: &str, is_ours: impl FnOnce(&str) -> bool) -> io::Result<()> {
         let path = self.path.join(name);
         if fs::read_to_string(&path).is_ok_and(|text| is_ours(&text)) {
@@ -81,7 +86,7 @@ impl Folder {
         self.check(name)
     }
 
-    /// Refuses a name that has a file which Wayfare did not write.
+    /// Returns an error if a file of this name exists that Wayfare did not write.
     pub fn check(&self, name: &str) -> io::Result<()> {
         if self.force {
             return refuse_folder(&self.path.join(name));
@@ -89,7 +94,7 @@ impl Folder {
         check(&self.path, &self.listed, name)
     }
 
-    /// Writes a file: it is there as a whole or not at all.
+    /// Writes a file atomically and returns its path.
     pub fn keep(&mut self, name: &str, text: &str) -> io::Result<PathBuf> {
         self.check(name)?;
         let path = self.path.join(name);
@@ -123,7 +128,7 @@ impl Folder {
     }
 }
 
-/// What a folder lists as written by Wayfare.
+/// Reads the digests of the files that Wayfare wrote in a folder.
 fn listed(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let mut all = BTreeMap::<String, BTreeSet<String>>::new();
     for list in [LIST, NEXT] {
@@ -175,13 +180,13 @@ fn refuse_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A single file that a user names. There is no list beside it: one that exists is replaced if `is_ours` knows it, or with
-/// `--force`.
+/// A single file that the user names. There is no list for it: an existing file is replaced if `is_ours` recognises
+/// its contents, or with `--force`.
 #[derive(Debug)]
 pub struct SingleFile(PathBuf);
 
 impl SingleFile {
-    /// Refuses a file that may not be replaced.
+    /// Returns an error if the file exists and may not be replaced.
     pub fn new(path: &Path, is_ours: impl FnOnce(&str) -> bool, force: bool) -> io::Result<Self> {
         refuse_folder(path)?;
         let this = Self(path.to_owned());
@@ -197,12 +202,12 @@ impl SingleFile {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes it: it is there as a whole or not at all.
+    /// Writes the file atomically.
     pub fn put(&self, text: &str) -> io::Result<()> {
         let path = &self.0;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -247,7 +252,7 @@ mod tests {
         drop(kept);
         assert_eq!(names(folder), [LIST, "a.csv", "sub"]);
         open(false).unwrap().keep("a.csv", "two").unwrap();
-        // Edited, or a user's from the beginning.
+        // One was edited by the user; the other never came from Wayfare.
         fs::write(folder.join("sub/b.svg"), "mine").unwrap();
         assert!(refused(open(false)).contains("sub/b.svg exists, and is not as Wayfare wrote it"));
         fs::write(folder.join("c.csv"), "mine").unwrap();
@@ -265,7 +270,7 @@ mod tests {
         let folder = folder.path();
         let open = || Folder::open(folder, ["a.csv"], false);
         open().unwrap().keep("a.csv", "one").unwrap();
-        // As after the first renaming, and before the second.
+        // The state between the two renames.
         let list = fs::read_to_string(folder.join(LIST)).unwrap();
         let mut kept = open().unwrap();
         kept.keep("a.csv", "two").unwrap();
@@ -275,7 +280,7 @@ mod tests {
         drop(open().unwrap());
         fs::write(folder.join("a.csv"), "one").unwrap();
         drop(open().unwrap());
-        // And what a killed process left is removed: no process has this number.
+        // The part of a killed process is removed: no process has this number.
         let stale = folder.join(format!("{PART}-{}", u32::MAX));
         let alive = folder.join(format!("{PART}-{}", std::process::id()));
         fs::write(&stale, "half").unwrap();

@@ -1,10 +1,10 @@
-//! Records that are kept in memory, up to a limit.
+//! Records in memory, up to a limit.
 
 use std::mem::size_of;
 use trace::{HostId, Record, What, Witness};
 use wire::{Iface, Instant, Packet};
 
-/// Keeps everything until it takes this many bytes.
+/// A witness that keeps all records until they take `most` bytes.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) records: Vec<Record>,
@@ -13,7 +13,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Keeps at most `most` bytes, and what one event adds beyond.
+    /// Keeps at most `most` bytes, plus the records of the event that exceeds them.
     pub(crate) const fn new(most: usize) -> Self {
         Self { records: Vec::new(), bytes: 0, most }
     }

@@ -1,4 +1,4 @@
-//! The lab: one scenario file in, one run directory out, whichever world carried the packets.
+//! The lab: it takes one scenario file and produces one run directory, for either backend.
 //!
 //! ```text
 //! scenario ─> plan ─┬─> sim   ─┬─> records ─> ledger    every packet has an end

@@ -1,4 +1,4 @@
-//! A plan: a scenario with every name resolved, ready for either world.
+//! A plan: a scenario in which every name is resolved. Both backends can run it.
 
 use crate::event::Event;
 use crate::program::Program;
@@ -15,24 +15,24 @@ use std::sync::Arc;
 use trace::{HostId, Witness};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Seed, WallTime};
 
-/// What a run is made of.
+/// All that a run needs.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The scenario's name.
     pub name: String,
-    /// What it is about.
+    /// Its description.
     pub about: String,
-    /// The scenario file as it was read, or the scenario with the contents of the files that it names.
+    /// The scenario file as it was read. If it names other files, the scenario with their contents.
     pub text: String,
-    /// Which of several runs it is.
+    /// Which of several runs this is.
     pub repetition: Repetition,
-    /// What was changed in it from outside.
+    /// What `--set` changed in the scenario.
     pub settings: Vec<Setting>,
-    /// The scenario with its settings applied: it makes this same plan again.
+    /// The scenario with its settings applied. Reading it gives the same plan.
     pub document: String,
-    /// How long it runs.
+    /// Duration of the run.
     pub duration: Duration,
-    /// The seed of all its chance.
+    /// The random seed of the run.
     pub seed: u64,
     /// Its hosts.
     pub hosts: Vec<HostPlan>,
@@ -40,45 +40,46 @@ pub struct Plan {
     pub wires: Vec<([PortId; 2], WireSpec)>,
     /// Its cells.
     pub cells: Vec<CellSpec>,
-    /// What goes wrong, in the order of time.
+    /// The events of the scenario, ordered by time.
     pub events: Vec<Event>,
-    /// All hosts and wires, if it is a tree: then there are none above.
+    /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
     pub tree: Option<Arc<Tree>>,
 }
 
 /// One host of a plan.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// Its configuration.
+    /// Its configuration, read.
     pub config: HostConfig,
-    /// The same, as `wayfare node` reads it.
+    /// Its configuration as text, as `wayfare node` reads it.
     pub text: String,
-    /// Where its interfaces are plugged in; number 1 is the first.
+    /// Its interfaces. The first has number 1.
     pub ports: Vec<PortPlan>,
-    /// What runs on it beside its roles, on Linux.
+    /// The programs that run on it besides its roles, on Linux only.
     pub programs: Vec<Program>,
 }
 
 /// One interface of a plan.
 #[derive(Clone, Debug)]
 pub struct PortPlan {
-    /// Its place in the fabric.
+    /// Its port of the fabric.
     pub port: PortId,
     /// Its name.
     pub name: String,
     /// Its link address.
     pub mac: Mac,
-    /// Its radio, if it is one.
+    /// Its radio; `None` for a wire.
     pub radio: Option<RadioSpec>,
-    /// How strongly that one hears cells, if its host goes anywhere.
+    /// The signal strengths that its radio hears over time. `None` for a wire or base station, or if the host hears
+    /// every cell all the time.
     pub course: Option<Course>,
 }
 
-/// What simulated clocks say when a run begins: 2000-01-01 00:00 UTC, the year of the paper.
+/// The wall-clock time at which every simulated run begins: 2000-01-01 00:00 UTC, the year of the Cellular IP paper.
 pub const EPOCH: WallTime = WallTime(946_684_800_000_000_000);
 
 impl Plan {
-    /// The links and cells.
+    /// Builds the links and cells.
     pub fn fabric(&self) -> Fabric {
         let chance = self.chance().fork("fabric");
         let mut fabric = Fabric::default();
@@ -102,20 +103,20 @@ impl Plan {
         fabric
     }
 
-    /// The world in which nothing has happened yet. Refused if a host has programs: they need a kernel.
+    /// Builds the simulator before its first event. An error if a host runs programs, because those need a kernel.
     pub fn world(&self) -> Result<World, roles::NodeError> {
         self.watched(Vec::new())
     }
 
-    /// The same, in which hosts mark what changes inside their TCP connections, for graphs over time. Marks are given to
-    /// no role and are not part of the fingerprint: the run is the same.
+    /// Builds the simulator with `witness`, and with TCP marks for graphs over time. Marks go to no role and are not
+    /// part of the fingerprint, so the run is the same.
     pub(crate) fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         let mut plan = self.clone();
         plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
         plan.watched(witness)
     }
 
-    /// The same, of which a witness is told.
+    /// Builds the simulator, which reports every event to `witness`.
     pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
             let name = &host.config.name;
@@ -150,7 +151,7 @@ impl Plan {
         Ok(world)
     }
 
-    /// The same with these nodes, one for each host: for roles that no scenario can name.
+    /// Builds the simulator with the given nodes, one for each host in order: for roles that a scenario cannot name.
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
         let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
             let chance = self.chance().fork(&host.config.name);
@@ -159,7 +160,7 @@ impl Plan {
         Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Says that its records filled `bytes` at this time of the run, at the key that says how long it is.
+    /// Returns the error of a run whose records reached `bytes` at time `at`. It points at the key `duration`.
     pub(crate) fn too_large(&self, at: Duration, bytes: usize) -> ScenarioError {
         let gib = bytes as f64 / (1u64 << 30) as f64;
         let problem = format!(
@@ -170,22 +171,23 @@ impl Plan {
         crate::scenario::at_path(&self.name, &self.text, &self.settings, "duration", &problem)
     }
 
-    /// The seed of a host that has restarted so often; of its first life the run's. What it draws must be new to those that it spoke
-    /// to before, as initial sequence numbers and tags (RFC 9293, section 3.4.1; RFC 9260, section 5.3.1).
+    /// Returns the seed of a host that has restarted `life` times; with 0 it is the seed of the run. A restarted host
+    /// must draw new initial sequence numbers and tags (RFC 9293, section 3.4.1; RFC 9260, section 5.3.1).
     pub fn seed_of_life(&self, life: u32) -> u64 {
         if life == 0 {
             return self.seed;
         }
-        // A number of TOML has a sign.
+        // TOML integers are signed: the highest bit must be 0.
         self.chance().fork("life").fork(&life.to_string()).draw() >> 1
     }
 
-    /// When it ends.
+    /// Returns the end of the run.
     pub fn end(&self) -> Instant {
         Instant::ZERO + self.duration
     }
 
-    /// Since when a host does nothing until the run ends: it crashed and does not restart, or was stopped and does not go on.
+    /// Returns since when a host is down until the end of the run: it crashed and does not restart, or was stopped
+    /// and does not continue. `None` if it is up at the end.
     pub(crate) fn down_for_good(&self, host: HostId) -> Option<Instant> {
         let mut since = None;
         for event in self.events.iter().filter(|event| event.at < self.end()) {
@@ -200,7 +202,7 @@ impl Plan {
         since
     }
 
-    /// Whose each address is.
+    /// Returns the host of each address.
     pub fn owners(&self) -> BTreeMap<Ipv4Addr, HostId> {
         let hosts = (0..).map(HostId).zip(&self.hosts);
         let own = hosts.map(|(id, host)| (id, host.config.all_addresses()));
@@ -211,22 +213,22 @@ impl Plan {
         own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).chain(tree).collect()
     }
 
-    /// How many hosts it has.
+    /// Returns the number of hosts.
     pub fn len(&self) -> usize {
         self.hosts.len() + self.tree.as_ref().map_or(0, |tree| tree.shape.len() as usize)
     }
 
-    /// Whether it has no host.
+    /// Returns whether it has no host.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is such a host: the far end of a flow may belong to none.
+    /// Returns whether this host exists. The far end of a flow may be no host of the plan.
     pub fn has_host(&self, host: HostId) -> bool {
         host.index() < self.len()
     }
 
-    /// A host's name; a question mark for one that there is not.
+    /// Returns a host's name, or `?` for a host that does not exist.
     pub fn host_name(&self, host: HostId) -> Cow<'_, str> {
         match &self.tree {
             Some(tree) => tree.shape.name(host).into(),
@@ -234,7 +236,7 @@ impl Plan {
         }
     }
 
-    /// The names of a host's interfaces, in the order of their numbers from 1.
+    /// Returns the names of a host's interfaces, ordered by number from 1.
     pub fn interface_names(&self, host: HostId) -> Vec<String> {
         match &self.tree {
             Some(tree) => {
@@ -248,7 +250,7 @@ impl Plan {
         }
     }
 
-    /// The names of its hosts, in their order.
+    /// Returns the names of all hosts, ordered by `HostId`.
     pub fn host_names(&self) -> Vec<String> {
         (0..self.len() as u32).map(|host| self.host_name(HostId(host)).into_owned()).collect()
     }

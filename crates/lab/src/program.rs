@@ -1,7 +1,7 @@
-//! Any program as a workload: what a scenario says of it.
+//! A program of a scenario as a workload on Linux: its keys and their checks.
 //!
-//! It runs in the network namespace of its host, so its sockets are those of the host's own stack, and everything that it
-//! sends and receives passes the host's node. In the simulator there is nothing that it could run on.
+//! It runs in the network namespace of its host. So its sockets are those of the host's kernel stack, and all its
+//! packets pass the host's node. The simulator has no kernel and cannot run it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Refuses what cannot work in a run of this length: the key, and what is wrong with it.
+    /// Checks the keys for a run of this length. An error names the key and the problem.
     pub(crate) fn check(&self, run: Duration) -> Result<(), (&'static str, String)> {
         if self.command.trim().is_empty() {
             return Err(("command", "say what to run, as `iperf3 -c 10.0.0.1`".to_owned()));
@@ -49,7 +49,7 @@ impl Program {
         Ok(())
     }
 
-    /// What is wrong with a program that is still there when the run ends; nothing if that is right.
+    /// Returns the problem of a program that still exists at the end of the run; `None` if it may still run.
     pub(crate) fn trouble_at_end(&self, is_stopped: bool) -> Option<&'static str> {
         match (is_stopped, self.ends) {
             (true, _) => Some("was stopped when the run ended"),

@@ -1,4 +1,4 @@
-//! One run: a plan carried out in a world, and what is known of it afterwards.
+//! One run: a plan is executed on a backend, and its records are analysed.
 
 use crate::Plan;
 use crate::ScenarioError;
@@ -14,18 +14,18 @@ use std::borrow::Cow;
 use trace::{Doubt, HostId, Record};
 use wire::WallTime;
 
-/// Who carries the packets.
+/// The backend of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnWorld {
     /// The simulator, in virtual time.
     Sim,
-    /// Real daemons on this kernel.
+    /// Real daemons on the kernel of this machine.
     Linux,
 }
 
 impl OnWorld {
-    /// Its name in reports and run directories.
+    /// Returns its name in reports and run directories.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
@@ -33,7 +33,7 @@ impl OnWorld {
         }
     }
 
-    /// Where something holds, in words.
+    /// Returns a phrase for sentences, such as "on Linux".
     pub const fn place(self) -> &'static str {
         match self {
             Self::Sim => "in the simulator",
@@ -41,7 +41,7 @@ impl OnWorld {
         }
     }
 
-    /// Its name in figures.
+    /// Returns its name in figures.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Sim => "simulator",
@@ -53,35 +53,35 @@ impl OnWorld {
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was carried out.
+    /// What was run.
     pub plan: Plan,
-    /// Where.
+    /// The backend on which it ran.
     pub world: OnWorld,
-    /// All that was written down, in the order of time.
+    /// All records, ordered by time.
     pub records: Vec<Record>,
-    /// The simulator's number for the run.
+    /// The fingerprint of a simulated run; `None` on Linux.
     pub fingerprint: Option<u64>,
-    /// The books.
+    /// The ledger of packets.
     pub ledger: Ledger,
     /// The flows, in the order in which they began.
     pub flows: Vec<Flow>,
-    /// What is known of the packets of each flow.
+    /// The packets of each flow, in the order of `flows`.
     pub(crate) packets: Vec<Packets>,
     /// The handoffs.
     pub handoffs: Vec<Handoff>,
-    /// Outages of flows that no handoff made.
+    /// Outages that belong to no handoff.
     pub holes: Vec<Hole>,
-    /// What did not hold, each by name: a transfer that did not end, a reset, a program that failed. The run is to be
-    /// trusted, and its exit code is 1.
+    /// Failures, each with the name of the flow or program: a transfer that did not end, a reset, a program that
+    /// failed. The run is valid, and the exit code is 1.
     pub failures: Vec<String>,
-    /// Why the run is not to be trusted.
+    /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
-    /// What only a world on Linux knows.
+    /// What only the Linux backend reports; `None` in the simulator.
     pub linux: Option<WorldReport>,
 }
 
 impl Outcome {
-    /// Draws up the accounts of a run.
+    /// Analyses the records of a run. `records` must be ordered by time.
     pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<u64>) -> Self {
         let ledger = ledger::close(&plan, &records);
         let traffic = Traffic::new(&plan, &records);
@@ -119,7 +119,7 @@ impl Outcome {
         self.doubts.splice(0..0, found);
     }
 
-    /// What counters say was added at an interface, the ledger does not call lost by its sender.
+    /// Counts lost frames of the ledger as added if interface counters show that they were added at an interface.
     pub(crate) fn withdraw_added(&mut self, found: &[Doubt]) {
         let before = self.ledger.doubts();
         for doubt in found {
@@ -140,8 +140,8 @@ impl Outcome {
         }
     }
 
-    /// Withdraws what was found about packets, if the records of a host are missing: no packet could be followed there, and
-    /// what the other hosts recorded would accuse the wrong one.
+    /// Clears all results about packets if the records of a host are missing. No packet can be followed there, and
+    /// the records of the other hosts would name the wrong host as the cause.
     fn judge_without_missing_records(&mut self) {
         if !self.lacks_records() {
             return;
@@ -155,17 +155,17 @@ impl Outcome {
         self.doubts.clear();
     }
 
-    /// Whether the records of a host are missing, so that there are no tables.
+    /// Returns whether the records of a host are missing. Then the run has no tables.
     pub fn lacks_records(&self) -> bool {
         self.linux.as_ref().is_some_and(|linux| linux.hosts_without_records().next().is_some())
     }
 
-    /// What the clock on the wall said when the run began.
+    /// Returns the wall-clock time at which the run began; in the simulator [`EPOCH`].
     pub fn epoch(&self) -> WallTime {
         self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.began_ns))
     }
 
-    /// The host whose base station has this id, or the id where none has.
+    /// Returns the name of the host whose base station has this id, or `station ID` if there is none.
     pub(crate) fn station(&self, id: u32) -> String {
         use roles::RoleConfig::{CellularIpGateway, CellularIpStation};
         let serves = |role: &roles::RoleConfig| matches!(role, CellularIpStation(config) | CellularIpGateway(config) if config.id == id);
@@ -173,27 +173,31 @@ impl Outcome {
         host.map_or_else(|| format!("station {id}"), |host| host.config.name.clone())
     }
 
-    /// A host's name.
+    /// Returns a host's name, or `?` for an unknown host.
     pub fn host(&self, host: HostId) -> Cow<'_, str> {
         self.plan.host_name(host)
     }
 }
 
-/// Why a plan was not simulated to its end.
+/// Why a simulation did not produce a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSimulated {
-    /// It makes no world.
+    /// The simulator's hosts cannot be built from the plan.
     #[error(transparent)]
     Node(#[from] roles::NodeError),
-    /// Its records are more than is kept in memory.
+    /// The records take more memory than a run may use.
     #[error(transparent)]
     TooLarge(ScenarioError),
 }
 
-/// Bytes of records that a run keeps in memory at most.
+/// Largest size of the records of a run in memory, in bytes.
 const MOST_KEPT: usize = 2 << 30;
 
-/// Runs a plan in the simulator. Refused if its records take more than 2 GiB.
+/// Runs a plan in the simulator.
+///
+/// # Errors
+///
+/// A host cannot be built, or the records take more than 2 GiB.
 pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
     let run = plan.recorded(Kept::new(MOST_KEPT))?.run(plan.end());
     if let Some(at) = run.full {
@@ -205,33 +209,33 @@ pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
     Ok(outcome)
 }
 
-/// Why a simulated run ended before its time.
+/// Returns why a simulated run ended before its end: a role that requested work without end.
 fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
     let host = plan.host_name(stopped.host).into_owned();
     Doubt::Restless { host, role: stopped.role.to_owned(), at_s: stopped.at.as_secs_f64() }
 }
 
-/// A simulated run of which no records were kept.
+/// A simulated run that kept no records.
 #[derive(Debug)]
 pub struct Counted {
-    /// The simulator's number for the run: the same as with records.
+    /// The fingerprint of the run. It is the same as with records.
     pub fingerprint: u64,
-    /// Events that happened.
+    /// Number of events that the simulator processed.
     pub events: u64,
-    /// Frames that were put on links.
+    /// Number of frames that were put on links.
     pub hops: u64,
-    /// The most packets that were under way at one time.
+    /// The largest number of packets that were in flight at one time.
     pub most_open: usize,
-    /// The books. Drops are counted, and not listed.
+    /// The ledger of packets. It counts drops and has no list of them.
     pub ledger: Ledger,
-    /// What did not hold, as far as it is known without records: connections that failed, sources of which nothing arrived.
+    /// Failures that are known without records: connections that failed, sources of which nothing arrived.
     pub failures: Vec<String>,
-    /// Why the run is not to be trusted.
+    /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
 }
 
-/// Runs a world that was made with [`Running`] books, and forgets each packet when its books are closed: memory is for
-/// what is under way, however long the run is. What needs records, as handoffs do, is not told.
+/// Runs `world`, whose witness must be a [`Running`] ledger. The ledger forgets each packet when it is finalised, so
+/// that memory is bounded by the packets in flight. Results that need records, such as handoffs, are not available.
 pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     let mut run = world.run(plan.end());
     let (hops, most_open) = (run.records.hops(), run.records.most_open());
@@ -242,7 +246,7 @@ pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, failures, doubts }
 }
 
-/// Outages of which a part has no cause, of handoffs and of holes.
+/// Returns a doubt for each outage of a handoff or hole that has a part without a cause.
 fn unexplained(handoffs: &[Handoff], holes: &[Hole]) -> Vec<Doubt> {
     let of_handoffs = (1..).zip(handoffs).flat_map(|(number, handoff)| {
         handoff.flows.iter().map(move |cost| (Some(number), cost.flow, &cost.experience))

@@ -1,11 +1,11 @@
-//! Segments of TCP and packets of SCTP, as far as a run's reports look into them.
+//! TCP segments and SCTP packets, as far as reports of a run read them.
 
 use sctp::message::Chunk;
 use tcp::{Flags, PROTOCOL, Segment};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Packet, SocketAddrV4};
 
-/// A segment and its ends.
+/// A segment and the addresses of its two ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) from: SocketAddrV4,
@@ -14,7 +14,7 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// In a few words.
+    /// Returns a short description.
     pub(crate) fn text(&self) -> String {
         let Self { from, to, segment } = self;
         let names = [(Flags::SYN, " SYN"), (Flags::FIN, " FIN"), (Flags::RST, " RST"), (Flags::ACK, " ACK")];
@@ -29,7 +29,7 @@ impl Seen<'_> {
     }
 }
 
-/// The segment that a packet is, if it is one.
+/// Returns the TCP segment of a packet; `None` if it is no TCP or malformed.
 pub(crate) fn of(packet: &Packet) -> Option<Seen<'_>> {
     let (header, payload) = Header::parse(&packet.bytes).ok()?;
     if header.protocol != PROTOCOL {
@@ -40,12 +40,13 @@ pub(crate) fn of(packet: &Packet) -> Option<Seen<'_>> {
     Some(Seen { from, to: SocketAddrV4::new(header.dst, segment.dst_port), segment })
 }
 
-/// Whether an application is told of this very packet: of TCP it sees bytes, and nothing of ICMP.
+/// Returns whether the packet is UDP: then an application receives exactly this packet. Of TCP it receives bytes, of
+/// ICMP nothing.
 pub(crate) fn is_datagram(packet: &Packet) -> bool {
     protocol(packet) == Some(ipv4::UDP)
 }
 
-/// Whether it is a segment of TCP.
+/// Returns whether the packet is a TCP segment.
 pub(crate) fn is_segment(packet: &Packet) -> bool {
     protocol(packet) == Some(PROTOCOL)
 }
@@ -54,19 +55,19 @@ fn protocol(packet: &Packet) -> Option<u8> {
     ipv4::protocol(&packet.bytes).filter(|_| packet.link.kind == EtherType::IPV4)
 }
 
-/// Whether it is a segment with bytes of an application.
+/// Returns whether the packet is a TCP segment with bytes of an application.
 pub(crate) fn carries_data(packet: &Packet) -> bool {
     of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())
 }
 
-/// Whether it is a packet of SCTP with bytes of an application: those of a transport that is a role never pass the host's
-/// own stack.
+/// Returns whether the packet is SCTP with a DATA chunk. If SCTP is a role, its bytes do not pass the host's own
+/// stack.
 pub(crate) fn is_sctp_data(packet: &Packet) -> bool {
     let sctp = sctp_of(packet);
     sctp.is_some_and(|sctp| sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_))))
 }
 
-/// The packet of SCTP that a packet carries, if it does.
+/// Returns the SCTP packet within a packet; `None` if it is no SCTP or malformed.
 pub(crate) fn sctp_of(packet: &Packet) -> Option<sctp::message::Packet> {
     let (header, payload) = Header::parse(&packet.bytes).ok()?;
     if header.protocol != sctp::PROTOCOL {

@@ -1,12 +1,12 @@
-//! What this process has on disk that is not complete: locks, and files that will be renamed into their place. A signal that
-//! ends the process removes them ([`remove_all`]); so do their owners otherwise.
+//! Incomplete files of this process: locks, and files that will be renamed into their place. They are removed by
+//! their owners, or by [`remove_all`] when a signal ends the process.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// In the order in which they were made.
+/// Ordered by creation.
 static UNFINISHED: Mutex<Vec<(PathBuf, Kind)>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<(PathBuf, Kind)>> {
@@ -15,9 +15,9 @@ fn unfinished() -> MutexGuard<'static, Vec<(PathBuf, Kind)>> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A file, or a directory with all that is in it.
+    /// A file, or a directory with its contents.
     Part,
-    /// A directory that is removed if nothing is in it.
+    /// A directory that is removed only if it is empty.
     Folder,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// It need not exist yet.
+    /// Registers a path, which need not exist yet.
     pub(crate) fn new(path: PathBuf, kind: Kind) -> Self {
         unfinished().push((path.clone(), kind));
         Self { path, kind }
@@ -49,11 +49,12 @@ impl Unfinished {
         &self.path
     }
 
-    /// Puts what is complete into its place. A signal ends the process before or after this, not meanwhile.
+    /// Calls `put`, which moves the complete file into its place. A signal ends the process before or after this
+    /// call, not during it.
     pub(crate) fn finish(self, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         let _all = unfinished();
         put(&self.path)
-        // Dropped after the guard: what is not there any more is not removed.
+        // `self` is dropped after the guard. The path no longer exists, so the drop removes nothing.
     }
 }
 
@@ -64,11 +65,12 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes all of it, for a process that ends now: nothing can be begun or completed after this.
+/// Removes all registered paths before the process exits. Afterwards no file can be registered or completed, because
+/// the lock is never released.
 pub fn remove_all() {
     let all = unfinished();
     for (path, kind) in all.iter().rev() {
-        // Another thread may still be writing there.
+        // Retry: another thread may still be writing in the directory.
         for _ in 0..100 {
             match kind.remove(path) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && *kind == Kind::Part => {}
@@ -79,8 +81,8 @@ pub fn remove_all() {
     std::mem::forget(all);
 }
 
-/// Removes the parts that processes left behind which were killed: `PREFIX-PID` in `folder`, if no process has this number.
-/// The caller holds the right to write there, so no living process of another machine or container has one.
+/// Removes the files `PREFIX-PID` in `folder` that killed processes left: those whose process does not exist. The
+/// caller holds the lock of the folder, so no live process of another machine or container has such a file.
 pub(crate) fn remove_stale(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

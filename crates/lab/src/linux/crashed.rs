@@ -1,8 +1,9 @@
-//! The end of packets at hosts that crashed. A daemon that is killed cannot say what it held; the ledger finds it: what had come
-//! to the host before the crash and has no end.
+//! Packets that ended at hosts that crashed. A killed daemon cannot report the packets that it held. The ledger finds
+//! them: packets that had come to the host before the crash and have no end.
 //!
-//! Each such packet is recorded as the simulator does: `host_crashed` at the host that held it, `host_down` at the sender of a
-//! frame that the host had not taken. Only what was seen last before the crash ends with it: all else stays lost without a reporter.
+//! Each such packet is recorded as in the simulator: `host_crashed` at the host that held it, or `host_down` at the
+//! sender of a frame that the host had not read. This applies only to packets last seen shortly before the crash. All
+//! other packets stay unaccounted for.
 
 use super::HostReport;
 use crate::Plan;
@@ -12,13 +13,15 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// A frame that was sent, or was due, so long before the crash has been taken by the daemon, or waits in its socket.
+/// Longest time between the sending of a frame and the crash for which the frame counts as lost by the crash. An
+/// older one has been read by the daemon, or waits in its socket.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
-/// What a host had for longer did not end with the crash: a node waits 3 s for a neighbor, and less for a record or the end of a handoff;
-/// an application reads what has come. It was lost before, without a report.
+/// Longest time that a host holds a packet. A node waits 3 s for a neighbor, and less for a record or the end of a
+/// handoff; an application reads what has arrived. A packet that was last seen longer before the crash was lost
+/// before it, without a report.
 const HELD: Duration = Duration::from_secs(10);
 
-/// The records of packets that ended with a crash.
+/// Returns records for the packets that ended with a crash.
 pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec<Record> {
     let crashes = crashes(plan, hosts);
     if crashes.is_empty() {
@@ -72,7 +75,7 @@ fn crashes(plan: &Plan, hosts: &[HostReport]) -> Vec<(HostId, Instant)> {
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
         let report = hosts.iter().find(|report| report.name == name);
         let of_host = report.into_iter().flat_map(|report| &report.crashes);
-        // The microsecond in which it is reported.
+        // Reports have whole microseconds: round up.
         all.extend(of_host.map(|crash| (host, Instant::ZERO + Duration::from_micros(crash.at_us + 1))));
     }
     all
@@ -85,8 +88,7 @@ mod tests {
     use crate::linux::CrashReport;
     use crate::run::simulate;
 
-    /// Whether a packet that `b1` had received, and of which nothing is recorded since, is taken to have ended with a crash so long
-    /// afterwards.
+    /// Returns whether a packet counts as ended by a crash `after` it was last seen, which was when `b1` received it.
     fn ends_with_it(after: Duration) -> bool {
         let (name, text) = Scenario::find("first").unwrap();
         let outcome = simulate(Scenario::plan(&name, &text, &[], 1).unwrap()).unwrap();

@@ -1,13 +1,13 @@
-//! What events of the scenario do to hosts: their daemons are killed, started again, stopped and continued; their wall clocks are set,
-//! and their disks are filled.
+//! Executes the events of a scenario that happen to hosts: daemons are killed, restarted, stopped and continued; wall
+//! clocks are set; disks are filled.
 //!
 //! | event | what pid 1 of the lab does |
 //! |---|---|
 //! | crash | from now on frames to the host are lost; SIGKILL to its daemon and its programs |
-//! | restart | a new daemon with the same configuration and store; frames come to it when it has taken over its interfaces. If it is stopped before, it begins when it is continued |
-//! | stop, continue | SIGSTOP, SIGCONT to its daemon and its programs: that stops all threads, keeps all state and needs no rights over control groups |
-//! | clock | the daemon is told by how much its wall clock differs from the machine's |
-//! | disk-full, disk-free | the store is on a tmpfs of its own, which is filled with a file; the file is removed |
+//! | restart | a new daemon with the same configuration and store; frames reach it once it has taken over its interfaces. If it is stopped before that, it begins when it is continued |
+//! | stop, continue | SIGSTOP, SIGCONT to its daemon and its programs: this stops all threads, keeps all state and needs no rights over control groups |
+//! | clock | the daemon is sent the offset of its wall clock from the machine's |
+//! | disk-full, disk-free | the store is on a dedicated tmpfs, which is filled with a file; the file is removed |
 
 use super::programs::Programs as Workloads;
 use super::world::{Daemon, Greeting, Start};
@@ -28,13 +28,13 @@ use wire::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrashReport {
-    /// When the daemon had died, in microseconds of the run.
+    /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
     pub at_us: u64,
-    /// When its successor began, in microseconds of the run; nothing if none did before the run ended.
+    /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
     pub restarted_us: Option<u64>,
 }
 
-/// A time for which the scenario stopped a daemon.
+/// A period for which the scenario stopped a daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopReport {
@@ -44,17 +44,17 @@ pub struct StopReport {
     pub continued_us: Option<u64>,
 }
 
-/// Bytes of the tmpfs of a store.
+/// Mount options of the tmpfs of a store: its size and mode.
 const DISK: &str = "size=8m,mode=0700";
-/// The file that fills it.
+/// The name of the file that fills the tmpfs.
 const FILLER: &str = "filler";
-/// What the kernel says of a process after the two signals.
+/// The words of `linux::state_change` for the effects of the two signals.
 const STOPPED: &str = "was stopped";
 const CONTINUED: &str = "was continued";
-/// A signal has its effect within this time.
+/// Longest time until a signal has its effect.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Where the store of a host is: on a disk of its own, if an event fills it.
+/// Returns the path of a host's store. It is on a dedicated disk if an event fills it.
 pub(super) fn store(plan: &Plan, host: HostId, dir: &Path, name: &str) -> PathBuf {
     if has_disk(plan, host) { disk(dir, name).join("store") } else { dir.join(file::store(name)) }
 }
@@ -63,7 +63,7 @@ pub(super) fn has_disk(plan: &Plan, host: HostId) -> bool {
     plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::DiskFull))
 }
 
-/// Whether an event kills the daemon of a host.
+/// Returns whether an event kills the daemon of a host.
 pub(super) fn is_killed(plan: &Plan, host: HostId) -> bool {
     plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::Crash))
 }
@@ -72,7 +72,8 @@ fn disk(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.disk"))
 }
 
-/// Gives each host whose disk will be filled a disk: it is seen in this mount namespace only, and ends with it.
+/// Mounts a disk for each host whose disk will be filled. It is visible in this mount namespace only, and ends with
+/// it.
 pub(super) fn mount_disks(plan: &Plan, dir: &Path) -> Result<(), LinuxError> {
     for (_, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
         let at = disk(dir, &name);
@@ -94,13 +95,13 @@ fn fill(disk: &Path) -> std::io::Result<()> {
     }
 }
 
-/// A daemon that was started again, and has not begun.
+/// A daemon that was restarted and has not begun yet.
 struct Coming {
     host: HostId,
     greeting: Greeting,
 }
 
-/// The events of hosts, in the order of time.
+/// The events of hosts, ordered by time, and their execution.
 pub(super) struct HostOrders<'a> {
     start: Start<'a>,
     namespaces: &'a [NetNs],
@@ -125,13 +126,13 @@ impl<'a> HostOrders<'a> {
         Self { start, namespaces, down, clock, end, events, next, coming: Vec::new(), records: Vec::new() }
     }
 
-    /// How long the caller may sleep, at most `most`.
+    /// Returns how long the caller may sleep, at most `most`.
     pub(super) fn idle(&self, most: Duration) -> Duration {
         let most = if self.coming.is_empty() { most } else { most.min(Duration::from_millis(1)) };
         self.next.as_ref().map_or(most, |(at, ..)| most.min(at.since(self.clock.now())))
     }
 
-    /// Does what is due.
+    /// Executes the events that are due, and lets restarted daemons begin.
     pub(super) fn tend(
         &mut self,
         daemons: &mut [Daemon],
@@ -162,8 +163,8 @@ impl<'a> HostOrders<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The run is over: what was recorded. A daemon that did not begin again has never been. No disk is full any more, as a daemon's
-    /// last word is that it ended in order.
+    /// Returns the records of the events, at the end of the run. A restarted daemon that did not begin is killed. The
+    /// disks are emptied, because a daemon's last write is that it ended cleanly.
     pub(super) fn end(self, daemons: &mut [Daemon]) -> Vec<Record> {
         for daemon in daemons.iter() {
             let _ = std::fs::remove_file(disk(self.start.dir, &daemon.name).join(FILLER));
@@ -184,7 +185,8 @@ impl<'a> HostOrders<'a> {
         daemon: &mut Daemon,
         workloads: &mut Workloads<'_>,
     ) -> Result<(), LinuxError> {
-        // What a daemon that is killed had done is before its crash; what one does that is stopped or set is behind that.
+        // The time of a crash is after the last act of the killed daemon. That of a stop or a clock change is before
+        // all that the daemon does afterwards.
         let mut at = self.clock.now();
         match what {
             HostEvent::Crash => {
@@ -193,7 +195,7 @@ impl<'a> HostOrders<'a> {
                 daemon.kill();
                 workloads.crash(&daemon.name);
                 self.continued(daemon);
-                // The kernel takes some time to clean up after it. It did nothing meanwhile.
+                // Not the time after `kill`: the kernel needs time to end the process, which does nothing meanwhile.
                 at = at.max(self.keep_records(daemon)?);
                 let at_us = at.since(Instant::ZERO).as_micros() as u64;
                 daemon.report.crashes.push(CrashReport { at_us, restarted_us: None });
@@ -250,7 +252,8 @@ impl<'a> HostOrders<'a> {
         }
     }
 
-    /// Keeps the records of the daemon that died, as its successor begins a file of its own. Returns when the last thing happened.
+    /// Renames the records of a dead daemon, because the next one creates a new file. Returns the time of the last
+    /// record.
     fn keep_records(&self, daemon: &Daemon) -> Result<Instant, LinuxError> {
         let from = self.start.dir.join(file::records(&daemon.name));
         if !from.exists() {
@@ -262,9 +265,9 @@ impl<'a> HostOrders<'a> {
         Ok(last)
     }
 
-    /// Tells a daemon that was started again to begin, when it has taken over its interfaces. Says whether it has been told.
+    /// Tells a restarted daemon to begin once it has taken over its interfaces. Returns whether it was told.
     fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
-        // One that was stopped meanwhile begins when it is continued, and has its time from then on.
+        // A daemon that was stopped begins after it is continued, and its time limit starts then.
         if daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none()) {
             one.greeting.excuse();
             return Ok(false);
@@ -281,7 +284,7 @@ impl<'a> HostOrders<'a> {
             wall_shift: daemon.wall_shift,
         });
         if let Some(crash) = daemon.report.crashes.last_mut() {
-            // Not later: its first records may come before this process runs again.
+            // Taken before the message: the first records may come before this process runs again.
             crash.restarted_us = Some(since.0 / 1000);
         }
         self.down.set(one.host, false);
@@ -289,7 +292,7 @@ impl<'a> HostOrders<'a> {
     }
 }
 
-/// When the last thing happened of which there is a whole record.
+/// Returns the time of the last complete record in a file.
 fn last_record(path: &Path) -> std::io::Result<Instant> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -302,16 +305,18 @@ fn last_record(path: &Path) -> std::io::Result<Instant> {
     Ok(records.next().map_or(Instant::ZERO, |record| record.at))
 }
 
-/// Bytes at the end of a file of records: more than the longest one has, a packet of 64 KiB in hexadecimal digits.
+/// Number of bytes read at the end of a file of records. It exceeds the longest record: a packet of 64 KiB in
+/// hexadecimal.
 const TAIL: u64 = 256 << 10;
 
-/// Waits until the kernel says that a signal had its effect, so that the watch of pid 1 does not take it for another's.
+/// Waits until the kernel reports the effect of a signal, so that the watch of pid 1 does not take it for another
+/// process's.
 fn await_change(daemon: &mut Daemon, what: &str) {
     let clock = Clock::start();
     while clock.now().since(Instant::ZERO) < AT_ONCE {
         match linux::state_change(daemon.child.id()) {
             Some(change) if change.what == what => return,
-            // Of the stop before, whose effect a busy machine put off.
+            // This is the effect of the earlier stop, delayed on a busy machine.
             Some(change) if change.what == STOPPED && what == CONTINUED => {}
             Some(change) => {
                 daemon.has_ended |= change.ended;

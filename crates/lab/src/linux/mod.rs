@@ -1,13 +1,13 @@
 //! A plan on Linux: a namespace and a deployed daemon for each host, joined by the radio process.
 //!
 //! ```text
-//! this process ── keeper ── pid 1 of a new world: sets up, carries frames, watches, sums up      (world.rs)
-//!                             ├── wayfare node correspondent.toml   in a network namespace of its own
+//! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (world.rs)
+//!                             ├── wayfare node correspondent.toml   in its own network namespace
 //!                             ├── wayfare node b1.toml                             "
 //!                             └── ...
 //! ```
 //!
-//! What pid 1 and the daemons leave in the lab's directory is read back here when the world has ended.
+//! Pid 1 and the daemons leave files in the lab's directory. This module reads them when pid 1 has ended.
 
 mod crashed;
 mod hosts;
@@ -38,35 +38,35 @@ use std::sync::{Mutex, PoisonError};
 use trace::{Doubt, HostId, Record};
 use wire::Duration;
 
-/// Why there is no run on Linux.
+/// Why a run on Linux has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LinuxError {
-    /// This machine lacks something.
+    /// This machine lacks a feature.
     #[error("this machine cannot run it on Linux: {0}")]
     Machine(#[from] Error),
     /// A file of the lab could not be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
-    /// Inside the world, this machine lacks something; what the world said.
+    /// This machine lacks a feature, as pid 1 reported.
     #[error("this machine cannot run it on Linux: {0}")]
     Lacks(String),
-    /// A daemon did not begin, and this machine is not the cause.
+    /// A daemon did not become ready, and this machine is not the cause.
     #[error("{host}: {why}")]
     NotReady {
         /// Its host.
         host: String,
-        /// What became of it, and its last words.
+        /// How it ended, and the last line of its output.
         why: String,
     },
-    /// The world ended before its time; what it said.
+    /// Pid 1 ended early; its message.
     #[error("{0}")]
     World(String),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Names of what lies in a lab's directory.
+/// Names of the files in a lab's directory.
 pub(crate) mod file {
     pub(crate) const PLAN: &str = "plan.toml";
     pub(crate) const REPORT: &str = "report.json";
@@ -82,7 +82,7 @@ pub(crate) mod file {
         format!("{host}.jsonl")
     }
 
-    /// Of the daemon that ended with this crash, from 0.
+    /// The records of the daemon that ended with this crash, from 0.
     pub(crate) fn records_before(host: &str, crash: usize) -> String {
         format!("{host}.{crash}.jsonl")
     }
@@ -108,18 +108,18 @@ pub(crate) mod file {
     }
 }
 
-/// How to start the programs of a lab.
+/// The programs that a lab starts.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// `wayfare` itself: it is pid 1 (`lab-world`) and every daemon (`node`).
+    /// `wayfare` itself, which runs as pid 1 (`lab-world`) and as every daemon (`node`).
     pub wayfare: PathBuf,
-    /// What is started in the place of one host's daemon: for tests of what the lab makes of it. `{config}` in its words is
-    /// the daemon's configuration file.
+    /// For tests: a host, and the command to start instead of its daemon. `{config}` in its words is replaced by the
+    /// path of the daemon's configuration.
     pub instead: Option<(String, Vec<String>)>,
 }
 
 impl Programs {
-    /// This program, which is started again as pid 1 and as every daemon. What the file system lacks for a lab is found out first.
+    /// Uses this program as pid 1 and as every daemon. Checks first that the file system has what a lab needs.
     ///
     /// # Errors
     /// The feature that is missing, as `wayfare doctor` names it.
@@ -135,7 +135,8 @@ fn files() -> Result<(), LinuxError> {
     linux::doctor::files_for_lab().map_err(|(feature, why)| LinuxError::Lacks(format!("{feature}: {why}")))
 }
 
-/// What this machine lacks for a world, by the name that `wayfare doctor` has for it.
+/// Returns the error for a failed start of the namespaces, with the name that `wayfare doctor` gives to the missing
+/// feature.
 fn no_world(error: Error) -> LinuxError {
     match linux::doctor::lacked_by_world(&error) {
         Some(feature) => LinuxError::Lacks(format!("{feature}: {error}")),
@@ -143,20 +144,20 @@ fn no_world(error: Error) -> LinuxError {
     }
 }
 
-/// A run that has not ended this long after its own time is ended: longer than pid 1 waits for the records of daemons.
+/// Time after a run's duration until it is ended by force. It is longer than pid 1 waits for the records of daemons.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Pid 1 that has written its report ends within this time, unless the kernel waits for a process that cannot be killed.
+/// Time for pid 1 to end after it has written its report. It takes longer only if a process cannot be killed.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// The last control run of this process: a batch of runs measures once, and again when timing is wrong.
+/// The last control run of this process. A batch measures once, and again after a run with timing errors.
 static LAST_CONTROL: Mutex<Option<Control>> = Mutex::new(None);
 
 fn last_control() -> Option<Control> {
     *LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers a run's own control run, or gives it the last one.
+/// Stores the control run of this report, or sets the last one in it.
 fn fill_control(report: &mut WorldReport) {
     let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
     match report.control {
@@ -165,10 +166,10 @@ fn fill_control(report: &mut WorldReport) {
     }
 }
 
-/// Labs of this process that run, or have not been cleaned up yet.
+/// Number of labs of this process that run or are not cleaned up yet.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a lab of this process runs, or has not been cleaned up yet.
+/// Returns whether a lab of this process runs or is not cleaned up yet.
 pub fn is_running() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
@@ -188,10 +189,10 @@ impl Drop for Running {
     }
 }
 
-/// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
+/// Runs a plan on Linux. Setting `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
-    // The plan has its keys, and so have all that this process knows of it.
+    // The memory of this process has the secret keys of the plan.
     linux::hide_memory();
     files()?;
     let mut dir = LabDir::create()?;
@@ -204,11 +205,11 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     }
 }
 
-/// With less than this for the files of a lab, whatever went wrong did so for that reason.
+/// If less than this is free, in bytes, an error of a lab is attributed to the full file system.
 const ROOM: u64 = 1 << 20;
 
-/// What a full file system makes of a lab has many forms: a daemon that ends without a word, as it cannot write one, or a file that
-/// is not there. The cause is the same.
+/// Replaces an error by that of a full file system if little room is left. A full file system has many symptoms: a
+/// daemon that ends without a message, because it cannot write one, or a missing file.
 fn without_room(dir: &Path, error: LinuxError) -> LinuxError {
     let said = match &error {
         LinuxError::Interrupted | LinuxError::Machine(_) => return error,
@@ -243,7 +244,8 @@ fn run_in(
     let at = |name: &str| dir.path().join(name);
     let status = wait(&mut world, plan.duration + PATIENCE, &at(file::REPORT), stop)?;
     let Some(status) = status else {
-        // Pid 1 has reported and cannot end, as the kernel waits for a process that something holds: the report names it.
+        // Pid 1 has written its report and cannot end, because a process in it cannot be killed. The report names
+        // that process.
         if at(file::REPORT).exists() && !stop.load(Ordering::Relaxed) {
             return collect(plan, dir.path());
         }
@@ -261,15 +263,15 @@ fn run_in(
     collect(plan, dir.path())
 }
 
-/// Why pid 1 ended early. It has ended, so reading its pipe comes to an end.
+/// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
 fn last_words(world: &mut World) -> Option<world::Failed> {
     let mut said = Vec::new();
     world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
     serde_json::from_slice(&said).ok()
 }
 
-/// Runs a plan, and again when this host was too busy for it: at most `repeats` times more. The last run counts, with the
-/// reasons of those before it.
+/// Runs a plan, and repeats it at most `repeats` times if only the timing of this host was wrong. Returns the last
+/// run, with the reasons for the repetitions. `told` is called with the reason of each.
 pub fn run_undisturbed(
     plan: &Plan,
     programs: &Programs,
@@ -291,13 +293,14 @@ pub fn run_undisturbed(
     }
 }
 
-/// Whether a busy host alone may be the cause of all doubts. A packet that nothing accounts for stays a doubt, whatever the
-/// host did meanwhile.
+/// Returns whether a busy host may be the cause of all doubts. A packet that is unaccounted for stays a doubt,
+/// whatever the load of the host.
 pub(crate) fn is_only_timing(doubts: &[Doubt]) -> bool {
     !doubts.is_empty() && doubts.iter().all(Doubt::is_timing)
 }
 
-/// Waits until pid 1 has ended, at most for `limit`, and for [`LINGER`] after it has written its report.
+/// Waits until pid 1 has ended: at most `limit`, and [`LINGER`] after it has written its report. Returns `None` if it
+/// was ended by force.
 fn wait(
     world: &mut World,
     limit: Duration,
@@ -321,14 +324,14 @@ fn wait(
     }
 }
 
-/// Reads what the world has left, and draws up the accounts.
+/// Reads the files that pid 1 and the daemons left, and analyses the records.
 fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     let text = read(&dir.join(file::REPORT))?;
     let mut report: WorldReport = serde_json::from_str(&text)
         .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
     fill_control(&mut report);
     for program in &mut report.programs {
-        // One that was never started has left none.
+        // A program that was never started has no output file.
         program.output =
             std::fs::read(dir.join(file::program(&program.host, program.number))).unwrap_or_default();
     }
@@ -336,7 +339,7 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
         let of_report = report.hosts.iter().find(|host| host.name == name);
         let crashes = of_report.map_or(0, |host| host.crashes.len());
-        // One that did not end by itself may have written half a line.
+        // A daemon that was killed may have written an incomplete last line.
         let was_killed = of_report.is_none_or(|host| host.summary.is_none());
         for crash in 0..crashes {
             records.extend(read_records(&dir.join(file::records_before(&name, crash)), host, true)?);
@@ -349,10 +352,10 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     }
     records.extend(read_radio(&dir.join(file::RADIO))?);
     stopped::end_with_the_run(&plan, &report.hosts, &mut records);
-    // Behind what they concern, and at the instant of the crash.
+    // The ends of packets at crashed hosts come after the records of these packets, at the time of the crash.
     records.sort_by_key(|record| record.at);
     records.extend(crashed::ends(&plan, &report.hosts, &records));
-    // Each file is in the order of time; a stable sort keeps what one host did in its own order.
+    // Each file is ordered by time. A stable sort keeps the order of the records of one host.
     records.sort_by_key(|record| record.at);
     let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
     let failed: Vec<String> = report.failed_programs().collect();
@@ -361,7 +364,8 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     Ok(outcome)
 }
 
-/// A daemon that did not get ready has left none; the report names it. One that was killed may have cut its last line short.
+/// Reads the records of a daemon. A daemon that did not become ready has no file; the report names it. The last line
+/// of a killed daemon may be incomplete and is ignored then.
 fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Record>, LinuxError> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -372,7 +376,7 @@ fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Recor
     text.get(..whole).unwrap_or_default().lines().map(parse).collect()
 }
 
-/// The radio process writes of all hosts: each line begins with the host's number.
+/// Reads the records of the radio process. Each line begins with the number of the host.
 fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
     let parse = |line: &str| {
@@ -391,7 +395,7 @@ fn read(path: &Path) -> Result<String, LinuxError> {
     std::fs::read_to_string(path).map_err(|error| LinuxError::File(path.to_owned(), error))
 }
 
-/// Writes a file that only its owner may read: configurations have keys.
+/// Writes a file that only its owner may read, because configurations contain secret keys.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), LinuxError> {
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);

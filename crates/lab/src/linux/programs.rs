@@ -1,4 +1,4 @@
-//! Programs beside the roles: started in their hosts' namespaces, heard, and ended.
+//! Programs of a scenario: their start in their hosts' namespaces, their output, and their end.
 
 use super::{LinuxError, file};
 use crate::{Plan, program};
@@ -10,29 +10,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use wire::Instant;
 
-/// The variable that tells `wayfare exec` of the host's daemon.
+/// The environment variable with the socket of the host's daemon, for `wayfare exec`.
 const CLIENTS: &str = "WAYFARE_CLIENTS";
 
-/// What is known of a program when the run has ended.
+/// The result of a program after the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramReport {
     /// Its host.
     pub host: String,
-    /// Which of the host's programs, from 1.
+    /// Its number among the host's programs, from 1.
     pub number: usize,
-    /// What a shell was told to do.
+    /// Its command line for the shell.
     pub command: String,
     /// How it ended.
     pub exit: String,
-    /// Why the run is not what the scenario says.
+    /// Why the run does not match the scenario; `None` if it does.
     pub trouble: Option<String>,
-    /// All that it wrote, on both of its outputs: a file of its own in the run directory.
+    /// Its standard output and standard error, which become a file of the run directory.
     #[serde(skip)]
     pub output: Vec<u8>,
 }
 
 impl ProgramReport {
-    /// The name of the file with its output, in a run directory.
+    /// Returns the name of the file with its output, in a run directory.
     pub fn log(&self) -> String {
         format!("{}-{}.log", self.host, self.number)
     }
@@ -41,7 +41,7 @@ impl ProgramReport {
 enum State {
     Waits,
     Runs(Child),
-    /// It was asked to end, and however it does is right.
+    /// It was asked to end. Any exit status is accepted.
     Ends(Child),
     Gone,
 }
@@ -50,7 +50,7 @@ struct Program<'a> {
     spec: &'a program::Program,
     namespace: &'a NetNs,
     log: PathBuf,
-    /// Where `wayfare exec` finds the host's daemon.
+    /// The socket at which `wayfare exec` finds the host's daemon.
     clients: PathBuf,
     state: State,
     report: ProgramReport,
@@ -79,19 +79,19 @@ impl<'a> Programs<'a> {
         Self(programs.collect())
     }
 
-    /// Starts and stops what is due, and sees who has ended.
+    /// Starts and stops programs that are due, and checks which have ended.
     pub(super) fn tend(&mut self, now: Instant) -> Result<(), LinuxError> {
         self.0.iter_mut().try_for_each(|program| program.tend(now))
     }
 
-    /// Their host has crashed: they end with it, and that is right.
+    /// Kills the programs of a host that has crashed. That is no failure of theirs.
     pub(super) fn crash(&mut self, host: &str) {
         for program in self.0.iter_mut().filter(|program| program.report.host == host) {
             program.crash();
         }
     }
 
-    /// Their host is stopped, or continues.
+    /// Stops or continues the programs of a host.
     pub(super) fn stop(&mut self, host: &str, is_stopped: bool) {
         for program in self.0.iter().filter(|program| program.report.host == host) {
             if let State::Runs(child) | State::Ends(child) = &program.state {
@@ -100,7 +100,7 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// The run is over for all of them.
+    /// Ends all programs at the end of the run, and returns their reports.
     pub(super) fn end(mut self, now: Instant) -> Result<Vec<ProgramReport>, LinuxError> {
         self.tend(now)?;
         Ok(self.0.into_iter().map(Program::end).collect())
@@ -135,7 +135,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// One that was to begin later begins no more: no program is started by a restart.
+    /// Ends a program with its host. One that waits for its start never starts, because a restart starts no program.
     fn crash(&mut self) {
         match std::mem::replace(&mut self.state, State::Gone) {
             State::Runs(mut child) | State::Ends(mut child) => {
@@ -155,7 +155,7 @@ impl Program<'_> {
         command.arg("-c").arg(&self.spec.command).stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(failed)?).stderr(log);
         command.env(CLIENTS, &self.clients);
-        // What it starts itself ends with it.
+        // The processes that it starts are in its process group and end with it.
         command.process_group(0);
         self.namespace.run(|| command.spawn())?.map_err(|error| LinuxError::File("sh".into(), error))
     }

@@ -1,4 +1,4 @@
-//! What pid 1 of a lab reports, and the reasons for which the run is not to be trusted.
+//! The report of pid 1 of a lab, and the reasons for which a run is not valid.
 
 use super::timing::RADIO;
 use super::{CrashReport, ProgramReport, StopReport};
@@ -16,58 +16,58 @@ use trace::What;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, PacketId};
 
-/// What is known of a run on Linux when it has ended. Pid 1 writes it and its parent reads it: a missing field is an error.
+/// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct WorldReport {
-    /// The kernel.
+    /// The kernel's release.
     pub kernel: String,
-    /// The user who ran it.
+    /// The id of the user who started the run, outside the user namespace.
     pub uid: u32,
-    /// The lines of `/proc/self/uid_map`: `0 UID 1` without root.
+    /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
     pub uid_map: String,
-    /// How late the radio process sent frames, in microseconds: median, 99 %, worst.
+    /// How late the radio process sent frames, in microseconds: median, 99th percentile, worst.
     pub lateness_us: [f64; 3],
-    /// Frames that it sent.
+    /// Number of frames that the radio process sent.
     pub frames: u64,
     /// How long frames waited before the radio process read them.
     pub read: Ages,
-    /// The longest that the radio process did not run.
+    /// The longest time that the radio process did not run.
     pub stall: Stall,
     /// Its 1000 longest stalls of more than 5 ms.
     pub stalls: Vec<Stall>,
-    /// What a thread that only slept beside the daemons found.
+    /// The stalls of a thread that only slept beside the daemons.
     pub idle: Idle,
-    /// What the wall clock said when the run began, in nanoseconds since 1970.
+    /// The wall-clock time at which the run began, in nanoseconds since 1970.
     pub began_ns: i64,
-    /// CPU time that a hypervisor kept from this machine during the run, in milliseconds.
+    /// Steal time of this machine during the run, in milliseconds.
     pub stolen_ms: u64,
     /// Frames that the kernel dropped before the radio process read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
-    /// What the radio process counted at each interface of a host.
+    /// The counters of the radio process at each interface of a host.
     pub interfaces: Vec<InterfaceReport>,
     /// The daemons.
     pub hosts: Vec<HostReport>,
     /// The programs of the scenario.
     pub programs: Vec<ProgramReport>,
-    /// Runs of the same before this one, that were not kept because of their timing.
+    /// Earlier runs of the same plan that were discarded because of their timing.
     pub repeats: Vec<Repeat>,
-    /// How late this machine is without any daemon: measured once in a process, and again after a run whose timing was wrong.
-    /// Nothing if it could not be measured.
+    /// The lateness of this machine without daemons. It is measured once per process, and again after a run with
+    /// timing errors. `None` if it could not be measured.
     pub control: Option<Control>,
 }
 
-/// A run that was repeated.
+/// A run that was discarded and repeated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Repeat {
-    /// From 1.
+    /// Its number, from 1.
     pub attempt: usize,
-    /// Why.
+    /// Why it was discarded.
     pub reasons: Vec<Doubt>,
 }
 
-/// What the radio process counted at an interface of a host.
+/// The counters of the radio process at an interface of a host.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct InterfaceReport {
     /// The host, by its place in the scenario.
@@ -76,17 +76,17 @@ pub struct InterfaceReport {
     pub number: u16,
     /// Its name.
     pub name: String,
-    /// Frames that came out of it.
+    /// Frames that the radio process read from it.
     pub taken: u64,
-    /// Frames that were put in.
+    /// Frames that the radio process put into it.
     pub delivered: u64,
-    /// Frames that it did not take, by what the kernel said.
+    /// Frames that the kernel refused to put into it, by reason.
     pub refused: BTreeMap<String, u64>,
     /// Whether it went down or was removed.
     pub is_lost: bool,
 }
 
-/// What is known of one daemon.
+/// The report about one daemon.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HostReport {
     /// Its host.
@@ -95,7 +95,7 @@ pub struct HostReport {
     pub pid: u32,
     /// How it ended, in words.
     pub exit: String,
-    /// Whether it ended by itself when it was told to, without an error.
+    /// Whether it ended when requested, without an error.
     pub ended_well: bool,
     /// Crashes that the scenario ordered.
     #[serde(default)]
@@ -103,18 +103,18 @@ pub struct HostReport {
     /// Times for which the scenario stopped it.
     #[serde(default)]
     pub stops: Vec<StopReport>,
-    /// Changes of its state during the run that the scenario did not order.
+    /// Changes of its process state during the run that the scenario did not order.
     pub changes: Vec<String>,
-    /// What it reported, if it did.
+    /// Its summary; `None` if it gave none.
     pub summary: Option<DaemonSummary>,
-    /// Why there is no report.
+    /// Why there is no summary.
     pub why_no_summary: Option<String>,
-    /// Records of it that were read.
+    /// Number of its records that were read.
     pub records_read: u64,
 }
 
 impl HostReport {
-    /// Whether all that it recorded was read.
+    /// Returns whether all its records were read.
     fn has_records(&self) -> bool {
         if self.is_down() && self.summary.is_none() {
             return true; // what it did until it was killed
@@ -124,18 +124,18 @@ impl HostReport {
 }
 
 impl HostReport {
-    /// Whether it had crashed when the run ended, as the scenario says.
+    /// Returns whether it had crashed, as the scenario ordered, when the run ended.
     fn is_down(&self) -> bool {
         self.crashes.last().is_some_and(|crash| crash.restarted_us.is_none())
     }
 
-    /// When the daemon began whose summary this is.
+    /// Returns when the daemon of this summary began.
     fn began(&self) -> Instant {
         let restarted = self.crashes.last().and_then(|crash| crash.restarted_us);
         Instant::ZERO + Duration::from_micros(restarted.unwrap_or_default())
     }
 
-    /// Whether the scenario had stopped it during that stall.
+    /// Returns whether the scenario had stopped it during this stall.
     pub(super) fn was_to_stall(&self, stall: Stall) -> bool {
         let from = stall.until_us.saturating_sub(stall.us);
         self.stops.iter().any(|stop| {
@@ -145,16 +145,17 @@ impl HostReport {
     }
 }
 
-/// A stall begins at the last beat before the signal, and ends when the process runs again.
+/// Tolerance in microseconds: a stall begins at the last look at the clock before the signal, and ends when the
+/// process runs again.
 const SETTLES_US: u64 = 15_000;
 
 impl WorldReport {
-    /// Hosts of which no records are known: their packets cannot be followed.
+    /// Returns the hosts without records, whose packets cannot be followed.
     pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
     }
 
-    /// The programs of the scenario that failed, each by name: results that can be trusted, and do not hold.
+    /// Returns the failed programs of the scenario, each by name. The run is valid and its exit code is 1.
     pub(super) fn failed_programs(&self) -> impl Iterator<Item = String> {
         self.programs.iter().filter_map(|program| {
             let ProgramReport { host, number, command, trouble, .. } = program;
@@ -163,7 +164,7 @@ impl WorldReport {
         })
     }
 
-    /// Why the run is not to be trusted, as far as this machine is the cause.
+    /// Returns the reasons for which the run is not valid that only the Linux backend can find.
     pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         for host in &self.hosts {
@@ -191,7 +192,7 @@ impl WorldReport {
         }
     }
 
-    /// Each kernel's counts are those of its applications and of its node.
+    /// Compares the kernel's counters with the records of the host's applications and of its node.
     fn kernel_doubts(
         &self,
         outcome: &Outcome,
@@ -200,7 +201,7 @@ impl WorldReport {
         doubts: &mut Vec<Doubt>,
     ) {
         let host = &summary.name;
-        // Each daemon counts from its begin, and what came before the last one has ended.
+        // Each daemon counts from its own begin. Packets before the begin of the last one have ended.
         let began = self.hosts.get(index).map_or(Instant::ZERO, HostReport::began);
         let count = |wanted: fn(&What) -> bool| {
             let here = |r: &&trace::Record| r.host.index() == index && r.at >= began && wanted(&r.what);
@@ -210,7 +211,7 @@ impl WorldReport {
             ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
             ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
         ];
-        // What a program does in this namespace, the kernel alone counts.
+        // Only the kernel counts what a program does in this namespace.
         let has_programs = self.programs.iter().any(|program| program.host == *host);
         for (counter, whose, other) in pairs {
             let Some(kernel) = counted(host, counters::value(&summary.counters, counter), doubts) else {
@@ -239,7 +240,7 @@ impl WorldReport {
         for (is_to_kernel, (sent, came)) in [(false, to_node), (true, to_kernel)] {
             let both = (counted(host, sent, doubts), counted(host, came, doubts));
             let (Some(sent), Some(came)) = both else { continue };
-            // Over the loopback, a program's packets may be counted more often than they are sent.
+            // Packets of a program on the loopback may be counted more often than they are sent.
             let may_be_more =
                 has_programs && summary.counters.get("link.lo.tx_packets").is_some_and(|count| *count > 0);
             if came < sent || (came > sent && !may_be_more) {
@@ -254,7 +255,7 @@ impl WorldReport {
         }));
     }
 
-    /// No frame leaves or comes in that the node and the links do not know of.
+    /// Compares the frames that left and entered each interface with those of the node and the links.
     fn interface_doubts(&self, outcome: &Outcome, doubts: &mut Vec<Doubt>) {
         let sent = frames_sent(outcome);
         for interface in &self.interfaces {
@@ -290,7 +291,7 @@ impl WorldReport {
     }
 }
 
-/// A count, or a doubt that names the counter that is missing.
+/// Returns a count. If it is missing, adds a doubt that names the counter, and returns `None`.
 fn counted(host: &str, count: Result<u64, &str>, doubts: &mut Vec<Doubt>) -> Option<u64> {
     let missing = |counter: &str| Doubt::NoCount { host: host.to_owned(), counter: counter.to_owned() };
     count
@@ -303,7 +304,7 @@ fn counted(host: &str, count: Result<u64, &str>, doubts: &mut Vec<Doubt>) -> Opt
         .ok()
 }
 
-/// What a daemon reported of itself, or why it did not.
+/// Adds the doubts about a daemon's summary, or about its absence.
 fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     let name = &host.name;
     doubts.extend(host.changes.iter().map(|what| Doubt::Changed { host: name.clone(), what: what.clone() }));
@@ -336,7 +337,8 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// Packets that an interface or a socket refused: no scenario asks for that, so this machine lost them.
+/// Adds a doubt for packets that an interface or a socket refused. No scenario orders that, so this machine lost
+/// them.
 fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &mut Vec<Doubt>) {
     let mut refused: BTreeMap<(Iface, Refusal), u64> = BTreeMap::new();
     for record in outcome.records.iter().filter(|record| record.host.index() == index) {
@@ -359,18 +361,19 @@ fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &m
     }
 }
 
-/// Frames that the nodes put on their interfaces.
+/// Counts the frames that the nodes put on their interfaces, by host index and interface number.
 fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
     let mut sent: BTreeMap<(usize, u16), i64> = BTreeMap::new();
     for record in &outcome.records {
         let (iface, change) = match &record.what {
             What::Sent(iface, _) => (iface, 1),
-            // What the kernel refused, or what went to the radio process directly, is on no interface.
+            // Frames that the kernel refused, and frames that went to the radio process directly, did not pass the
+            // interface.
             What::Lost(iface, _, reason) if Refusal::named(reason).is_some_and(Refusal::is_of_interface) => {
                 (iface, -1)
             }
             What::Visited(iface, _) => (iface, -1),
-            // Of a daemon that was killed in the middle of it.
+            // The daemon was killed while it sent the frame.
             What::Lost(iface, _, reason) if reason == sim::reason::CRASHED.0 => (iface, -1),
             _ => continue,
         };
@@ -381,7 +384,8 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
     sent
 }
 
-/// How promptly the daemons worked, one line for each, how late this machine is without them, and why the run was repeated.
+/// Formats the timing of a run: a line for each daemon, the lateness of this machine without daemons, and the reasons
+/// for repetitions.
 pub fn timing(report: &WorldReport) -> String {
     let mut out = String::new();
     for summary in report.hosts.iter().filter_map(|host| host.summary.as_ref()) {
@@ -412,8 +416,8 @@ pub fn timing(report: &WorldReport) -> String {
     out
 }
 
-/// Where a kernel counts what it discards though its node and the links are not the cause. Counters of what a scenario itself may
-/// bring about are not among them: segments that fit no connection, fragments that lack a part, closed ports.
+/// Counters of packets that a kernel discards for reasons other than the node and the links. Counters that a scenario
+/// itself may raise are not included: segments without a connection, incomplete fragments, closed ports.
 const DISCARDS: [&str; 8] = [
     "Ip.InHdrErrors",
     "Ip.InAddrErrors",
@@ -425,8 +429,9 @@ const DISCARDS: [&str; 8] = [
     "Udp.InErrors",
 ];
 
-/// What a host's kernel discarded, by its counters. What it received and gave to no protocol is `Ip.InReceives` without
-/// `Ip.InDelivers`: the loopback is in both, so it hides nothing.
+/// Returns the non-zero counters of packets that a host's kernel discarded. Packets that it received and gave to no
+/// protocol are the difference of `Ip.InReceives` and `Ip.InDelivers`. Loopback packets are in both, so they hide
+/// nothing.
 fn discarded(
     outcome: &Outcome,
     (index, began): (usize, Instant),
@@ -449,8 +454,8 @@ fn discarded(
     found
 }
 
-/// Packets that a node gave its kernel with an address of the host's own as their source, such as its errors about what the kernel
-/// sent: no kernel takes them.
+/// Counts packets that a node gave its kernel with one of the host's own addresses as source, such as ICMP errors
+/// about the kernel's packets. A kernel accepts none of these.
 fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let own = outcome.plan.hosts.get(host).map(|host| host.config.all_addresses()).unwrap_or_default();
     let own = |record: &&trace::Record| {
@@ -461,8 +466,9 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     here.filter(own).count() as u64
 }
 
-/// Datagrams that a host's kernel was given and that no application received: no socket had their port, or their socket was closed
-/// (the daemon reads what it has left), or they are read and nobody has asked for them yet.
+/// Counts datagrams that a host's kernel received and that no application received: no socket had the port, or
+/// the socket was closed (the daemon reads the rest), or the daemon has read them and no application has asked for
+/// them yet.
 fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeSet<PacketId> = BTreeSet::new();
@@ -470,7 +476,7 @@ fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     for record in here {
         match &record.what {
             What::Sent(Iface::HOST, packet) if segment::is_datagram(packet) => _ = given.insert(packet.id),
-            // What the interface to the kernel refused, the kernel never had.
+            // The kernel never received what its interface refused.
             What::Lost(Iface::HOST, _, reason) if Refusal::named(reason).is_some() => {}
             What::Lost(Iface::HOST, id, _) | What::Held(Some(Iface::HOST), id) => {
                 ended += u64::from(given.contains(id));
@@ -481,7 +487,7 @@ fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     ended
 }
 
-/// Segments that a host's kernel was given: not those that ended at its door, or are held there.
+/// Counts segments that a host's kernel received, without those that ended at its interface or are held there.
 fn segments_given(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeMap<PacketId, u64> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! The limits of what a run on Linux checks of itself: each number is right up to its limit, and a doubt beyond it.
+//! Tests of the limits of a run's own checks: each number is valid up to its limit, and a doubt beyond it.
 
 use super::*;
 use crate::Scenario;
 use crate::run::OnWorld;
 use wire::{Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 
-/// Nothing happened in it.
+/// Returns a run without records.
 fn outcome() -> Outcome {
     let (name, text) = Scenario::find("first").unwrap();
     Outcome::new(Scenario::plan(&name, &text, &[], 1).unwrap(), OnWorld::Linux, Vec::new(), None)
@@ -48,7 +48,7 @@ fn daemon(name: &str) -> HostReport {
     }
 }
 
-/// A run of two daemons in which every count agrees.
+/// Returns the report of a run of two daemons in which all counters agree.
 fn report() -> WorldReport {
     let interface =
         InterfaceReport { number: 1, name: "wire".to_owned(), delivered: 50, ..Default::default() };
@@ -59,14 +59,14 @@ fn report() -> WorldReport {
     }
 }
 
-/// The doubts of that run when something is changed in it.
+/// Returns the doubts about that run after a change of its report.
 fn doubts(change: impl FnOnce(&mut WorldReport)) -> Vec<Doubt> {
     let mut report = report();
     change(&mut report);
     report.find_doubts(&outcome())
 }
 
-/// The same of a change of what the daemon of `east` reports.
+/// Returns the doubts about that run after a change of the summary of `east`.
 fn of_east(change: impl FnOnce(&mut DaemonSummary)) -> Vec<Doubt> {
     doubts(|report| change(report.hosts[0].summary.as_mut().unwrap()))
 }
@@ -120,13 +120,13 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
         idle_ms: 38.0,
     };
     assert_eq!(doubts(all), [machine(3)]);
-    // One that ran meanwhile, on another processor, takes nothing from that.
+    // A process that ran meanwhile on another processor does not change that.
     let but_east = |report: &mut WorldReport| {
         all(report);
         report.hosts[0].summary.as_mut().unwrap().stalls.clear();
     };
     assert_eq!(doubts(but_east), [machine(2)]);
-    // Nor does it hide what one of them does by itself.
+    // A stall of the machine does not hide a longer one of a process.
     let frozen = |report: &mut WorldReport| {
         all(report);
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(300_000)];
@@ -138,7 +138,7 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
 
 #[test]
 fn two_frozen_processes_are_named_and_not_the_machine() {
-    // The idle thread is a part of the radio process.
+    // The idle thread is a part of the radio process, so both together are one witness.
     let both = |report: &mut WorldReport| {
         report.hosts.extend(["north", "south"].map(daemon));
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(200_000)];
@@ -150,7 +150,7 @@ fn two_frozen_processes_are_named_and_not_the_machine() {
         Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: None }
     };
     assert_eq!(doubts(both), [named("east"), named(RADIO)]);
-    // While the idle thread ran, a stall is nothing that the machine did.
+    // A stall while the idle thread ran is not the machine's.
     let found = doubts(|report| {
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(17_000)];
         report.stalls = vec![stall(16_000)];
@@ -197,7 +197,7 @@ fn what_a_kernel_discards_is_a_doubt() {
     let undelivered = discarded("Ip.InReceives without Ip.InDelivers");
     let lose = |daemon: &mut DaemonSummary| *daemon.counters.get_mut("Ip.InDelivers").unwrap() -= 1;
     assert_eq!(of_east(lose), std::slice::from_ref(&undelivered));
-    // Packets of the loopback are in both counters, and hide nothing.
+    // Loopback packets are in both counters.
     let beside_a_loopback = |daemon: &mut DaemonSummary| {
         for counter in ["Ip.InReceives", "Ip.InDelivers", "link.lo.rx_packets"] {
             *daemon.counters.get_mut(counter).unwrap() += 50;
@@ -205,7 +205,7 @@ fn what_a_kernel_discards_is_a_doubt() {
         lose(daemon);
     };
     assert_eq!(of_east(beside_a_loopback), [undelivered]);
-    // Parts of a packet that was put together are delivered as one.
+    // The fragments of a reassembled packet are delivered as one packet.
     let assembled = |daemon: &mut DaemonSummary| {
         daemon.counters.insert("Ip.ReasmReqds".to_owned(), 2);
         daemon.counters.insert("Ip.ReasmOKs".to_owned(), 1);
@@ -214,7 +214,8 @@ fn what_a_kernel_discards_is_a_doubt() {
     assert_eq!(of_east(assembled), []);
 }
 
-/// A node's errors about what its kernel sent come from one of the host's addresses and go to another: the kernel takes none.
+/// The ICMP errors of a node about its kernel's packets have one of the host's addresses as source and another as
+/// destination. The kernel accepts none.
 #[test]
 fn what_a_node_sends_its_kernel_from_an_address_of_the_host_is_no_discard() {
     let mut run = outcome();
@@ -237,7 +238,7 @@ fn records_that_were_lost_and_a_daemon_that_was_killed_after_its_report_are_doub
     let mut report = report();
     report.hosts[0].records_read = 3;
     assert_eq!(report.hosts_without_records().collect::<Vec<_>>(), ["east"]);
-    // Without them, nothing else is said about packets.
+    // Without records there are no other doubts about packets.
     report.interfaces[0].taken = 5;
     assert_eq!(report.find_doubts(&outcome()).len(), 1);
     let exit = "signal: 9 (SIGKILL)".to_owned();
@@ -269,7 +270,7 @@ fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
     assert_eq!(from_kernel(99), stack(false, 100, 99));
     assert_eq!(from_kernel(101), stack(false, 100, 101));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 81), stack(true, 81, 80));
-    // What is longer than the route takes does not leave the kernel.
+    // A packet longer than the path MTU does not leave the kernel.
     let too_long = |came| {
         of_east(|daemon| {
             daemon.counters.insert("Ip.FragFails".to_owned(), 2);
@@ -279,7 +280,8 @@ fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
     assert_eq!(too_long(98), []);
     assert_eq!(too_long(100), stack(false, 98, 100));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 79), stack(true, 79, 80));
-    // What a program sends to itself may be counted more often than it is sent: more is right, less is not.
+    // Packets that a program sends to itself may be counted more often than they are sent: more is valid, fewer are
+    // not.
     let with_program = |came, looped| {
         doubts(|report| {
             report.programs = vec![ProgramReport { host: east(), ..ProgramReport::default() }];
@@ -335,7 +337,7 @@ fn a_kernel_that_counts_another_number_than_the_applications_is_a_doubt() {
     }
 }
 
-/// A datagram that no socket took, and one that was left in a socket when it closed: the kernel counts both.
+/// One datagram had no socket; the other was in a socket when it closed. The kernel counts both.
 #[test]
 fn datagrams_that_ended_in_the_kernel_or_with_their_socket_are_counted() {
     let count = |no_ports, read, ended: &[&'static str]| {
@@ -377,7 +379,7 @@ fn frames_lost_or_added_at_an_interface_are_a_doubt() {
     assert_eq!(doubts(|report| report.interfaces[0].taken = 1), [left]);
 }
 
-/// A stranger puts frames with a station's link address in front of a host: the station has sent and lost none.
+/// A third party sends frames with a station's link address to a host. The station has sent and lost none of them.
 #[test]
 fn frames_that_counters_say_were_added_are_not_lost_by_a_sender() {
     let (name, text) = Scenario::find("first").unwrap();

@@ -1,14 +1,14 @@
-//! Which stalls the machine is the cause of: those that an idle thread, or another process, had in the same instant, by the clock that
-//! they share.
+//! Attributes stalls to the machine: those that an idle thread or another process had at the same time, by their
+//! common clock.
 
 use linux::daemon::Stall;
 use trace::doubt::STALL_BOUND;
 
-/// Beats of two processes are up to 5 ms apart, so one of them sees a stall shorter by as much; when the machine runs again, one
-/// of them runs first. A stall that is longer than the shared one by more than this is of its own.
+/// Largest part of a shared stall that only one process sees. Two processes look at the clock up to 5 ms apart, and
+/// one of them runs first afterwards. A stall that exceeds the shared part by more has another cause.
 const EXCESS_US: u64 = STALL_BOUND.as_micros() as u64 + 5000;
 
-/// What two stalls have in common, in microseconds.
+/// Returns the common time of two stalls, in microseconds.
 const fn overlap(a: Stall, b: Stall) -> u64 {
     let (from_a, from_b) = (a.until_us.saturating_sub(a.us), b.until_us.saturating_sub(b.us));
     let from = if from_a > from_b { from_a } else { from_b };
@@ -16,12 +16,12 @@ const fn overlap(a: Stall, b: Stall) -> u64 {
     until.saturating_sub(from)
 }
 
-/// For how long another was stalled meanwhile, in microseconds.
+/// Returns how long another process was stalled during `stall`, in microseconds.
 pub(super) fn meanwhile(stall: Stall, other: &[Stall]) -> u64 {
     other.iter().map(|other| overlap(*other, stall)).sum()
 }
 
-/// Whether the other was stalled in the same instant, and for as long.
+/// Returns whether another process was stalled at the same time for nearly as long.
 pub(super) fn is_shared(stall: Stall, other: &[Stall]) -> bool {
     let shared = meanwhile(stall, other);
     shared * 2 >= stall.us && stall.us - shared <= EXCESS_US

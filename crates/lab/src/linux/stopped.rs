@@ -1,12 +1,13 @@
-//! Hosts that are stopped when the run ends. Their daemons are continued after the end, to hear what they recorded, and then read
-//! what has waited for them. Nothing of that belongs to the run: what an application would be given is held, as in the simulator.
+//! Hosts that are stopped when the run ends. Afterwards their daemons are continued to write their records, and then
+//! they read what has waited for them. That is not part of the run: what an application would receive is recorded as
+//! held, as in the simulator.
 
 use super::HostReport;
 use crate::Plan;
 use trace::{HostId, Record, What};
 use wire::Iface;
 
-/// Takes out of the records what applications of such hosts were given after the end.
+/// Removes from the records what applications of such hosts received after the end of the run.
 pub(super) fn end_with_the_run(plan: &Plan, hosts: &[HostReport], records: &mut Vec<Record>) {
     let names = plan.host_names();
     let is_stopped = |host: HostId| {
@@ -31,7 +32,8 @@ mod tests {
     use crate::linux::StopReport;
     use crate::run::simulate;
 
-    /// A run of 6 s, taken for the run of 3 s in which the daemon of `mobile` was stopped and read all afterwards.
+    /// A run of 6 s that is evaluated as a run of 3 s: the daemon of `mobile` was stopped and read everything
+    /// afterwards.
     #[test]
     fn what_a_stopped_host_reads_after_the_end_is_held() {
         let (name, text) = Scenario::find("first").unwrap();

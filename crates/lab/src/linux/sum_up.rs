@@ -1,4 +1,4 @@
-//! What pid 1 of a lab leaves at the end of a run: the counts of the radio process, and its records.
+//! The report of pid 1 at the end of a run: the counters of the radio process, and its records.
 
 use super::report::{HostReport, InterfaceReport, WorldReport};
 use super::{LinuxError, write};
@@ -30,7 +30,7 @@ pub(super) fn sum_up(plan: &Plan, carried: &Report, hosts: Vec<HostReport>) -> W
     }
 }
 
-/// What the radio process counted at every interface of the plan.
+/// Returns the counters of the radio process at every interface of the plan.
 fn interfaces(plan: &Plan, carried: &Report) -> Vec<InterfaceReport> {
     let mut all = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {

@@ -1,4 +1,4 @@
-//! What a run on Linux finds about its own timing: which process was late, and what the machine is the cause of.
+//! The timing of a run on Linux: which process was late or stalled, and which part of it the machine caused.
 
 use super::{HostReport, WorldReport, stalls};
 use linux::control::Control;
@@ -8,13 +8,13 @@ use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 /// The name of the process that emulates the links.
 pub(super) const RADIO: &str = "the radio process";
 
-/// A process of the lab, or the thread of a store, and what it found about its timing.
+/// A process of the lab, or the thread of a store, with its timing.
 struct Part<'a> {
     name: String,
     stalls: &'a [Stall],
-    /// Its host; nothing of the radio process.
+    /// Its host; `None` for the radio process.
     host: Option<&'a HostReport>,
-    /// Nothing for a store, which handles no frames.
+    /// The 99th percentile of its lateness, in microseconds. `None` for a store, which handles no frames.
     p99_us: Option<f64>,
 }
 
@@ -26,7 +26,8 @@ impl Part<'_> {
 }
 
 impl WorldReport {
-    /// Processes that did not run for too long, or handled frames too late. What the machine is the cause of is one doubt.
+    /// Returns doubts about processes that stalled too long or handled frames too late. All stalls caused by the
+    /// machine are one doubt.
     pub(super) fn timing_doubts(&self) -> Vec<Doubt> {
         let processes = self.processes();
         let stores = self.stores();
@@ -63,14 +64,15 @@ impl WorldReport {
         self.control.as_ref().filter(|control| control.follows_this_run)
     }
 
-    /// The machine is the cause of a stall that the idle thread and at least half of the processes had in the same instant. The idle
-    /// thread is a part of the radio process, so both together are not enough: two processes that were frozen are named.
+    /// Returns whether the machine caused a stall: the idle thread and at least half of the processes had it at the
+    /// same time. The idle thread is part of the radio process. So these two alone are not sufficient, and two frozen
+    /// processes are reported by name.
     fn is_of_machine(&self, processes: &[Part<'_>], stall: Stall) -> bool {
         let witnesses = processes.iter().filter(|one| stalls::is_shared(stall, one.stalls)).count();
         stalls::is_shared(stall, &self.idle.stalls) && witnesses * 2 >= processes.len()
     }
 
-    /// Every process that reported how it ran: the daemons, and the radio process.
+    /// Returns all processes with a timing report: the daemons, and the radio process.
     fn processes(&self) -> Vec<Part<'_>> {
         let summaries = self.hosts.iter().filter_map(|host| Some((host, host.summary.as_ref()?)));
         let [_, p99_us, _] = self.lateness_us;
@@ -84,7 +86,7 @@ impl WorldReport {
         daemons.chain([radio]).collect()
     }
 
-    /// The store of each daemon: it is a thread that replies wait for.
+    /// Returns the store of each daemon: a thread for which replies wait.
     fn stores(&self) -> Vec<Part<'_>> {
         let summaries = self.hosts.iter().filter_map(|host| Some((host, host.summary.as_ref()?)));
         let store = |name: &str| format!("the store of {name}");
@@ -99,7 +101,8 @@ impl WorldReport {
     }
 }
 
-/// Processes that handled more than 1 % of their frames too late. Where the machine was late without them, it is named alone.
+/// Returns doubts about processes that handled more than 1 % of their frames too late. If the machine was late
+/// without them too, there is only one doubt about the machine.
 fn late(processes: &[Part<'_>], control: Option<&Control>) -> Vec<Doubt> {
     let is_late = |p99_us: f64| p99_us > LATENESS_BOUND.as_micros() as f64;
     let known = processes.iter().filter_map(|one| Some((&one.name, one.p99_us?)));

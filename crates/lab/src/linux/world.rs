@@ -1,4 +1,4 @@
-//! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
+//! Pid 1 of a lab: it sets up the namespaces, starts the daemons, carries frames, and detects daemons that stop.
 
 use super::hosts::{self, HostOrders};
 use super::programs::Programs as Workloads;
@@ -25,14 +25,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use trace::HostId;
 use wire::{Duration, Iface, Mac};
 
-/// What pid 1 is told to do, as it lies in the lab's directory.
+/// The order for pid 1, a file in the lab's directory.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
     name: String,
     document: String,
     seed: u64,
     wayfare: PathBuf,
-    /// Measure how late this machine is without daemons, whatever the run's timing was.
+    /// Whether to measure the lateness of this machine without daemons, even if the run's timing was right.
     control: bool,
     instead: Option<(String, Vec<String>)>,
 }
@@ -61,40 +61,41 @@ pub(super) struct Daemon {
     pub(super) child: Child,
     pub(super) control: PathBuf,
     pub(super) lines: Option<Lines>,
-    /// Answers that it has not given yet: to its begin, and to what the scenario did to its clock.
+    /// Number of its outstanding answers: to the message to begin, and to changes of its clock.
     pub(super) owes: u32,
     pub(super) has_ended: bool,
-    /// By how many nanoseconds its wall clock differs from the machine's.
+    /// The offset of its wall clock from the machine's, in nanoseconds.
     pub(super) wall_shift: i64,
     pub(super) report: HostReport,
 }
 
-/// Daemons that take longer than this to take over their interfaces are not coming.
+/// Time for a daemon to take over its interfaces.
 pub(super) const READY: Duration = Duration::from_secs(10);
-/// A machine whose lab did not run for longer than this within that time may be the cause.
+/// If the lab's process itself did not run for longer than this within that time, the machine may be the cause.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
-/// The zero of the clock lies so far ahead when the daemons are told.
+/// Time from the message to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
-/// A daemon that was told to end has so long to write its records: of a long run there are some hundred megabytes, and a
-/// busy machine may take its time. One that dies meanwhile is heard of at once.
+/// Time for a daemon to write its records after it was told to end: several hundred megabytes after a long run, on a
+/// machine that may be busy. The death of a daemon is detected at once.
 const GOODBYE: Duration = Duration::from_mins(1);
-/// One that is stopped all this time, though it was continued once, is held by another process, and is killed.
+/// Time after which a daemon that is still stopped, although it was continued once, is killed: another process stops
+/// it.
 const HELD: Duration = Duration::from_secs(2);
 
-/// Carries out the order in `dir`. An error is written to standard output, for the parent process.
+/// Executes the order in `dir`. An error is written to standard output, for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     linux::hide_memory();
     work(dir).inspect_err(|error| {
-        // Not into a file: the folder may be full, and that be the reason.
+        // Not to a file: a full file system may be the error.
         let _ = serde_json::to_vec(&Failed::of(error)).map(|text| io::stdout().write_all(&text));
     })
 }
 
-/// Why pid 1 of the lab ended early: what it says to its parent over its standard output.
+/// Why pid 1 of the lab ended early: its message to the parent on standard output.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Failed {
-    /// This machine lacks something.
+    /// This machine lacks a feature.
     Lacks(String),
     /// A daemon did not begin.
     NotReady { host: String, why: String },
@@ -132,7 +133,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     linux::lock_memory();
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
-    // The daemons look for the radio process when they start.
+    // The daemons connect to the radio process when they start.
     let mut radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
     radio.order(link_orders(&plan));
     let down = DownHosts::new(plan.hosts.len());
@@ -153,7 +154,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let ordered = orders.end(&mut daemons);
     let programs = workloads.end(clock.now())?;
     let stolen = linux::stolen().saturating_sub(stolen_before);
-    // First nobody sends any more; then what was sent after the end is in the radio's hands, and not lost.
+    // First all daemons end. What they sent after the end of the run is then held by the radio process, and not lost.
     stop(&mut daemons);
     let mut carried = radio.take_stock()?;
     carried.records.extend(ordered);
@@ -166,7 +167,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
         ..sum_up(&plan, &carried, daemons.into_iter().map(|daemon| daemon.report).collect())
     };
     if order.control || !report.timing_doubts().is_empty() {
-        // No daemon runs any more. Where it cannot be measured, the run counts all the same.
+        // No daemon runs any more. If the measurement fails, the run is still valid.
         let control = linux::control::measure(&dir.join(file::CONTROL_SOCKET)).ok();
         report.control = control.map(|control| Control { follows_this_run: true, ..control });
     }
@@ -175,7 +176,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     write(&dir.join(file::REPORT), &json)
 }
 
-/// What the radio process is to do to links.
+/// Returns the events of links, for the radio process.
 fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
     let of_link = |event: &Event| match &event.order {
         sim::Order::Link(host, places, change) => {
@@ -187,8 +188,8 @@ fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
     plan.events.iter().filter_map(of_link).collect()
 }
 
-/// Whether this kernel has what the plan needs beyond links and namespaces: found out before anything starts, as a run that
-/// fails in the middle would look like a protocol that does.
+/// Checks that this kernel has what the plan needs beyond links and namespaces. A run that failed in the middle would
+/// look like a failure of the protocol.
 fn needs(plan: &Plan) -> Result<(), LinuxError> {
     if plan.tree.is_some() {
         return Err(LinuxError::World(
@@ -205,12 +206,12 @@ fn needs(plan: &Plan) -> Result<(), LinuxError> {
     NetNs::create()?.run(linux::doctor::tcp_repair)?.map_err(|why| lacks(&what, &why))
 }
 
-/// The radio process's end of each interface.
+/// Returns the radio process's end of each interface.
 pub fn ports(plan: &Plan) -> Vec<Port> {
     let mut ports = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
         for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
-            // The name at this end is nobody's to read; the daemon's end has the configured one.
+            // The name of this end is not used; the daemon's end has the configured name.
             let device = format!("p{}", port.port.0);
             ports.push(Port { port: port.port, host, iface, device });
         }
@@ -218,7 +219,7 @@ pub fn ports(plan: &Plan) -> Vec<Port> {
     ports
 }
 
-/// A network namespace for each host, and a veth pair for each interface: one end there, one here.
+/// Creates a network namespace for each host, and a veth pair for each interface: one end in it, one here.
 pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut net = Netlink::open()?;
     net.loopback_up()?;
@@ -226,11 +227,12 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut namespaces = Vec::new();
     for _ in &plan.hosts {
         let namespace = NetNs::create()?;
-        // Before any interface is there, so that the kernel announces itself on none.
+        // Before any interface exists, so that the kernel sends no IPv6 announcements.
         namespace.run(|| {
             let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
             let _ = linux::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
-            // By its answer a daemon knows that the kernel took a datagram for no socket: none is to be held back.
+            // A daemon detects by the ICMP error that a datagram had no socket, so the rate of errors must not be
+            // limited.
             let _ = linux::namespace::sysctl("net/ipv4/icmp_ratemask", "0");
         })?;
         namespaces.push(namespace);
@@ -249,7 +251,7 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     Ok(namespaces)
 }
 
-/// What it takes to start a daemon.
+/// What is needed to start a daemon.
 #[derive(Clone, Copy)]
 pub(super) struct Start<'a> {
     pub(super) plan: &'a Plan,
@@ -258,7 +260,8 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the daemon of a host that has restarted so often in its namespace; what it says goes behind what was said before a crash.
+    /// Starts the daemon of a host that has restarted `life` times, in its namespace. Its output is appended to that
+    /// of earlier lives.
     pub(super) fn spawn(&self, number: HostId, life: u32, namespace: &NetNs) -> Result<Child, LinuxError> {
         let Self { plan, order, dir } = *self;
         let none = || LinuxError::World(format!("there is no host {}", number.0));
@@ -285,7 +288,7 @@ impl Start<'_> {
             }
         };
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // A process stays in the namespace of the thread that started it.
+        // A process inherits the namespace of the thread that starts it.
         let child = namespace.run(|| command.spawn())?;
         child.map_err(|error| LinuxError::File(order.wayfare.clone(), error))
     }
@@ -304,7 +307,7 @@ fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxEr
     Ok(daemons)
 }
 
-/// The host's configuration, and what a daemon in a lab needs beside it.
+/// Returns the host's configuration with the keys that a daemon in a lab needs.
 fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> String {
     let path = |name: &str| toml::Value::from(dir.join(name).to_string_lossy().into_owned());
     let mut text = format!("{host}\n[daemon]\n");
@@ -321,7 +324,7 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
         text.push_str("store_needs_room = true\n");
     }
     let _ = writeln!(text, "number = {number}\nhold = true");
-    // A lab's daemons are killed; its machine is not. The disk belongs to everybody on it.
+    // Daemons of a lab are killed, the machine is not: no `fsync`, which would load the disk for all processes.
     text.push_str("store_without_sync = true\n");
     text
 }
@@ -336,14 +339,14 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// A daemon that was started, and has not said that it has taken over its interfaces.
+/// A daemon that was started and has not reported yet that it has taken over its interfaces.
 pub(super) struct Greeting {
-    /// Since when it has had time for that.
+    /// When its time limit began.
     since: Clock,
     has_asked: bool,
-    /// When it was looked at last.
+    /// When it was last checked.
     looked: Clock,
-    /// The longest time between two looks: for so long this process did not run either.
+    /// The longest time between two checks, during which this process did not run either.
     pause: Duration,
 }
 
@@ -357,13 +360,13 @@ impl Greeting {
         self.looked = Clock::start();
     }
 
-    /// The daemon is stopped: this time does not count.
+    /// Restarts the time limit, because the daemon is stopped.
     pub(super) fn excuse(&mut self) {
         (self.since, self.looked) = (Clock::start(), Clock::start());
     }
 }
 
-/// Carries frames until the plan ends, while a second thread watches the daemons and tends the programs, and a third one sleeps.
+/// Carries frames until the plan ends. A second thread watches the daemons and the programs, and a third one sleeps.
 fn carry(
     plan: &Plan,
     clock: Clock,
@@ -388,7 +391,8 @@ fn carry(
     })
 }
 
-/// A daemon that dies ends the run; one that is stopped spoils it, even if it is continued later.
+/// Watches the daemons. The death of a daemon ends the run. A daemon that is stopped makes the run invalid, even if
+/// it is continued later.
 fn watch(
     clock: Clock,
     daemons: &mut [Daemon],
@@ -417,8 +421,8 @@ fn watch(
     Ok(())
 }
 
-/// Tells every daemon to end, and hears what it has to say. One that was stopped has its records all the same, and is
-/// continued so that it can write them. No daemon is left, and the time for all of them is bounded.
+/// Tells every daemon to end, and takes their summaries. A daemon that was stopped is continued so that it can write
+/// its records. Afterwards no daemon is left; the time for all of them is bounded.
 fn stop(daemons: &mut [Daemon]) {
     for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
         if !daemon.report.changes.is_empty() || !daemon.report.stops.is_empty() {
@@ -447,11 +451,11 @@ fn elapsed(since: Clock) -> Duration {
     since.now().since(wire::Instant::ZERO)
 }
 
-/// A daemon's exit code when its machine cannot do what it needs.
+/// A daemon's exit code if its machine lacks a feature.
 const CANNOT: i32 = 3;
 
 impl Daemon {
-    /// It ended while it took over its interfaces; its own last words say why.
+    /// Returns the error of a daemon that ended before it was ready, with the last line of its output.
     pub(super) fn never_ready(&self, status: std::process::ExitStatus) -> LinuxError {
         let said = std::fs::read_to_string(self.control.with_extension("log")).unwrap_or_default();
         let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -465,8 +469,8 @@ impl Daemon {
         }
     }
 
-    /// Whether it has taken over its interfaces. It is asked as soon as it listens, and this waits for nothing. An error if it has ended,
-    /// or does not get ready within [`READY`].
+    /// Returns whether the daemon has taken over its interfaces. Asks it as soon as it listens, and never blocks. An
+    /// error if it has ended, or is not ready within [`READY`].
     pub(super) fn is_ready(&mut self, greeting: &mut Greeting) -> Result<bool, LinuxError> {
         if let Ok(Some(status)) = self.child.try_wait() {
             self.has_ended = true;
@@ -494,7 +498,8 @@ impl Daemon {
         }
     }
 
-    /// It did not get ready in time. Where the lab's own process did not run for `pause` meanwhile, the machine may be the cause.
+    /// Returns the error of a daemon that was not ready in time. If the lab's process itself did not run for `pause`
+    /// meanwhile, the machine may be the cause.
     fn late(&self, pause: Duration) -> LinuxError {
         let what = if self.lines.is_some() {
             "the daemon does not get ready"
@@ -511,12 +516,14 @@ impl Daemon {
         LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }
     }
 
-    /// Nothing waits for the confirmation: a daemon that is frozen in this instant is not to delay the radio process too.
+    /// Tells the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the radio
+    /// process.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));
     }
 
-    /// The answer to [`Ask::Stop`], at most [`GOODBYE`] after `began`; an error if the daemon stays stopped.
+    /// Waits for the answer to [`Ask::Stop`], at most [`GOODBYE`] after `began`. An error if the daemon stays
+    /// stopped.
     fn hear_the_end(&mut self, began: Clock) -> Result<Option<Answer>, String> {
         let pid = self.child.id();
         let Some(lines) = self.lines.as_mut() else { return Ok(None) };
@@ -544,7 +551,8 @@ impl Daemon {
         Ok(None)
     }
 
-    /// Waits until it has ended, at most [`GOODBYE`] after `began` if it gave its summary; else it is killed at once.
+    /// Waits until the daemon has ended: at most [`GOODBYE`] after `began` if it gave its summary. Otherwise it is
+    /// killed at once.
     fn ended(&mut self, began: Clock) -> std::io::Result<std::process::ExitStatus> {
         if self.report.summary.is_some()
             && let Some(status) = self.wait(|| elapsed(began) < GOODBYE)?
@@ -567,7 +575,7 @@ impl Daemon {
         }
     }
 
-    /// Kills it, and waits until it is dead.
+    /// Kills the daemon and waits until it is dead.
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

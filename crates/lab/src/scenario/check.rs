@@ -1,7 +1,7 @@
-//! What cannot run, found before anything is: names that lead nowhere or to two things, links that carry nothing, addresses
-//! of two hosts.
+//! Checks of a whole scenario before anything starts: unknown or ambiguous names, links that carry nothing, addresses
+//! that two hosts have.
 //!
-//! What one role refuses about itself it says when it is made; here stands what only the whole scenario shows.
+//! A role checks its own keys when it is built. This module checks what only the whole scenario shows.
 
 use super::error::{ScenarioError, Source};
 use super::expand::Layout;
@@ -12,18 +12,18 @@ use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// Every IPv4 link takes at least so many bytes (RFC 791, section 3.2).
+/// The least MTU of IPv4 (RFC 791, section 3.2).
 const LEAST_MTU: u16 = 68;
-/// Interfaces have the names of whom they lead to, and Linux takes no longer ones (`IFNAMSIZ`).
+/// Longest name of a host: interfaces have the name of the neighbor, and Linux limits it (`IFNAMSIZ`).
 const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
-/// A run lasts at most a day.
+/// Longest duration of a run: one day.
 const LONGEST: Duration = Duration::from_hours(24);
 
 /// A key's path, and the problem.
 pub(super) type Wrong = (String, String);
 
-/// Refuses what no run could be made of.
+/// Checks the keys that need no layout of hosts.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
     let checks = [time, names, links, air, nets];
     checks
@@ -32,7 +32,7 @@ pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scen
         .map_err(|(path, problem)| source.at_path(&path, &problem))
 }
 
-/// The same of hosts, once it is known who stands where.
+/// Checks hosts, once the layout is known.
 pub(crate) fn check_hosts(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -113,7 +113,7 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What a cell's air costs leaves some of it to send in.
+/// Checks the air of cells: one access per channel, beacons that leave air time for data, contention windows, and scans.
 fn air(scenario: &Scenario) -> Result<(), Wrong> {
     let mut granted = BTreeMap::new();
     for (name, cell) in &scenario.cell {
@@ -159,7 +159,7 @@ fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
     Err((format!("{path}.mtu"), format!("a link takes at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
 }
 
-/// Networks do not overlap: a host would not know by which link an address is reached.
+/// Checks that networks do not overlap. Otherwise a host could not tell by which link an address is reached.
 fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     let wires = scenario.wire.iter().filter_map(|(name, wire)| Some((format!("wire.{name}"), wire.net?)));
     let cells = scenario.cell.iter().filter_map(|(name, cell)| Some((format!("cell.{name}"), cell.net?)));
@@ -174,7 +174,7 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A host has one role of each kind of a protocol; applications may be several.
+/// Checks that a host has at most one role of each kind. Applications may be repeated.
 fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
     for (name, host) in layout.hosts() {
         let mut before = BTreeSet::new();
@@ -190,7 +190,7 @@ fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A role of an unknown kind does nothing, and what is missing then would be blamed on something else.
+/// Refuses unknown kinds. Such a role would do nothing, and a later check would report another cause.
 fn kinds(layout: &Layout) -> Result<(), Wrong> {
     let known = roles::RoleConfig::KINDS;
     for (name, host) in layout.hosts() {
@@ -231,7 +231,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Each address is one host's, and can be a host's at all.
+/// Checks that each address belongs to one host, and can be a host's address.
 fn addresses(layout: &Layout) -> Result<(), Wrong> {
     let mut owners: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
     let taken = |path: String, address: Ipv4Addr, owner: &str| {
@@ -258,7 +258,7 @@ fn addresses(layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Whom workloads speak to can be reached: there is a host of that name, it has an address, and links lead there.
+/// Checks that each workload can reach its peer: the host exists, it has an address, and links lead there.
 fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
     for (name, host) in layout.hosts() {
         for End { path, key, text, connects } in ends_of(name, host) {
@@ -285,7 +285,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                     "`{name}` has no way to `{peer}`: give it a `default_route`, or the links in between a `net`"
                 ));
             }
-            // What a connection is answered must find its way back; datagrams are not answered.
+            // Answers of a connection need a reverse path. Datagrams are not answered.
             for (from, to) in [(name, peer), (peer, name)].into_iter().take(1 + usize::from(connects)) {
                 if let Some((last, problem)) = dead_end(layout, from, to) {
                     return wrong(format!(
@@ -298,18 +298,18 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// An address that a workload is given.
+/// An address in a role of a workload.
 struct End<'a> {
     path: String,
-    /// `to`: whom it speaks to. `at`: where it waits.
+    /// `to`: the peer. `at`: the own address on which it listens.
     key: &'static str,
-    /// `HOST:PORT`, as it is written.
+    /// `HOST:PORT`, as in the file.
     text: &'a str,
-    /// Whether it opens connections to there.
+    /// Whether the workload opens connections to this address.
     connects: bool,
 }
 
-/// Whom its workloads speak to, and where they wait.
+/// Returns the addresses in a host's workloads.
 fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = End<'a>> {
     let of_role = move |(index, role): (usize, &'a toml::Table)| {
         let connects = Application::of_table(role).is_some_and(Application::is_client);
@@ -322,14 +322,14 @@ fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = End<'a>> {
     host.role.iter().enumerate().flat_map(of_role)
 }
 
-/// A host may have addresses by its roles alone.
+/// Returns whether a host's roles give it addresses.
 fn has_addresses(layout: &Layout, name: &str) -> bool {
     layout
         .hosts()
         .any(|(other, host)| other == name && host.role.iter().any(|role| role.contains_key("addresses")))
 }
 
-/// Hosts that links lead to: whoever moves may come to any cell.
+/// Returns the hosts to which links lead. A mobile host may come to any cell.
 fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> BTreeSet<&'a str> {
     let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
     let roams = |name: &str| layout.hosts().any(|(other, host)| other == name && protocol::roams(&host.role));
@@ -350,15 +350,15 @@ fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> B
     seen
 }
 
-/// A host that has nothing but workloads, and no routes at all.
+/// Returns whether a host has workloads only, and no route.
 fn has_no_way(layout: &Layout, name: &str, host: &Host) -> bool {
     host.default_route.is_none()
         && host.role.iter().all(|role| Application::of_table(role).is_some())
         && layout.link_addresses(name).next().is_none()
 }
 
-/// Returns the host at which default routes from a host towards a peer end, and why, if that is not the peer. A host with a role of a
-/// protocol, or with networks, may know more than its default route.
+/// Returns the host at which the default routes from a host towards a peer end, and why. `None` if they reach the
+/// peer, or a host that may have other routes: by a role of a protocol, or by networks.
 fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a str, &'static str)> {
     let (mut here, mut seen) = (from, BTreeSet::new());
     while here != peer {

@@ -1,8 +1,8 @@
-//! Scenarios that cannot run: what is written, and what is said of it.
+//! Scenarios that cannot run, and their error messages.
 
 use crate::Scenario;
 
-/// Two fixed hosts, a router, two cells, a host that moves; everything has an address.
+/// A scenario with two fixed hosts, a router, two cells and a mobile host, in which every host has an address.
 const WHOLE: &str = r#"about = "all that can be wrong"
 duration = "5s"
 [wire.in]
@@ -44,7 +44,7 @@ fn the_scenario_that_is_spoiled_below_is_whole() {
     assert!(Scenario::plan("good.toml", WHOLE, &[], 1).is_ok_and(|plan| plan.world().is_ok()));
 }
 
-/// What is replaced, by what, and the begin of the refusal.
+/// The text to replace, its replacement, and the begin of the error message.
 const CASES: &[(&str, &str, &str)] = &[
     // Links.
     (
@@ -309,14 +309,14 @@ fn what_cannot_run_is_refused_with_its_place() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
-/// Two fixed hosts and one between them that has these routes.
+/// Two fixed hosts and one between them that has these routes. Returns the error, if any.
 fn refusal_behind(routes: &str) -> Option<String> {
     const SINK: &str = r#"kind = "apps/sink""#;
     const SOURCE: &str = r#"kind = "apps/constant-rate", rate = 50, size = 100, start = "0s", stop = "1s""#;
     refusal_of(routes, SINK, SOURCE)
 }
 
-/// The same with these workloads at the server and at the client.
+/// The same with these workloads on the server and on the client.
 fn refusal_of(routes: &str, server: &str, client: &str) -> Option<String> {
     let text = format!(
         r#"about = "a host between two others"
@@ -360,7 +360,7 @@ fn default_routes_lead_to_the_peer() {
     assert_eq!(refusal_behind("default_route = \"server\""), None);
 }
 
-/// Answers come back by the default routes of the peer; datagrams are not answered.
+/// Answers use the default routes of the peer. Datagrams are not answered.
 #[test]
 fn default_routes_lead_back_from_the_peer_of_a_connection() {
     let routes = "default_route = \"server\"";
@@ -404,7 +404,7 @@ fn a_host_that_moves_needs_a_cell() {
     assert!(refusal.contains("`host.mobile`: a host that moves needs a cell"), "{refusal}");
 }
 
-/// What is wrong is told before what is probably a mistake, and by the same words.
+/// Errors come before warnings, and `warnings` returns the same error as `plan`.
 #[test]
 fn a_scenario_that_is_refused_has_no_warnings() {
     for (from, to) in [("\"5s\"", "\"0s\""), ("[host.west]", "[host.\"../west\"]")] {

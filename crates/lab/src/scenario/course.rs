@@ -1,4 +1,4 @@
-//! The way of a mobile host, as its radios notice it: how strong each cell is, and when.
+//! The signal strength of each cell over time at the radios of a mobile host.
 
 use super::error::{ScenarioError, Source};
 use super::path::{self, Propagation};
@@ -7,7 +7,7 @@ use link::Course;
 use std::collections::BTreeMap;
 use wire::{Cell, Instant, Seed};
 
-/// The course that a host's radios share; `None` for one that hears every cell all the time.
+/// Returns the course that a host's radios share; `None` if the host hears every cell all the time.
 pub(crate) fn course(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -34,7 +34,7 @@ pub(crate) fn course(
     Ok((!heard.is_empty()).then_some(course))
 }
 
-/// What was written down, or follows from where the host goes and where the base stations stand.
+/// Returns the course of the file, or computes it from the host's path and the positions of the base stations.
 fn heard(
     source: &Source<'_>,
     scenario: &Scenario,

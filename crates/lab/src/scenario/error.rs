@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where: file, line, column, key, what is allowed.
+//! Errors of a scenario: what is wrong, where (file, line, column, key), and what is allowed.
 
 use super::nearest::did_you_mean;
 use super::secret;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A scenario that cannot be run. Nothing has been started.
+/// An error of a scenario. It is found before anything has started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     file: String,
@@ -18,11 +18,11 @@ pub struct ScenarioError {
 /// Where in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Place {
-    /// Line and column from 1, how many characters are meant, and the line's text.
+    /// Line and column from 1, the number of marked characters, and the text of the line.
     Line { line: usize, column: usize, length: usize, text: String },
-    /// The same; the line may have a key, or a part of one, and is not shown.
+    /// The same for a line that may contain a secret key or a part of it. The line is not shown.
     Hidden { line: usize, column: usize },
-    /// Not in the file: a setting has changed what stands there.
+    /// A setting from outside the file.
     Setting(String),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for ScenarioError {
         match place {
             Some(Place::Line { line, column, length, text }) => {
                 let margin = line.to_string().len();
-                // Tabs stay tabs, so that the mark stands below what is meant.
+                // Tabs are kept, so that the mark is below the marked text.
                 let before: String =
                     text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
                 write!(f, "{file}, line {line}, column {column}: {problem}\n {line} | {text}\n")?;
@@ -59,7 +59,7 @@ impl std::error::Error for ScenarioError {}
 pub(crate) struct Source<'a> {
     file: &'a str,
     text: &'a str,
-    /// The paths of values that were changed from outside, and what changed each.
+    /// The paths of values that settings changed, each with its setting.
     changed: Vec<(String, String)>,
 }
 
@@ -76,17 +76,17 @@ impl<'a> Source<'a> {
         self.text
     }
 
-    /// Notes that the value at this path is not the file's.
+    /// Notes that a setting changed the value at this path.
     pub(crate) fn changed(&mut self, path: String, setting: String) {
         self.changed.push((path, setting));
     }
 
-    /// An error that belongs to no line.
+    /// Returns an error without a line.
     pub(crate) fn whole(&self, problem: impl Into<String>) -> ScenarioError {
         ScenarioError::new(self.file, problem)
     }
 
-    /// Not TOML at all.
+    /// Returns the error of a text that is not TOML.
     pub(crate) fn toml(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span().unwrap_or_default();
         let meant = self.text.get(span.clone()).unwrap_or_default();
@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
         self.text.get(begin..).and_then(|rest| rest.lines().next()).unwrap_or_default()
     }
 
-    /// The same as [`Self::at_path`] of a table whose key the problem may name first: "`key`: what is wrong".
+    /// Like [`Self::at_path`] for a table. If the problem has the form "`key`: problem", the error is at that key.
     pub(crate) fn at_key(&self, path: &str, problem: &str) -> ScenarioError {
         let named = problem.strip_prefix('`').and_then(|rest| rest.split_once("`: "));
         match named.filter(|(key, _)| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))) {
@@ -122,9 +122,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A value at a path such as `host.b1.role[0].delay_device` is wrong.
+    /// Returns an error about the value at a path such as `host.b1.role[0].delay_device`.
     pub(crate) fn at_path(&self, path: &str, problem: &str) -> ScenarioError {
-        // An unknown key is named by the message, its place by the path of the table around it.
+        // The message names an unknown key; the path is that of the table around it.
         let unknown = problem.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
         let full = match unknown {
             Some(key) if path == "." => key.to_owned(),
@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
         }
         let problem = format!("`{full}`: {problem}");
-        // The last of several that change the same value counts.
+        // Of several settings that change the same value, the last one applies.
         let within = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -168,7 +168,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// At these bytes; of more than a line the first is meant.
+    /// Returns an error at these bytes. If they span several lines, the first is marked.
     fn at(&self, span: &Range<usize>, problem: String) -> ScenarioError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let begin = before.rfind('\n').map_or(0, |at| at + 1);
@@ -196,7 +196,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What a reader of TOML says, for a reader who knows no Rust; and what was probably meant.
+/// Rewrites an error of the TOML reader in terms of TOML instead of Rust, with a suggestion for a misspelt name.
 fn plain(problem: &str) -> String {
     const WHOLE: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
     let mut text = problem.replace("floating point `", "number `");
@@ -250,7 +250,8 @@ fn plain(problem: &str) -> String {
     text.replace(", expected one of ", "; allowed: ")
 }
 
-/// The line, from 1, in which a key stands first: of a table the same heading, of a value the same key in this table.
+/// Returns the line, from 1, that has a key first: for a table the same heading, for a value the same key in this
+/// table.
 fn first_of(before: &str, line: &str, key: &str) -> Option<usize> {
     let is_heading = line.trim_start().starts_with('[');
     let heading = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
@@ -266,14 +267,14 @@ fn first_of(before: &str, line: &str, key: &str) -> Option<usize> {
     lines.iter().skip(begin).position(is_first).map(|at| begin + at + 1)
 }
 
-/// The key whose value begins where this text ends.
+/// Returns the key whose value begins at the end of this text.
 fn key_before(text: &str) -> Option<&str> {
     let text = text.trim_end().strip_suffix('=')?.trim_end();
     let begin = text.rfind(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).map_or(0, |at| at + 1);
     text.get(begin..).filter(|key| !key.is_empty())
 }
 
-/// The bytes of what a path leads to, or of what is nearest to it: of a table its key, of all else the value.
+/// Returns the bytes of the value at a path, or of its nearest known parent. For a table they are those of its key.
 fn locate(text: &str, path: &str) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     let steps: Vec<&str> = path.split(['.', '[']).map(|step| step.trim_end_matches(']')).collect();
@@ -298,7 +299,7 @@ fn locate(text: &str, path: &str) -> Option<Range<usize>> {
     found
 }
 
-/// The entry that the next steps lead to, the bytes of its key, and how many steps it takes: a key may have dots in it.
+/// Returns the entry of the next steps, the bytes of its key, and the number of steps: a key may contain dots.
 fn entry<'t, 'i>(
     table: &'t DeTable<'i>,
     steps: &[&str],

@@ -1,5 +1,5 @@
-//! Events: what goes wrong in a scenario, and when. `[[event]]` has an instant each; `[[random_event]]` draws some from the
-//! run's seed, which then are events like the others.
+//! Events: what goes wrong in a scenario, and when. An `[[event]]` has an instant. A `[[random_event]]` draws events
+//! from the seed of the run.
 
 use super::check::Wrong;
 use super::expand::Layout;
@@ -98,7 +98,7 @@ pub struct RandomTable {
     pub step: Option<Step>,
 }
 
-/// By how much a clock is set, in nanoseconds.
+/// A change of a clock, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step(pub i64);
 
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for Step {
             let span = node::config::read_span(span);
             Some(span.map(|span| (sign, span.as_nanos())))
         });
-        // A clock counts nanoseconds in 64 bits with a sign.
+        // A clock counts nanoseconds in a signed 64-bit integer.
         let too_large = || {
             let most = i64::MAX / 1_000_000_000;
             Err(D::Error::custom(format!("`{text}` is too large a step; allowed: at most {most}s")))
@@ -161,10 +161,10 @@ impl JsonSchema for Step {
     }
 }
 
-/// More than this a second is no run with faults any more.
+/// Largest rate of random events per second. With more, a run consists of faults only.
 const MOST_A_SECOND: f64 = 1000.0;
 
-/// Which keys go with which kinds, for the schema.
+/// Returns the keys that belong to each kind, for the schema.
 fn shapes() -> serde_json::Value {
     use EventKind::{Clock, Continue, Crash, Cut, DiskFree, DiskFull, Loss, Mtu, Restart, Restore, Stop};
     let key = |kinds: &[EventKind], needed: &[&str], others: &[&str]| {
@@ -192,12 +192,12 @@ fn shapes() -> serde_json::Value {
 }
 
 impl EventTable {
-    /// One that concerns nothing yet.
+    /// Creates an event without a host or link.
     pub const fn new(at: Duration, kind: EventKind) -> Self {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// What it concerns, in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    /// Returns its host or link in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),
@@ -207,7 +207,7 @@ impl EventTable {
         }
     }
 
-    /// The event as it is recorded.
+    /// Returns the event as it is recorded.
     pub fn recorded(&self) -> Event {
         let value = match self.kind {
             EventKind::Loss => self.loss.map(|loss| format!("{} %", loss * 100.0)),
@@ -219,7 +219,7 @@ impl EventTable {
     }
 }
 
-/// All events of a run in the order of time: those with an instant, and those that the seed draws.
+/// Returns all events of a run ordered by time: those with an instant, and those that the seed draws.
 pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<Vec<EventTable>, Wrong> {
     for (index, event) in scenario.event.iter().enumerate() {
         let path = |(key, problem): Wrong| (format!("event[{index}].{key}"), problem);
@@ -237,7 +237,7 @@ pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<
     Ok(all)
 }
 
-/// Whether an event makes sense by itself.
+/// Checks the keys of one event.
 fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(), Wrong> {
     let end = scenario.duration;
     if event.at >= end {
@@ -278,7 +278,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     numbers(kind, event.loss, event.mtu, event.step)
 }
 
-/// Only what a radio hears can be taken from one host alone.
+/// Checks an event of a cell for one host. Only a radio's reception can be cut for one host alone.
 fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     if !matches!(kind, EventKind::Cut | EventKind::Restore) {
         return wrong("host", format!("`{}` of a cell concerns all hosts in it", kind.name()));
@@ -289,7 +289,7 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The numbers that a kind needs, and no others.
+/// Checks that a kind has its numbers, and no others.
 fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
     let name = kind.name();
     let given = [
@@ -334,7 +334,7 @@ fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
     Err(format!("no cell {cell}; there are: {}", names.join(", ")))
 }
 
-/// What a host or link is in, as far as events put it there.
+/// The state of a host or link after its events.
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four states that do not depend on each other")]
 struct State {
@@ -344,7 +344,8 @@ struct State {
     full: bool,
 }
 
-/// Refuses an event that ends what has not begun, or begins what has: its place in the list, and the problem.
+/// Refuses an event that ends a state which has not begun, or begins it again. An error has the index in the list,
+/// and the problem.
 fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
     let mut order: Vec<(usize, &EventTable)> = events.iter().enumerate().collect();
     order.sort_by_key(|(_, event)| event.at);
@@ -382,7 +383,7 @@ fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-/// Whether a table of random events makes sense by itself.
+/// Checks the keys of a table of random events.
 fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> {
     let end = scenario.duration;
     if !(random.rate > 0.0 && random.rate <= MOST_A_SECOND) {
@@ -439,7 +440,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
     Ok(())
 }
 
-/// A name that stands twice in a list.
+/// Refuses a name that is twice in a list.
 fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
@@ -453,7 +454,7 @@ fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong
     Ok(())
 }
 
-/// The kinds of random events that happen to links, or to hosts.
+/// Returns the kinds of random events that happen to links, or to hosts.
 fn kinds_of(links: bool) -> String {
     let all = [
         EventKind::Crash,
@@ -468,7 +469,7 @@ fn kinds_of(links: bool) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What random events may happen to: an event of each kind on each host or link, at no instant yet.
+/// Returns the possible random events by kind: one for each host or link, with an instant that is replaced later.
 fn targets(
     scenario: &Scenario,
     layout: &Layout,
@@ -528,7 +529,12 @@ fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Opt
     wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
 }
 
+<<<<<<< HEAD
 /// Adds the events of one table, with what ends each. An event that overlaps one that is there already is left out.
+=======
+/// Draws the events of one table, each with the event that ends it. An event that conflicts with an earlier one is
+/// left out.
+>>>>>>> s34-words-laba
 fn draw(
     scenario: &Scenario,
     random: &RandomTable,
@@ -536,14 +542,14 @@ fn draw(
     chance: &mut Seed,
     all: &mut Vec<EventTable>,
 ) {
-    // What one host or link is in does not depend on the others.
+    // The states of different hosts and links are independent.
     let mut of_target: BTreeMap<String, Vec<EventTable>> = BTreeMap::new();
     for event in &*all {
         of_target.entry(event.target()).or_default().push(event.clone());
     }
     let (mut at, to) = (random.from, random.to.unwrap_or(scenario.duration));
     loop {
-        // The time to the next event of a Poisson process.
+        // Draw the exponential time to the next event: a Poisson process.
         let part = (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
         at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
@@ -569,7 +575,7 @@ fn draw(
     }
 }
 
-/// The same place, as the scenario describes it.
+/// Returns the same event with the values of the scenario, as they are without the fault.
 fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
     let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
     let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));
@@ -582,7 +588,7 @@ fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
 }
 
 fn pick<'a, T>(list: &'a [T], chance: &mut Seed) -> Option<&'a T> {
-    // The high half of a product is even enough: lists are short against 2^32.
+    // The bias is negligible, because lists are short compared with 2^32.
     list.get((((chance.draw() >> 32) * list.len() as u64) >> 32) as usize)
 }
 

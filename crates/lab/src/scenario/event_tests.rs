@@ -1,4 +1,4 @@
-//! What events are refused, and where; what random ones become.
+//! Tests: which events are refused and where, and what random events become.
 
 use super::*;
 use crate::scenario::{Scenario, schema};
@@ -42,7 +42,7 @@ fn every_kind_is_taken_and_named() {
     let names: Vec<String> = plan.events.iter().map(|event| event.recorded.to_string()).collect();
     assert_eq!(names, all.map(|(_, name)| name));
     assert!(is_valid(&text));
-    // What is planned can be written down as a scenario again.
+    // Planned events can be written as a scenario and read again.
     for event in &plan.events {
         let written = toml::to_string(&event.table).unwrap();
         assert_eq!(toml::from_str::<EventTable>(&written).unwrap(), event.table, "{written}");
@@ -181,7 +181,8 @@ fn a_refusal_says_the_limit() {
     assert!(refusal.contains("no `event[5]`; there are: event[0] to event[1]"), "{refusal}");
 }
 
-/// docs/events.md has a row for each key of both tables, and a kind for each kind; its example is taken.
+/// Checks that docs/events.md has a row for each key of both tables and for each kind, and that its example is
+/// accepted.
 #[test]
 fn the_page_about_events_has_every_key() {
     let page = include_str!("../../../../docs/events.md");

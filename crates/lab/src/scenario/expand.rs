@@ -1,4 +1,4 @@
-//! From names to numbers: interfaces, link addresses, cells, and the complete configuration of each host.
+//! Builds a plan of a scenario: interfaces, link addresses, cells, and the complete configuration of each host.
 
 use super::error::{ScenarioError, Source};
 use super::nearest::did_you_mean;
@@ -21,21 +21,21 @@ use wire::{Cell, Duration, Ipv4Addr, Mac};
 /// An interface: its name, and for a wire the wire's name and which end of it this is.
 type Plug = (String, Option<(String, usize)>);
 
-/// Who stands where, by name.
+/// The hosts of a scenario with their links and networks, by name.
 pub(crate) struct Layout {
     /// Hosts in the order of the file.
     hosts: Vec<(String, Host)>,
     interfaces: BTreeMap<String, Vec<Plug>>,
-    /// The cell that a base station serves.
+    /// The cell of each base station.
     cells: BTreeMap<String, u16>,
-    /// Hosts at the ends of wires.
+    /// The hosts at the ends of each wire.
     wires: BTreeMap<String, [String; 2]>,
     networks: Networks,
 }
 
 impl Layout {
-    /// Interfaces are named for what they lead to: the host at the other end of a wire, or `air`; a second radio is
-    /// `air2`.
+    /// Lays out the hosts of a scenario. Interfaces have the name of their neighbor: the host at the other end of a
+    /// wire, or `air`; a second radio is `air2`.
     fn new(source: &Source<'_>, scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut hosts = Vec::new();
         for (name, value) in &scenario.host {
@@ -86,22 +86,22 @@ impl Layout {
         Ok(layout)
     }
 
-    /// All hosts, in the order of the file.
+    /// Returns all hosts, in the order of the file.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = (&str, &Host)> {
         self.hosts.iter().map(|(name, host)| (name.as_str(), host))
     }
 
-    /// The addresses that a host has by the networks of its links.
+    /// Returns the addresses that a host has from the networks of its links.
     pub(crate) fn link_addresses(&self, host: &str) -> impl Iterator<Item = Ipv4Addr> {
         self.networks.of(host).iter().map(|attached| attached.address)
     }
 
-    /// Whether it is the first or last address of a network, which no host has.
+    /// Returns whether an address is the first or last of a network. No host may have it.
     pub(crate) fn is_end_of_net(&self, address: Ipv4Addr) -> bool {
         self.networks.has_end(address)
     }
 
-    /// Whether a host has a radio that moves between cells.
+    /// Returns whether a host has a radio that moves between cells.
     pub(crate) fn moves(&self, host: &str) -> bool {
         self.hosts.iter().any(|(name, of)| name == host && protocol::roams(&of.role))
     }
@@ -115,34 +115,35 @@ impl Layout {
         Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
     }
 
-    /// The number of a host: its place in the file, from 1.
+    /// Returns the number of a host: its place in the file, from 1; 0 if it is unknown.
     pub(crate) fn number(&self, host: &str) -> u32 {
         self.hosts.iter().position(|(name, _)| name == host).map_or(0, |at| at as u32 + 1)
     }
 
-    /// The host's first address: the one it was given, or that of its first interface.
+    /// Returns the host's first address: the one in its table, or that of its first interface.
     pub(crate) fn address(&self, host: &str) -> Option<Ipv4Addr> {
         let given = self.hosts.iter().find(|(name, _)| name == host).and_then(|(_, host)| host.address);
         given.or_else(|| self.networks.of(host).first().map(|attached| attached.address))
     }
 
-    /// The address of a host's radio, and its network's length.
+    /// Returns the address of a host's radio with the length of its prefix, as `10.1.0.1/24`.
     pub(crate) fn air_address(&self, host: &str) -> Option<String> {
         self.networks.address_of(host, AIR)
     }
 
-    /// The networks of all cells, as they are written.
+    /// Returns the networks of all cells, as text.
     pub(crate) fn cell_nets(&self) -> Vec<String> {
         let nets = self.cells.keys().filter_map(|station| self.networks.net_of(station, AIR));
         nets.map(|net| net.to_string()).collect()
     }
 
-    /// Whether two radios are of the same network.
+    /// Returns whether the radios of two hosts are in the same network.
     pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
         self.networks.net_of(a, AIR).is_some_and(|net| Some(net) == self.networks.net_of(b, AIR))
     }
 
-    /// The network whose cell holds an address: the cell, its station, and the station's address and its length.
+    /// Returns the cell whose network contains an address: its number, its station, and the station's address with
+    /// the length of the prefix.
     pub(crate) fn access(&self, address: Ipv4Addr) -> Option<(u16, &str, String)> {
         self.cells.iter().find_map(|(station, cell)| {
             let net = self.networks.net_of(station, AIR).filter(|net| net.contains(address))?;
@@ -158,7 +159,7 @@ impl Layout {
         self.interfaces.get(host).into_iter().flatten().map(|(name, _)| name.as_str())
     }
 
-    /// The base station of a cell.
+    /// Returns the base station of a cell.
     fn station_of(&self, cell: u16) -> Option<&str> {
         self.cells.iter().find(|(_, own)| **own == cell).map(|(station, _)| station.as_str())
     }
@@ -167,7 +168,7 @@ impl Layout {
         self.cells.get(host).copied()
     }
 
-    /// The interface of `host` towards a neighbor, and the neighbor's link address on it.
+    /// Returns the interface of `host` towards a neighbor, and the neighbor's link address on that wire.
     pub(crate) fn towards(&self, host: &str, neighbor: &str) -> Result<(String, Mac), String> {
         self.known(neighbor)?;
         let wired = self.interfaces(host).any(|name| name == neighbor);
@@ -178,13 +179,14 @@ impl Layout {
         }
     }
 
-    /// Locally administered: the host's number and the interface's.
+    /// Returns the link address of an interface: locally administered, with the numbers of the host and the
+    /// interface.
     fn mac(&self, host: &str, index: usize) -> Mac {
         let [_, _, high, low] = self.number(host).to_be_bytes();
         Mac([0x02, 0x57, 0x46, high, low, index as u8 + 1])
     }
 
-    /// All base stations, as a mobile host's configuration lists them.
+    /// Returns the tables of all base stations, as in a mobile host's configuration.
     pub(crate) fn stations(&self) -> impl Iterator<Item = Table> {
         self.hosts.iter().filter_map(|(name, _)| {
             let cell = self.cell_of(name)?;
@@ -199,12 +201,12 @@ impl Layout {
     }
 }
 
-/// [`AIR`], and further radios by their number.
+/// Returns the name of a radio: [`AIR`], and `air2` and so on for further radios.
 pub(crate) fn radio_name(number: usize) -> String {
     if number == 1 { AIR.to_owned() } else { format!("{AIR}{number}") }
 }
 
-/// Who stands where, once nothing is wrong with it.
+/// Checks the scenario, and lays out its tree and its hosts.
 fn laid_out(source: &Source<'_>, scenario: &Scenario) -> Result<(Option<Arc<Tree>>, Layout), ScenarioError> {
     protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let tree = tree(source, scenario)?;
@@ -273,7 +275,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     Ok(plan)
 }
 
-/// Where names are in a plan that is complete but for its events.
+/// A lookup of names in a plan that has no events yet.
 struct Placed<'a> {
     layout: &'a Layout,
     plan: &'a Plan,
@@ -305,7 +307,7 @@ impl Places for Placed<'_> {
     }
 }
 
-/// What can be run and is probably a mistake: of a scenario that makes a plan.
+/// Returns warnings about a scenario that makes a plan: what is probably a mistake.
 pub(crate) fn warnings(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -315,7 +317,7 @@ pub(crate) fn warnings(
     Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }
 
-/// A tree is a scenario by itself.
+/// Reads `[tree]`, which allows no other hosts, wires or cells.
 fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, ScenarioError> {
     let Some(table) = &scenario.tree else {
         if scenario.host.is_empty() {
@@ -440,7 +442,7 @@ fn check_programs(
     Ok(())
 }
 
-/// The host's configuration, complete: what `wayfare node` would read from its file.
+/// Returns the complete configuration of a host, as `wayfare node` reads it from its file.
 fn host_table(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -470,7 +472,7 @@ fn host_table(
     }
     let mut table = Table::new();
     table.insert("name".to_owned(), name.into());
-    // The first is the one that sockets use; what else the interfaces have, the configuration finds by itself.
+    // Sockets use the first address. The configuration adds the addresses of interfaces itself.
     let given: Vec<Value> = host.address.iter().map(|address| Value::from(address.to_string())).collect();
     table.insert("addresses".to_owned(), given.into());
     table.insert("interface".to_owned(), interfaces.into());
@@ -493,7 +495,8 @@ fn host_table(
     Ok(table)
 }
 
-/// What an interface takes is what its wire or cell takes; a mobile host's radio, what every cell takes.
+/// Returns the MTU of an interface: that of its wire or cell. For a mobile host's radio it is the least MTU of all
+/// cells.
 fn mtu(scenario: &Scenario, layout: &Layout, host: &str, wire: Option<&(String, usize)>) -> u16 {
     let own = match wire {
         Some((wire, _)) => scenario.wire.get(wire).map(|wire| wire.mtu),
@@ -506,26 +509,26 @@ fn mtu(scenario: &Scenario, layout: &Layout, host: &str, wire: Option<&(String, 
     own.unwrap_or_else(super::units::ethernet_mtu)
 }
 
-/// Reads the complete configuration, role by role, so that an error names the line of the role it is in.
+/// Reads the complete configuration role by role, so that an error names the line of its role.
 fn parse_host(
     source: &Source<'_>,
     name: &str,
     host: &Host,
     mut config: Table,
 ) -> Result<HostConfig, ScenarioError> {
-    // Errors name keys as the user wrote them.
+    // Errors must name the keys of the scenario file.
     config.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
     read_host(source, &format!("host.{name}."), config)
 }
 
-/// Reads the configuration of a host, whose keys have `path` before them.
+/// Reads the configuration of a host. `path` is the prefix of its keys in errors.
 pub(crate) fn read_host(source: &Source<'_>, path: &str, config: Table) -> Result<HostConfig, ScenarioError> {
     let config = parse_config(source, path, config)?;
     build(source, path, &config)?;
     Ok(config)
 }
 
-/// The configuration as it is written, whether it makes a node or not.
+/// Reads the configuration without building a node.
 pub(crate) fn parse_config(
     source: &Source<'_>,
     path: &str,
@@ -545,7 +548,7 @@ pub(crate) fn parse_config(
     })
 }
 
-/// That the configuration makes a node.
+/// Checks that a node can be built from the configuration.
 pub(crate) fn build(source: &Source<'_>, path: &str, config: &HostConfig) -> Result<(), ScenarioError> {
     let chance = wire::Seed::new(0);
     let built = config.node(&chance).map_err(|error| match error {

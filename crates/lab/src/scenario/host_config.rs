@@ -1,5 +1,5 @@
-//! The configuration of one host, as `wayfare node` takes it. Whatever is wrong with it has a key and a line, and is found before
-//! anything is started.
+//! The configuration of one host, for `wayfare node`. Each error has a key and a line, and is found before anything
+//! starts.
 
 use super::error::{ScenarioError, Source};
 use super::{expand, read};
@@ -7,7 +7,7 @@ use roles::{HostConfig, KeyError, Via};
 use std::path::{Path, PathBuf};
 use wire::{InterfaceAddress, Ipv4Addr, Mac};
 
-/// Reads the configuration of one host. `file` is how errors name it.
+/// Reads the configuration of one host. `file` is the name of the file in errors.
 pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> {
     if text.trim().is_empty() {
         return Err(Source::new(file, text).whole("the file is empty; docs/node.md says what belongs there"));
@@ -19,18 +19,18 @@ pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> 
     Ok(config)
 }
 
-/// What is wrong with a key of this configuration that only the machine can tell.
+/// Returns an error about a key that only the machine can check.
 pub fn host_config_error(file: &str, text: &str, path: &str, problem: &str) -> ScenarioError {
     Source::new(file, text).at_path(path, problem)
 }
 
-/// The longest name of a device: `IFNAMSIZ` without the zero at its end.
+/// Longest name of a device: `IFNAMSIZ` without the terminating zero.
 const DEVICE: usize = 15;
-/// The longest path of a UNIX socket: `sun_path` without the zero at its end.
+/// Longest path of a UNIX socket: `sun_path` without the terminating zero.
 const SOCKET: usize = 107;
 /// The least MTU (RFC 791, section 3.2).
 const LEAST_MTU: u16 = 68;
-/// Devices of a namespace that no daemon takes over: the loopback, and the daemon's own.
+/// Devices that a daemon cannot take over: the loopback, and the daemon's own.
 const RESERVED: [&str; 3] = ["lo", "wf-host", "wf-node"];
 
 fn check(config: &HostConfig) -> Result<(), KeyError> {
@@ -43,7 +43,7 @@ fn check(config: &HostConfig) -> Result<(), KeyError> {
     files(config)
 }
 
-/// The first place at which something is that was before, and that place.
+/// Returns the index of the first repeated element, and the index of its first occurrence.
 fn repeated<T: PartialEq>(all: &[T]) -> Option<(usize, usize)> {
     all.iter().enumerate().find_map(|(second, one)| {
         let first = all.iter().take(second).position(|other| other == one)?;

@@ -61,7 +61,8 @@ store = "/var/h.store"
 records = "/var/h.jsonl"
 "#;
 
-/// What is wrong, the place where it stands, and what the message says: the key and what is allowed.
+/// The text to replace, its replacement, the line of the error, and the begin of its message: the key and what is
+/// allowed.
 const WRONG: [(&str, &str, usize, &str); 24] = [
     ("name = \"h\"", "name = \"\"", 1, "`name`: the host needs a name"),
     ("eth1\"\nmac", "eth0\"\nmac", 8, "`interface[1].name`: `eth0` is the name of interface[0] already"),
@@ -195,7 +196,7 @@ fn a_daemon_without_an_interface_or_without_a_word_is_refused() {
     assert_eq!(refusal, "h.toml: the file is empty; docs/node.md says what belongs there");
 }
 
-/// What the lab writes for the daemons of its scenarios is right.
+/// Checks that `wayfare node` accepts the configurations that the lab writes.
 #[test]
 fn the_hosts_of_all_scenarios_are_daemons() {
     for (name, text) in crate::scenario::BUILT_IN {

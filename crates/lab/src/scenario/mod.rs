@@ -1,4 +1,4 @@
-//! Scenario files: what a user writes.
+//! Scenario files: the input of a run.
 
 mod check;
 mod course;
@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use toml::{Spanned, Table};
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// A scenario as it stands in its file, with names where a plan has numbers.
+/// A scenario as its file is read, with names where a plan has numbers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "A scenario of Wayfare: hosts, what connects them, and who moves when.")]
@@ -348,7 +348,7 @@ pub(crate) struct Point(
     pub(crate) i16,
 );
 
-/// Scenarios that are compiled in, by the name that `list` prints.
+/// The built-in scenarios, by the name that `list` prints.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
@@ -369,7 +369,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 impl Scenario {
-    /// The text of a scenario: compiled in under this name, or in the file of this path.
+    /// Returns the name and text of a scenario: a built-in one of this name, or the file of this path.
     pub fn find(name: &str) -> Result<(String, String), ScenarioError> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok((format!("{name} (built in)"), (*text).to_owned()));
@@ -398,12 +398,12 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario and makes the plan of it. `file` is how errors name it.
+    /// Reads a scenario and builds its plan. `file` is the name of the file in errors.
     pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
         Self::repetition(file, text, settings, seed, Repetition::only(seed))
     }
 
-    /// The same for one of several runs: its instants are shifted.
+    /// Reads a scenario and builds the plan of one of several runs, with shifted instants.
     pub fn repetition(
         file: &str,
         text: &str,
@@ -416,31 +416,31 @@ impl Scenario {
         plan.settings = settings.to_vec();
         plan.repetition = repetition;
         if let Some(inlined) = effective.inlined {
-            // What is kept of a run has to suffice to repeat it, wherever the files have gone.
+            // The kept text must be sufficient to repeat the run without the other files.
             plan.text = inlined;
         }
         plan.document = effective.text;
-        // It stands in figures and tables.
+        // The description appears in figures and tables.
         plan.about = secret::hidden(&plan.about, &secret::keys_of(text, settings));
         Ok(plan)
     }
 
-    /// What a scenario is about, for `list`.
+    /// Returns the description of a scenario, for `list`; `None` if it cannot be read.
     pub fn about(text: &str) -> Option<String> {
         let document: BTreeMap<String, Spanned<toml::Value>> = toml::from_str(text).ok()?;
         document.get("about")?.get_ref().as_str().map(str::to_owned)
     }
 }
 
-/// What a scenario that is read whole is written as.
+/// A scenario as text, after it was read.
 struct Effective {
-    /// With its instants shifted.
+    /// The text with shifted instants.
     text: String,
-    /// Before they are shifted, if it has more than its file: the contents of files that it names.
+    /// The text before the shift, with the contents of the files that it names. `None` if it names no file.
     inlined: Option<String>,
 }
 
-/// Reads a whole scenario.
+/// Reads a scenario with all files that it names, and shifts its instants.
 fn understand<'a>(
     file: &'a str,
     text: &'a str,
@@ -460,14 +460,14 @@ fn understand<'a>(
     Ok((source, scenario, Effective { text, inlined }))
 }
 
-/// What of a scenario can be run and is probably a mistake: a move that never happens or leads nowhere, a workload that
-/// never runs. An error is that of [`Scenario::plan`].
+/// Returns warnings about a scenario that can run: a move that never happens or leads nowhere, a workload that never
+/// runs. The error is that of [`Scenario::plan`].
 pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
     expand::warnings(&source, &scenario)
 }
 
-/// The document of a scenario, with what settings change in it.
+/// Reads the document of a scenario and applies settings.
 pub(crate) fn read<'a, 's>(
     file: &'a str,
     text: &'a str,
@@ -484,7 +484,7 @@ pub(crate) fn read<'a, 's>(
     Ok((source, document))
 }
 
-/// A problem at a key of a scenario that was read before.
+/// Returns an error at a key of a scenario that was read before.
 pub(crate) fn at_path(
     file: &str,
     text: &str,
@@ -498,7 +498,7 @@ pub(crate) fn at_path(
     }
 }
 
-/// The name that a run of this file has.
+/// Returns the name of a run of this file.
 pub fn stem(file: &str) -> String {
     let name = file.trim_end_matches(" (built in)");
     let base = name.rsplit('/').next().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! What is wrong, or of no use, in the timetables of a scenario: of hosts that move, and of workloads.
+//! Checks of the times in a scenario: moves of mobile hosts, and workloads.
 
 use super::check::Wrong;
 use super::expand::Layout;
@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 use wire::Duration;
 
-/// A list of moves that was written out, and where: the path, the role, and the moves.
+/// The moves of a role that are listed in the file, with the path of the role.
 struct Timetable<'a> {
     path: String,
     role: &'a Table,
     moves: Vec<Step<'a>>,
 }
 
-/// A move, as far as it can be read; the role's own reader complains about the rest.
+/// A move, as far as it can be read. The role's own reader reports other errors.
 struct Step<'a> {
     at: Option<Duration>,
     to: Option<&'a str>,
@@ -71,7 +71,7 @@ fn stations(layout: &Layout) -> Vec<String> {
     layout.stations().filter_map(name).collect()
 }
 
-/// What can be run and is probably a mistake: each with its path.
+/// Returns warnings, each with its path: what can run and is probably a mistake.
 pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<Wrong> {
     layout
         .hosts()
@@ -101,7 +101,7 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
     found
 }
 
-/// Workloads that end before they begin, or begin after the run.
+/// Returns warnings about workloads that end before they begin, or begin after the run.
 fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     let mut found = Vec::new();
     for (index, role) in host.role.iter().enumerate() {
@@ -124,7 +124,7 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     found
 }
 
-/// Refuses uplinks that lead back to their own host: no packet would leave them.
+/// Refuses cycles of uplinks: no packet would leave them.
 pub(super) fn uplinks(layout: &Layout) -> Result<(), Wrong> {
     uplinks_in_a_cycle(layout).map_or(Ok(()), Err)
 }
@@ -152,7 +152,7 @@ fn uplinks_in_a_cycle(layout: &Layout) -> Option<Wrong> {
     None
 }
 
-/// Refuses two sinks or servers of one transport on one port of a host: the second would get nothing.
+/// Refuses two sinks or servers of one transport on one port of a host: the second would receive nothing.
 pub(super) fn ports(name: &str, host: &Host) -> Result<(), Wrong> {
     let mut taken: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (index, role) in host.role.iter().enumerate() {

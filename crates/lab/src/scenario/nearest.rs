@@ -1,9 +1,9 @@
-//! "Did you mean": the name nearest to one that is not known.
+//! Suggestions for an unknown name: "did you mean".
 
-/// How alike two names must be, from 0 to 1, for one to be a slip of the other (Jaro and Winkler's measure).
+/// Least similarity of two names, from 0 to 1, for a suggestion (Jaro-Winkler).
 const ALIKE: f64 = 0.8;
 
-/// `, did you mean `x`?` for the known name that is most like `word`; empty if none is like it.
+/// Returns `, did you mean `x`?` with the known name that is most similar to `word`. Empty if none is similar.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let likeness = |name: &&'a str| strsim::jaro_winkler(word, name);
     let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));

@@ -1,16 +1,16 @@
-//! IP networks of a scenario: `net` on a wire or cell gives its interfaces addresses, and every host the shortest ways
-//! to all networks, as a routing protocol that has settled would.
+//! The IP networks of a scenario. A `net` on a wire or cell gives its interfaces addresses. Every host gets the
+//! shortest routes to all networks, as after a routing protocol has converged.
 //!
-//! On a wire the first end has the network's first address and the second end the second; in a cell its station has
-//! the first. A mobile host keeps the address that it has at home, the cell whose network holds it. What has no `net`
-//! has no addresses either: a protocol below IP takes care of it.
+//! On a wire the first end has the first address of the network, and the second end the second. In a cell the station
+//! has the first. A mobile host has its home address, in the cell whose network contains it. A link without `net` has
+//! no addresses: a protocol below IP serves it.
 
 use super::Scenario;
 use std::collections::{BTreeMap, VecDeque};
 use toml::{Table, Value};
 use wire::{Ipv4Addr, Prefix};
 
-/// The name of a host's one radio: a base station's, or that of a host that moves.
+/// The name of a host's first radio: that of a base station, or of a mobile host.
 pub(crate) const AIR: &str = "air";
 
 /// An interface that has an address.
@@ -21,17 +21,17 @@ pub(crate) struct Attached {
     pub(crate) net: Prefix,
 }
 
-/// Who is attached to which network.
+/// The networks to which each host is attached.
 #[derive(Default)]
 pub(crate) struct Networks {
     hosts: BTreeMap<String, Vec<Attached>>,
-    /// Hosts that only ever use others' ways, and never are one.
+    /// Hosts that do not forward: the mobile hosts.
     leaves: Vec<String>,
 }
 
 impl Networks {
-    /// Reads the networks of wires and cells. `mobiles` are hosts that roam, with their addresses. An error names the
-    /// key.
+    /// Reads the networks of wires and cells. `mobiles` are the mobile hosts with their home addresses. An error has
+    /// the key and the problem.
     pub(crate) fn new(scenario: &Scenario, mobiles: &[(String, Ipv4Addr)]) -> Result<Self, (String, String)> {
         let mut networks = Self::default();
         for (name, wire) in &scenario.wire {
@@ -62,24 +62,24 @@ impl Networks {
         self.hosts.entry(host.to_owned()).or_default().push(attached);
     }
 
-    /// The interfaces of a host that have addresses.
+    /// Returns the interfaces of a host that have addresses.
     pub(crate) fn of(&self, host: &str) -> &[Attached] {
         self.hosts.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// The address of an interface, as configurations write it.
+    /// Returns the address of an interface with the length of its prefix, as in configurations.
     pub(crate) fn address_of(&self, host: &str, interface: &str) -> Option<String> {
         let attached = self.of(host).iter().find(|attached| attached.interface == interface)?;
         Some(format!("{}/{}", attached.address, attached.net.len()))
     }
 
-    /// The network of an interface.
+    /// Returns the network of an interface.
     pub(crate) fn net_of(&self, host: &str, interface: &str) -> Option<Prefix> {
         let attached = self.of(host).iter().find(|attached| attached.interface == interface)?;
         Some(attached.net)
     }
 
-    /// Whether an address is the first or the last of a network.
+    /// Returns whether an address is the first or the last of a network.
     pub(crate) fn has_end(&self, address: Ipv4Addr) -> bool {
         let nets = self.hosts.values().flatten().map(|attached| attached.net);
         let ends = |net: Prefix| {
@@ -90,11 +90,12 @@ impl Networks {
         nets.filter(|net| net.len() < 31).any(ends)
     }
 
-    /// Every network that is not the host's own, and the neighbor on the shortest way there.
+    /// Returns the routes of a host: one to every network that is not its own, through the neighbor on the shortest
+    /// path.
     pub(crate) fn routes(&self, host: &str) -> Vec<Table> {
         let mut seen: Vec<Prefix> = self.of(host).iter().map(|attached| attached.net).collect();
         let mut routes = Vec::new();
-        // Each network in turn, with the first step that leads to it; the host's own have none.
+        // Breadth-first search over networks. Each has the first hop towards it; the host's own have none.
         let mut queue: VecDeque<(Prefix, Option<(String, Ipv4Addr)>)> =
             seen.iter().map(|net| (*net, None)).collect();
         while let Some((net, step)) = queue.pop_front() {
@@ -116,7 +117,7 @@ impl Networks {
         routes
     }
 
-    /// The hosts on a network, and their addresses there.
+    /// Returns the hosts on a network, and their addresses there.
     fn on(&self, net: Prefix) -> impl Iterator<Item = (&str, Ipv4Addr)> {
         self.hosts.iter().flat_map(move |(host, all)| {
             let there = all.iter().filter(move |attached| attached.net == net);
@@ -133,7 +134,8 @@ fn route(to: Prefix, interface: &str, via: Ipv4Addr) -> Table {
     ])
 }
 
-/// The `number`th address of a network, short of its last, which is every host's.
+/// Returns the address with this number in a network. `None` if it is the last address, which is the broadcast
+/// address, or beyond.
 fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
     let hosts = 1u64 << (32 - net.len());
     (u64::from(number) + 1 < hosts).then(|| Ipv4Addr::from_bits(net.address().to_bits() + number))

@@ -1,10 +1,12 @@
-//! The way of a mobile host in metres, and how strongly it hears each cell on it.
+//! The path of a mobile host in metres, and the signal strength of each cell along it.
 //!
-//! A way is a list of places and times, walked evenly; it is written down, drawn by chance (random waypoints), or read
-//! from a file: a movement trace of ns-2 (`setdest`), or a CSV with the columns time, x, y in seconds and metres.
-//! What a radio hears of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`, the log-distance model
-//! (Rappaport, Wireless Communications, 4.9.1) without its shadowing. Whole decibels, so that a run does not depend on how
-//! a machine rounds.
+//! A path is a list of places and times, with constant speed between them. It is given in the scenario, drawn at
+//! random (random waypoints), or read from a file: a movement trace of ns-2 (`setdest`), or a CSV with the columns
+//! time, x, y in seconds and metres.
+//!
+//! The signal strength of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`: the
+//! log-distance model (Rappaport, Wireless Communications, 4.9.1) without shadowing. It is rounded to whole decibels,
+//! so that a run does not depend on the floating-point rounding of a machine.
 
 use super::Point;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -13,10 +15,10 @@ use std::path::Path as File;
 use toml::{Table, Value};
 use wire::{Duration, Seed};
 
-/// From one sample of a way to the next: as often as radios are asked.
+/// The interval between samples of a path: that of the radios.
 const STEP: Duration = link::SAMPLING;
 
-/// A place in metres.
+/// A position in metres, as x and y.
 pub(crate) type Place = [f64; 2];
 
 /// How a host goes; one of these.
@@ -33,7 +35,8 @@ pub(crate) struct Way {
     pub(crate) file: Option<String>,
 }
 
-/// What a file may say beside the keys that are left when it is read: exactly one of the ways, and the node of a trace.
+/// Completes the schema with what a file may contain and the parsed type does not show: exactly one of the keys, and
+/// the node of a trace.
 fn as_written(schema: &mut Schema) {
     let node = json_schema!({
         "description": "The node of an ns-2 trace: 0.", "type": "integer", "minimum": 0, "maximum": u32::MAX,
@@ -71,12 +74,12 @@ pub(crate) struct Random {
     pub(crate) pause: Duration,
 }
 
-/// How signals weaken.
+/// The log-distance model of propagation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Propagation {
-    /// What is heard at one metre, in dBm.
+    /// Signal strength at one metre, in dBm.
     pub(crate) at_1m: f64,
-    /// 2 in free space, up to 6 within buildings.
+    /// The path loss exponent: 2 in free space, up to 6 within buildings.
     pub(crate) exponent: f64,
 }
 
@@ -88,7 +91,7 @@ impl Propagation {
 }
 
 impl Way {
-    /// The stops of it, for a run that lasts `duration`.
+    /// Returns the stops for a run that lasts `duration`. An error has the key and the problem.
     pub(crate) fn stops(
         &self,
         duration: Duration,
@@ -144,7 +147,7 @@ impl Random {
     }
 }
 
-/// Where a host is.
+/// Returns the position at a time. Before the first stop and after the last the host does not move.
 pub(crate) fn place(stops: &[Stop], at: Duration) -> Place {
     let after = stops.partition_point(|stop| stop.0 <= at);
     let before = after.checked_sub(1).and_then(|index| stops.get(index));
@@ -159,14 +162,14 @@ pub(crate) fn place(stops: &[Stop], at: Duration) -> Place {
     }
 }
 
-/// How strongly a base station is heard on the way, sampled; where it does not change nothing is said.
+/// Returns the samples of the signal strength of a base station, without those in the middle of a constant part.
 pub(crate) fn course(stops: &[Stop], station: Place, signal: Propagation, duration: Duration) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut at = Duration::ZERO;
     loop {
         let strength = signal.strength(place(stops, at), station);
         let same = |point: &Point| point.1 == strength;
-        // Of many alike the last is kept too: between two points a course changes evenly.
+        // The last of several equal samples is kept too: a course is interpolated between two points.
         match points.as_mut_slice() {
             [.., before, last] if same(before) && same(last) => last.0 = at,
             _ => points.push(Point(at, strength)),
@@ -180,8 +183,8 @@ pub(crate) fn course(stops: &[Stop], station: Place, signal: Propagation, durati
 
 // --- files ---------------------------------------------------------------------------------------------------------
 
-/// Puts what is in the files of ways in their place, so that the scenario is whole. Paths count from the scenario's folder.
-/// An error is the key's path, and the problem. Whether there was any.
+/// Replaces each `file` of a path by its contents, so that the scenario is complete. File names are relative to the
+/// scenario's folder. Returns whether there was any. An error has the path of the key, and the problem.
 pub(crate) fn inline(document: &mut Table, folder: &File) -> Result<bool, (String, String)> {
     let mut any = false;
     let hosts = document.get_mut("host").and_then(Value::as_table_mut);
@@ -214,7 +217,7 @@ fn written(stop: &Stop) -> Value {
     Value::from(vec![at, Value::from(stop.1), Value::from(stop.2)])
 }
 
-/// `time,x,y` in seconds and metres. A first line that is no numbers is a heading.
+/// Reads a CSV: `time,x,y` in seconds and metres. The first line may be a heading.
 fn csv(text: &str) -> Result<Vec<Stop>, String> {
     let mut stops: Vec<Stop> = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
@@ -228,7 +231,7 @@ fn csv(text: &str) -> Result<Vec<Stop>, String> {
     in_order(stops)
 }
 
-/// A node's part of an ns-2 movement trace: where it begins, and every `setdest`.
+/// Reads the part of one node in an ns-2 movement trace: its initial position, and every `setdest`.
 fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
     let named = format!("$node_({node})");
     let (mut begin, mut orders) = ([0.0, 0.0], Vec::new());
@@ -264,7 +267,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
     orders.sort_by_key(|(at, ..)| *at);
     let mut stops = vec![Stop(Duration::ZERO, begin[0], begin[1])];
     for (at, to, speed) in orders {
-        // An order that comes on the way ends the one before it there.
+        // A `setdest` during a movement ends that movement at the current position.
         let here = place(&stops, at);
         stops.retain(|stop| stop.0 <= at);
         stops.push(Stop(at, here[0], here[1]));

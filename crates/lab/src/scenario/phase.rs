@@ -1,49 +1,52 @@
-//! Phases: what differs from one repetition of a scenario to the next.
+//! Phases: the differences between repetitions of a scenario.
 //!
-//! A scenario writes its instants down: a move at 4.3 s, a download from 0.5 s on. A repetition on other days would meet
-//! packets, beacons, advertisements and time-outs at other places of their periods. So each of several runs shifts each
-//! instant, by a time of its own below the scenario's `phase`: 1 s if it gives none, which is the period of agents'
-//! advertisements and above the time-outs of TCP; `phase = "0s"` switches it off. A longer phase than the run is refused.
+//! A scenario has fixed instants: a move at 4.3 s, a download from 0.5 s on. In a repetition on another day, packets,
+//! beacons, advertisements and time-outs would be at other places of their periods. So each of several runs shifts
+//! each instant by its own time, below the scenario's `phase`. The default is 1 s: the period of agents'
+//! advertisements, and above the time-outs of TCP. `phase = "0s"` disables the shift. A phase longer than the run is
+//! refused.
 //!
-//! Repetition `i` of `n` shifts by `(p(i) + u) / n` of the span, where `p` is a permutation and `u` a fraction, both drawn
-//! for each instant from the first seed and the instant's name: a Latin hypercube (`McKay`, Beckman and Conover 1979). Every
-//! part of every period is met equally often, and no two instants are locked to each other. Both backends get the same.
+//! Repetition `i` of `n` shifts by `(p(i) + u) / n` of the span. Here `p` is a permutation and `u` a fraction, both
+//! drawn for each instant from the first seed and the name of the instant: a Latin hypercube (`McKay`, Beckman and
+//! Conover 1979). Every part of every period is sampled equally often, and no two instants are locked to each other.
+//! Both backends use the same shifts.
 //!
-//! An instant stays in the run, and in its order among those that it depends on: it moves by less than half the time to the
-//! next later one of them, or to the end of the run. A start depends on all others. A move depends on those of its own host
-//! alone: its other moves, and the starts and ends of what sends there or is sent from there. What another host does at any
-//! instant bounds no move: else two hosts that move within a millisecond of each other would hardly be shifted. The points of
-//! a host's `course` or `path` move together. An instant that a scenario leaves out is not shifted, nor what it draws at
-//! random from its seed.
+//! An instant stays within the run, and keeps its order among the instants on which it depends. It moves by less than
+//! half the time to the next later one of them, or to the end of the run. A start depends on all others. A move
+//! depends only on the instants of its own host: its other moves, and the starts and ends of workloads there or
+//! towards it. Instants of other hosts do not limit it: otherwise two hosts that move within a millisecond of each
+//! other would hardly be shifted. The points of a host's `course` or `path` move together. An instant that the
+//! scenario leaves out is not shifted, nor is one that the seed draws at random.
 //!
-//! An `[[event]]` happens at the same instant in all runs, and bounds every other instant: what was before it stays before it.
+//! An `[[event]]` happens at the same instant in all runs. It limits every other instant: what is before it stays
+//! before it.
 
 use super::protocol;
 use crate::application::Application;
 use toml::{Table, Value};
 use wire::{Duration, Seed};
 
-/// How far an instant is shifted at most, if the scenario does not say.
+/// The default of `phase`: the largest shift of an instant.
 const SPAN: Duration = Duration::from_secs(1);
 
 /// One of several runs of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repetition {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub number: u64,
-    /// Of how many. One alone is not shifted.
+    /// The number of runs. A single run is not shifted.
     pub of: u64,
-    /// The seed of the phases: the same for all of them.
+    /// The seed of the phases, which all runs share.
     pub seed: u64,
 }
 
 impl Repetition {
-    /// A run that is the only one.
+    /// Returns the repetition of a single run.
     pub const fn only(seed: u64) -> Self {
         Self { number: 0, of: 1, seed }
     }
 
-    /// How far into a period the instant of this name falls: a fraction below one.
+    /// Returns the fraction, below 1, of the span by which the instant of this name is shifted.
     fn fraction(self, name: &str) -> f64 {
         let mut random = Seed::new(self.seed).fork("phase").fork(name);
         let u = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
@@ -51,8 +54,8 @@ impl Repetition {
     }
 }
 
-/// The place of `number` in a random permutation of `0..of`. A Feistel network of four rounds, walked until it is within
-/// (Black and Rogaway 2002): no list of all is needed.
+/// Returns the place of `number` in a random permutation of `0..of`. It is a Feistel network of four rounds with
+/// cycle walking (Black and Rogaway 2002), so no list of the permutation is needed.
 fn permuted(number: u64, of: u64, random: &Seed) -> u64 {
     let half = (64 - of.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;
@@ -71,15 +74,15 @@ fn permuted(number: u64, of: u64, random: &Seed) -> u64 {
     }
 }
 
-/// Whether several runs of a plan are shifted against each other: not with `phase = "0s"`.
+/// Returns whether several runs of a plan are shifted against each other. `phase = "0s"` disables it.
 pub fn is_shifted(plan: &crate::Plan) -> bool {
     let document: Option<Table> = toml::from_str(&plan.document).ok();
     let phase = document.and_then(|document| document.get("phase").and_then(parse));
     phase.is_none_or(|phase| !phase.is_zero())
 }
 
-/// Shifts the instants of a document. Values that are no spans of time are left to the scenario's reader, which refuses them.
-/// The error is what is wrong with its `phase`.
+/// Shifts the instants of a document. Values that are no spans of time are left to the scenario's reader, which
+/// refuses them. The error is the problem of `phase`.
 pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), String> {
     let span = |document: &Table, key: &str| document.get(key).and_then(parse);
     let Some(duration) = span(document, "duration") else { return Ok(()) };
@@ -93,7 +96,7 @@ pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), 
     Ok(())
 }
 
-/// By at most `most`.
+/// Shifts each instant by at most `most`.
 fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, most: Duration) {
     let events = document.get("event").and_then(Value::as_array);
     let events: Vec<Duration> =
@@ -130,9 +133,10 @@ fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, mo
     }
 }
 
-/// How far instants may go together so that they stay before half of the way to any later one.
+/// Returns how far instants can be shifted together so that each moves at most half of the time to the next later
+/// one.
 fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> Duration {
-    // A course's points at the very begin are where it starts, and no events.
+    // The points of a course at 0 s are its initial state, and no events.
     let events = own.iter().filter(|at| own.len() == 1 || !at.is_zero());
     let half = |at: &Duration| {
         let next = others.clone().filter(|other| other > at).min();
@@ -141,15 +145,15 @@ fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> 
     events.map(half).min().unwrap_or_default()
 }
 
-/// Instants, and the hosts of which they are.
+/// Instants, and the hosts to which they belong.
 type Fence = (Vec<Duration>, Vec<String>);
 
 /// Instants that are shifted together.
 struct Group<'a> {
     name: String,
-    /// The host, and the other end of an application.
+    /// The host, and the peer of a workload.
     hosts: Vec<String>,
-    /// Of a host that moves; else the start of something.
+    /// Whether it is a move of a host; otherwise the start of a workload.
     is_move: bool,
     values: Vec<&'a mut Value>,
 }
@@ -160,7 +164,7 @@ impl Group<'_> {
     }
 }
 
-/// The instants of a scenario: those that are shifted, and those that only bound them.
+/// The instants of a scenario: those that are shifted (`groups`), and those that only limit them (`fences`).
 #[derive(Default)]
 struct Found<'a> {
     groups: Vec<Group<'a>>,
@@ -201,7 +205,7 @@ impl<'a> Found<'a> {
     }
 
     fn role(&mut self, name: &str, host: &str, role: &'a mut Table, duration: Duration) {
-        // A rule that is wrong stays a rule, and the scenario's reader says what is wrong with it.
+        // An invalid rule is left as it is: the scenario's reader reports it.
         let _ = protocol::write_out(duration, role);
         let peer = role.get("to").and_then(Value::as_str).and_then(|to| to.split(':').next());
         let hosts: Vec<String> = [Some(host), peer].into_iter().flatten().map(str::to_owned).collect();
@@ -229,7 +233,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The instant that each point begins with.
+/// Returns the time of each point.
 fn first_of_each(points: &mut Value) -> impl Iterator<Item = &mut Value> {
     points.as_array_mut().into_iter().flatten().filter_map(|point| point.as_array_mut()?.first_mut())
 }
@@ -281,7 +285,7 @@ mod tests {
             };
             (0..of).map(place).collect::<Vec<_>>()
         };
-        // Moves of `first` are 1 s apart: each has half of that.
+        // The moves of `first` are 1 s apart, so each is shifted by at most 0.5 s.
         let [first, second] = [places(0), places(1)];
         for places in [&first, &second] {
             assert_eq!(places.iter().copied().collect::<BTreeSet<_>>(), (0..of).collect());
@@ -300,7 +304,7 @@ mod tests {
         }
     }
 
-    /// Other hosts move 1 ms after each move of this one, and one of them is sent to: the move is shifted as if it were alone.
+    /// Another host, to which data is sent, moves 1 ms after each move of this one. That does not limit the shift.
     #[test]
     fn what_another_host_does_bounds_no_move() {
         let other = DOWNLOAD.replace("[host.mobile]", "[host.other]").replace("10.1.0.7", "10.1.0.8");
@@ -308,7 +312,7 @@ mod tests {
         let text = format!("{DOWNLOAD}\n{}", other.replace("4.3s", "4.301s").replace("0.5s", "4.302s"));
         let latest = |text: &str| (0..40).map(|number| moves(&shifted(text, number, 40))[0]).max().unwrap();
         assert!(latest(&text) > Duration::from_millis(5_250), "{:?}", latest(&text));
-        // Its own application's start bounds it.
+        // The start of its own application limits it.
         let own = latest(&DOWNLOAD.replace("start = \"0.5s\"", "start = \"4.4s\""));
         assert!(own < Duration::from_millis(4_350), "{own:?}");
     }

@@ -1,4 +1,5 @@
-//! What may be written in a scenario, for editors: a JSON Schema (draft 2020-12) made from the types that are read.
+//! The JSON Schema (draft 2020-12) of scenario files, for editors. It is generated from the types that the parser
+//! reads.
 
 use super::Scenario;
 use schemars::Schema;
@@ -6,13 +7,13 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
-/// The schema of scenario files. It has every key that the parser takes, says what each is, and refuses what the parser
-/// refuses on shape alone; whether names lead anywhere and numbers make sense together it cannot know.
+/// Returns the schema of scenario files. It describes every key that the parser accepts, and refuses what the parser
+/// refuses by shape alone. It does not check names and combinations of numbers.
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
     let mut schema = settings.into_generator().into_root_schema_for::<Scenario>();
     RecursiveTransform(tidy).transform(&mut schema);
-    // What it is comes first.
+    // The description comes first in the output.
     let mut whole = serde_json::Map::new();
     for key in ["$schema", "title", "description"] {
         whole.extend(schema.remove(key).map(|value| (key.to_owned(), value)));
@@ -23,7 +24,7 @@ pub fn schema() -> Value {
     Value::Object(whole)
 }
 
-/// From what Rust has to what TOML has: no null, spans of time as they are written, documentation without its links.
+/// Converts a schema of Rust types to that of TOML: no null, spans of time as text, documentation without links.
 fn tidy(schema: &mut Schema) {
     match schema.get_mut("default") {
         Some(Value::Array(list)) => list.iter_mut().for_each(as_written),
@@ -41,7 +42,7 @@ fn tidy(schema: &mut Schema) {
     without_null(schema);
 }
 
-/// A span of time as serde has it becomes one as a scenario has it.
+/// Converts serde's form of a span of time to the form in a scenario.
 fn as_written(value: &mut Value) {
     if let Some(text) = span(value) {
         *value = text.into();
@@ -64,7 +65,7 @@ fn entries(value: &Value) -> Option<Vec<(&str, &Value)>> {
     Some(value.as_object()?.iter().map(|(key, value)| (key.as_str(), value)).collect())
 }
 
-/// A key that may be absent is never null: `anyOf` of a schema and null becomes that schema.
+/// Removes null, because an absent key is never null: `anyOf` of a schema and null becomes that schema.
 fn without_null(schema: &mut Schema) {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|name| name != "null");
@@ -85,7 +86,7 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// Lines that flow, and no brackets around what a reader of the code can follow.
+/// Joins the lines of each paragraph, and removes the brackets of links.
 fn plain(text: &str) -> String {
     let paragraphs =
         text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));

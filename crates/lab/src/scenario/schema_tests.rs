@@ -1,4 +1,4 @@
-//! The schema takes what the parser takes, and refuses what it refuses on shape.
+//! Checks that schema and parser accept the same scenarios, as far as their shape decides.
 
 use super::*;
 use crate::Scenario;
@@ -13,7 +13,7 @@ fn document(text: &str) -> Value {
     serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap()
 }
 
-/// Every scenario that is kept: those in files, and each leg of the course.
+/// Returns every scenario of the repository: the built-in ones, and each leg of the course.
 fn kept() -> Vec<(String, String)> {
     let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     let legs = crate::compare::course().unwrap().legs.iter().map(|leg| (leg.name.clone(), leg.text.clone()));
@@ -85,7 +85,7 @@ fn what_is_wrong_in_shape_is_refused_by_both() {
     }
 }
 
-/// The same scenario, whose host goes nowhere yet.
+/// Returns the scenario without the path of its host.
 fn without_path(text: &str) -> String {
     text.lines().filter(|line| !line.starts_with("path")).collect::<Vec<_>>().join("\n")
 }
@@ -117,7 +117,7 @@ fn what_stands_only_in_files_is_valid_too() {
     }
 }
 
-/// Calls `each` with every object of a schema that describes keys, and where it is.
+/// Calls `each` with every key that a schema describes, its path and its schema.
 fn all_keys(schema: &Value, path: &str, each: &mut impl FnMut(&str, &Value)) {
     if let Some(keys) = schema.get("properties").and_then(Value::as_object) {
         for (key, value) in keys {
@@ -143,7 +143,7 @@ fn every_key_is_described_and_nothing_is_as_rust_has_it() {
         keys += 1;
         let is_described =
             value.get("description").is_some() || value.get("const").is_some() || value.get("$ref").is_some();
-        // What a rule of moves has is said where `moves` is.
+        // The keys of a rule of moves are described at `moves`.
         if !is_described && !path.contains("anyOf") {
             bare.push(path.to_owned());
         }

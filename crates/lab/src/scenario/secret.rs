@@ -1,5 +1,5 @@
-//! Keys are not copied into the directories of runs, which others may read: a key's place has the beginning of its digest, of
-//! the same length. So the text remains a scenario that can be read again, and equal keys remain equal.
+//! Secret keys are not copied into run directories, which others may read. Each key is replaced by digits of its
+//! digest, of the same length. So the text can still be read as a scenario, and equal keys are still equal.
 
 use super::Setting;
 use sha2::{Digest, Sha256};
@@ -7,20 +7,21 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
-/// A shorter text is no key that any protocol takes, and may stand in a scenario for something else.
+/// The least length of a key that is searched in the text: no protocol accepts a shorter one, and it may have another
+/// meaning.
 const SHORTEST: usize = 8;
 
-/// Whether the value of a TOML key of this name, or at the end of this path, is a secret.
+/// Returns whether the value of a TOML key of this name, or at this path, is a secret.
 pub(super) fn is_secret(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     last == "key" || last.ends_with("_key")
 }
 
-/// The text of a scenario without its keys, and without those that settings gave it: also where they stand in comments and
-/// in what it is about.
+/// Returns the text of a scenario without its secret keys and those of settings. They are also replaced in comments
+/// and in the description.
 pub(crate) fn redacted(text: &str, settings: &[Setting]) -> String {
     let mut spans = spans_of(text);
-    // From the end, so that what is before stays in its place.
+    // Backwards, so that earlier offsets stay valid.
     spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
     let mut out = text.to_owned();
     for (span, key) in &spans {
@@ -29,7 +30,7 @@ pub(crate) fn redacted(text: &str, settings: &[Setting]) -> String {
     hidden(&out, &keys_of(text, settings))
 }
 
-/// All keys of a scenario and of its settings, the longest first.
+/// Returns all secret keys of a scenario and of its settings, the longest first.
 pub(crate) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     let mut keys: Vec<String> = spans_of(text).into_iter().map(|(_, key)| key).collect();
     keys.extend(settings.iter().flat_map(Setting::keys));
@@ -39,7 +40,7 @@ pub(crate) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     keys
 }
 
-/// A text in which none of these keys stands, in upper or lower case, nor a key that is assigned in a comment.
+/// Returns a text without these keys, in upper or lower case, and without a key that is assigned in a comment.
 pub(crate) fn hidden(text: &str, keys: &[String]) -> String {
     let mut out = text.to_owned();
     for key in keys {
@@ -57,7 +58,7 @@ pub(crate) fn hidden(text: &str, keys: &[String]) -> String {
     out
 }
 
-/// The digits in quotes that are given to a name which ends with the word at this place.
+/// Returns the hexadecimal digits in quotes that are assigned to a name which ends with the word `key` at this place.
 fn assigned(text: &str, at: usize) -> Option<(Range<usize>, String)> {
     let rest = text.get(at..)?.strip_prefix("key")?.trim_start_matches(['"', '\'', ' ', '\t']);
     let rest = rest.strip_prefix('=')?.trim_start_matches([' ', '\t']);
@@ -68,7 +69,8 @@ fn assigned(text: &str, at: usize) -> Option<(Range<usize>, String)> {
     is_key.then(|| (begin..begin + key.len(), key.to_owned()))
 }
 
-/// Whether a line may contain a key or a part of one: it has the word `key`, or a long word with several digits.
+/// Returns whether a line may contain a key or a part of it: it has the word `key`, or a long word with several
+/// digits.
 pub(super) fn may_show_key(line: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let small = line.to_ascii_lowercase();
@@ -80,7 +82,7 @@ pub(super) fn may_show_key(line: &str) -> bool {
     has_word || line.split(|c: char| !c.is_ascii_alphanumeric()).any(is_long)
 }
 
-/// Whether a text has a key's name and what stands between it and its value.
+/// Returns whether a text assigns a value to a name that ends with `key`.
 fn assigns_key(text: &str) -> bool {
     let is_name = |(at, word): (usize, &str)| {
         text.get(at + word.len()..)
@@ -89,7 +91,7 @@ fn assigns_key(text: &str) -> bool {
     text.match_indices("key").any(is_name)
 }
 
-/// A message about a key's value without what it quotes.
+/// Returns a message about a key's value without the quoted parts.
 pub(super) fn unquoted(problem: &str) -> String {
     let mut out = String::new();
     let mut rest = problem;
@@ -97,7 +99,7 @@ pub(super) fn unquoted(problem: &str) -> String {
         let (before, quoted) = rest.split_at(at);
         let quote = if quoted.starts_with('`') { '`' } else { '"' };
         out.push_str(before);
-        // To the last of them: what is quoted may have the same quotes in it.
+        // To the last such quote: the quoted text may contain quotes.
         match quoted.rfind(quote).filter(|end| *end > 0).and_then(|end| quoted.get(end + 1..)) {
             Some(after) => rest = after,
             None => rest = "",
@@ -107,12 +109,12 @@ pub(super) fn unquoted(problem: &str) -> String {
     out + rest
 }
 
-/// Whether a text has a key.
+/// Returns whether a TOML text has a secret key.
 pub fn has_keys(text: &str) -> bool {
     !spans_of(text).is_empty()
 }
 
-/// The keys in a value at a path.
+/// Returns the secret keys in a value at a path.
 pub(super) fn keys_in(path: &str, value: &Value) -> Vec<String> {
     match value {
         Value::String(text) if is_secret(path) => {
@@ -124,7 +126,7 @@ pub(super) fn keys_in(path: &str, value: &Value) -> Vec<String> {
     }
 }
 
-/// A value at a path without its keys.
+/// Returns a value at a path without its secret keys.
 pub(super) fn without_keys(path: &str, value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| without_keys(path, item)).collect::<Vec<_>>().into(),
@@ -132,7 +134,7 @@ pub(super) fn without_keys(path: &str, value: &Value) -> Value {
             let hidden = |(name, value): (&String, &Value)| (name.clone(), without_keys(name, value));
             Value::Table(table.iter().map(hidden).collect())
         }
-        // A table that could not be read is a text.
+        // A table that could not be parsed is a string.
         Value::String(text) if is_secret(path) || assigns_key(text) => stand_in(text).into(),
         Value::Integer(_) | Value::Float(_) if is_secret(path) => stand_in(&value.to_string()).into(),
         other => other.clone(),
@@ -162,10 +164,10 @@ fn in_value(name: &str, value: &Spanned<DeValue<'_>>, spans: &mut Vec<(Range<usi
     }
 }
 
-/// What is in the place of a key begins with these digits, so that a run that was read back is written as it was.
+/// The first digits of each replacement, by which it is recognised. So a run that is read back is written unchanged.
 const MARK: &str = "d16e57ed";
 
-/// Hexadecimal digits of the digest, as many as the key has.
+/// Returns the replacement of a key: hexadecimal digits of its digest, as many as the key has.
 fn stand_in(key: &str) -> String {
     if key.starts_with(MARK) {
         return key.to_owned();
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(redacted(&out, &[]), out);
         let set: Setting = format!("mobile-ip.key={B}").parse().unwrap();
         assert_eq!(redacted(&format!("# {B}\n"), &[set]), format!("# {}\n", stand_in(B)));
-        // What is too short to be a key is not looked for.
+        // A text that is too short for a key is not searched.
         assert_eq!(redacted("# 00\nkey = \"00\"\n", &[]), format!("# 00\nkey = \"{}\"\n", stand_in("00")));
     }
 }

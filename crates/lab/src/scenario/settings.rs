@@ -1,4 +1,4 @@
-//! `--set key=value`: one value of a scenario, changed from outside. `--set key=@FILE` reads the value from a file, which may be
+//! `--set key=value` changes one value of a scenario. `--set key=@FILE` reads the value from a file, which may be
 //! `/dev/stdin`.
 
 use super::nearest::did_you_mean;
@@ -7,17 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// A change to a scenario: `ROLE.KEY=VALUE` for every role of that name, `ROLE.LIST.KEY=VALUE` for every table of a list
-/// in it, or the path of a value in the file.
+/// A change of a scenario: `ROLE.KEY=VALUE` for every role of that name, `ROLE.LIST.KEY=VALUE` for every table of a
+/// list in it, or the path of a value in the file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
     path: Vec<String>,
     value: Value,
-    /// The value was read from a file.
+    /// Whether the value was read from a file.
     is_from_file: bool,
 }
 
-/// Names by which a role's settings are reached. A gateway is a node of its network as much as a base station is.
+/// Returns whether a setting of this name applies to a kind of role. A gateway also has the name of a base station.
 fn answers_to(kind: &str, name: &str) -> bool {
     kind.rsplit('/').next() == Some(name) || (kind == "cellular-ip/gateway" && name == "station")
 }
@@ -26,7 +26,7 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The value may be a secret.
+        // The error must not show the value, which may be a secret.
         let shown = text.split_inclusive('=').next().unwrap_or_default();
         let bad = || format!("`{shown}`: write KEY=VALUE, as station.delay_device=0 or radio.retune=5ms");
         let (path, value) = text.split_once('=').ok_or_else(bad)?;
@@ -34,14 +34,14 @@ impl FromStr for Setting {
         if path.iter().any(String::is_empty) {
             return Err(bad());
         }
-        // A key on a command line can be read by every user of the machine.
+        // Every user of the machine can read a key on a command line, so it can be in a file.
         let read = |file: &str| {
             let read = std::fs::read_to_string(file).map_err(|error| format!("`{text}`: {file}: {error}"));
             read.map(|value| value.trim().to_owned())
         };
         let file = value.strip_prefix('@');
         let value = &file.map_or_else(|| Ok(value.to_owned()), read)?;
-        // What is not a TOML value is a text: nobody should have to quote `5ms` twice.
+        // A value that is not TOML is a string, so that `5ms` needs no second pair of quotes.
         let parsed =
             format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
         let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
@@ -49,7 +49,7 @@ impl FromStr for Setting {
     }
 }
 
-/// Without its keys.
+/// Writes the setting without secret keys.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path();
@@ -58,13 +58,13 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
-    /// A setting made by code.
+    /// Creates a setting in code.
     pub fn new(path: &str, value: impl Into<Value>) -> Self {
         let path = path.split('.').map(str::to_owned).collect();
         Self { path, value: value.into(), is_from_file: false }
     }
 
-    /// Its path and its value, as they are written; without its keys.
+    /// Returns its path and its value as text, without secret keys.
     pub fn parts(&self) -> (String, String) {
         let path = self.path();
         let value = secret::without_keys(&path, &self.value);
@@ -72,29 +72,29 @@ impl Setting {
         (path, value)
     }
 
-    /// The keys in its value.
+    /// Returns the secret keys in its value.
     pub(super) fn keys(&self) -> Vec<String> {
         secret::keys_in(&self.path(), &self.value)
     }
 
-    /// Whether a key stands in the setting itself, and not in a file that it names: where settings come from a command line, every
-    /// user of the machine can read it there.
+    /// Returns whether the setting itself contains a secret key, not a file that it names. Every user of the machine
+    /// can read a command line.
     pub fn shows_key(&self) -> bool {
         let is_key = self.path.last().is_some_and(|name| is_secret(name)) && self.value.is_str();
         !self.is_from_file && (is_key || has_keys(&format!("value = {}", self.value)))
     }
 
-    /// Its path, as it is written.
+    /// Returns its path, as in `--set`.
     pub fn path(&self) -> String {
         self.path.join(".")
     }
 
-    /// Whether it is about a value below this key of the file.
+    /// Returns whether its path begins with this key.
     pub(crate) fn is_below(&self, key: &str) -> bool {
         self.path.first().is_some_and(|first| first == key)
     }
 
-    /// The settings that `KEY=A|B|C` stands for, each of one value; itself, if it has but one.
+    /// Returns the settings of `KEY=A|B|C`, each with one value, or the setting itself if it has one value.
     pub fn alternatives(&self) -> Vec<Self> {
         let text =
             self.value.as_str().filter(|text| text.contains('|') && !text.contains(char::is_whitespace));
@@ -103,7 +103,7 @@ impl Setting {
         text.split('|').filter_map(|value| format!("{path}={value}").parse().ok()).collect()
     }
 
-    /// The paths of the values that it changed.
+    /// Applies the setting and returns the paths of the changed values.
     pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
         let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
         let mut changed = Vec::new();
@@ -119,7 +119,7 @@ impl Setting {
         }
     }
 
-    /// Sets `key` of a role, or `list.key`: that key of every table in the list. The keys that were set.
+    /// Sets `key` of a role, or `list.key`: that key of every table in the list. Returns the keys that were set.
     fn set_in(&self, role: &mut Table, path: &[String]) -> Vec<String> {
         match path {
             [key] => {
@@ -151,7 +151,7 @@ impl Setting {
                 known =
                     table.iter().filter(|(_, value)| is_inner(value)).map(|(name, _)| name.clone()).collect();
             }
-            // A table of a list as messages write it: `program[0]`.
+            // An element of a list, written as in messages: `program[0]`.
             let (key, place) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
                 None => (step.as_str(), None),
@@ -186,14 +186,14 @@ impl Setting {
     }
 }
 
-/// All roles of all hosts.
+/// Returns all roles of all hosts.
 pub(crate) fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
     roles_at(document).map(|(_, role)| role)
 }
 
-/// The same, with the path of each.
+/// Returns all roles with the path of each.
 fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> {
-    // Of a tree the root and the host; its other keys are no tables, and have no roles.
+    // In a tree only `root` and `host` are tables with roles.
     let tables = document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()));
     let hosts = tables.flat_map(|(table, hosts)| {
         let hosts = hosts.as_table_mut().into_iter().flatten();

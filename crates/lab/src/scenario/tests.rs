@@ -1,4 +1,4 @@
-//! The built-in scenarios make plans, and what is wrong is named where it stands.
+//! Tests that the built-in scenarios make plans, and that errors have their place in the file.
 
 use super::*;
 
@@ -150,7 +150,7 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
     }
 }
 
-/// The download's scenario with base stations that stand somewhere, and a host that walks.
+/// The download scenario with positions of base stations, and a host with this path.
 fn walk(way: &str) -> Result<Plan, ScenarioError> {
     let mut text = DOWNLOAD.replace("[cell.1]\n", "[cell.1]\nposition = [0.0, 0.0]\n");
     text = text.replace("[cell.2]\n", "[cell.2]\nposition = [200.0, 0.0]\n");

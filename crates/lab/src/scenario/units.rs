@@ -1,11 +1,11 @@
-//! Rates and delays as they are written, and what is assumed where nothing is.
+//! Rates and delays as text, and default values.
 
 use node::config::read_span;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 use wire::Duration;
 
-/// Bits a second, as `2Mb/s`, `64kb/s` or `1Gb/s`.
+/// Reads a rate in bit/s, such as `2Mb/s`, `64kb/s` or `1Gb/s`.
 pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let value = toml::Value::deserialize(deserializer)?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -32,14 +32,14 @@ pub(crate) fn parse_rate(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit).filter(|rate| *rate > 0)
 }
 
-/// Whether it would be a rate, were its number smaller.
+/// Returns whether a text would be a rate if its number were smaller.
 fn is_too_fast(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_above_0 = text.bytes().take_while(u8::is_ascii_digit).any(|digit| digit != b'0');
     is_above_0 && parse_rate(&format!("1{unit}")).is_some() && parse_rate(text).is_none()
 }
 
-/// One span for both ways, or a list of two.
+/// Reads one span for both directions, or a list of two.
 pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Duration; 2], D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -56,7 +56,7 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
     }
 }
 
-/// A span of time as it is written in a scenario, without loss: `1500ms`.
+/// Writes a span of time as in a scenario, without loss: `1500ms`.
 pub(crate) fn span_text(span: Duration) -> String {
     let nanos = span.as_nanos();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
@@ -64,7 +64,7 @@ pub(crate) fn span_text(span: Duration) -> String {
     unit.map_or_else(|| format!("{nanos}ns"), |(name, unit)| format!("{}{name}", nanos / unit))
 }
 
-/// For `#[serde(serialize_with)]`.
+/// Writes a span, for `#[serde(serialize_with)]`.
 pub(crate) fn write_span<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&span_text(*span))
 }

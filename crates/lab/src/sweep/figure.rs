@@ -1,4 +1,4 @@
-//! What came out over what was set: a figure for each thing that was measured.
+//! The figures of a sweep: one for each metric.
 
 use super::table::{names, values};
 use super::{Done, METRICS, Sweep, metric};
@@ -6,8 +6,8 @@ use crate::Summary;
 use crate::drawn::{enclosed, style};
 use draw::{Axis, Point, PointFigure, Series};
 
-/// The figures of a sweep, one for each metric: over the values of the first axis that are all numbers, with a series for each
-/// kind of handoff and each combination of the other axes. None if there is no such axis.
+/// Draws one figure for each metric over the first axis whose values are all numbers. Each kind of handoff and each
+/// combination of the other axes is a series. Empty if no axis has only numbers and more than one value.
 pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
     let numbers = |values: &[String]| values.iter().map(|value| number(value)).collect::<Option<Vec<_>>>();
     let Some(x) = sweep.axes.iter().position(|axis| axis.values.len() > 1 && numbers(&axis.values).is_some())
@@ -63,7 +63,8 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), nam
     }
 }
 
-/// The kind of handoff, and the values of all axes but that of the figure; the sweep's name if there are none.
+/// Returns the label of a series: the kind of handoff and the values of the other axes; the sweep's name if there are
+/// none.
 fn label(sweep: &Sweep, set: &[String], x: usize, name: &str) -> String {
     let kind = name.split_once('.').map(|(_, kind)| kind.to_owned());
     let others = sweep.axes.iter().zip(set).enumerate().filter(|(axis, _)| *axis != x);
@@ -72,7 +73,7 @@ fn label(sweep: &Sweep, set: &[String], x: usize, name: &str) -> String {
     if parts.is_empty() { sweep.name.clone() } else { parts.join(", ") }
 }
 
-/// A number as it is, a span of time in milliseconds, a rate in kb/s; and the unit.
+/// Parses a plain number, a span of time in milliseconds, or a rate in kb/s. Returns the unit too.
 fn number(text: &str) -> Option<(f64, &'static str)> {
     if let Ok(number) = text.parse::<f64>() {
         return Some((number, ""));

@@ -1,4 +1,4 @@
-//! What of a sweep is done: a line for each run, written when it ends.
+//! The journal of a sweep, `runs.jsonl`: one line for each run, written when the run ends.
 
 use super::{Job, Sweep, Values, measure};
 use crate::run::{OnWorld, Outcome};
@@ -14,26 +14,26 @@ use trace::{Doubt, Fingerprint};
 /// A run that has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Done {
-    /// Its place among the sweep's jobs.
+    /// Its index in the sweep's list of jobs.
     pub job: usize,
-    /// Its point.
+    /// The index of its point in the grid.
     pub point: usize,
-    /// Its seed.
+    /// Its random seed.
     pub seed: u64,
-    /// The simulator's number for it, in hexadecimal.
+    /// The fingerprint of a simulated run, in hexadecimal; `None` on Linux.
     pub fingerprint: Option<String>,
-    /// Why it is not to be trusted.
+    /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
-    /// What did not hold: a flow that never came back, a program that failed.
+    /// Failures, such as a flow that never recovered or a program that failed.
     #[serde(default)]
     pub failures: Vec<String>,
-    /// What it gave; an infinite value is null.
+    /// Its measured values. An infinite value is written as null.
     #[serde(serialize_with = "finite", deserialize_with = "endless")]
     pub values: Values,
 }
 
 impl Done {
-    /// What became of a job, the one of this number.
+    /// Collects the result of the job with this number.
     pub fn of(number: usize, job: &Job, outcome: &Outcome) -> Self {
         Self {
             job: number,
@@ -47,18 +47,18 @@ impl Done {
     }
 }
 
-/// What stands between a run and the digest of its line.
+/// The text between the fields of a run and the digest of its line.
 const SUM: &str = ",\"sha256\":\"";
 
-/// The line of a run: behind it the digest of which sweep it is, and of the run's text. As with a run directory's digests, no
-/// signature is meant.
+/// Formats the line of a run. Its digest covers the sweep's digest and the text of the run. It detects changes and is
+/// no signature, as in run directories.
 fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
     let text = serde_json::to_string(run)?;
     let open = text.strip_suffix('}').unwrap_or(&text);
     Ok(format!("{open}{SUM}{}\"}}\n", sum(sweep, open)))
 }
 
-/// The run of a line, or what is wrong with it.
+/// Parses a line. The error says what is wrong with it.
 fn run_of(sweep: &str, line: &str) -> Result<Done, String> {
     let (open, digest) = line.rsplit_once(SUM).ok_or("has no digest")?;
     if digest.strip_suffix("\"}") != Some(&sum(sweep, open)) {
@@ -71,14 +71,14 @@ fn sum(sweep: &str, open: &str) -> String {
     trace::hex(&Sha256::new().chain_update(sweep).chain_update("\n").chain_update(open).finalize())
 }
 
-/// The first line: of which sweep.
+/// The first line, which identifies the sweep.
 #[derive(Serialize, Deserialize)]
 struct Head {
     sweep: String,
     digest: String,
 }
 
-/// A sweep's runs, on disk.
+/// The journal of a sweep, open and locked.
 #[derive(Debug)]
 pub struct Journal {
     file: Mutex<File>,
@@ -88,13 +88,13 @@ pub struct Journal {
 }
 
 impl Sweep {
-    /// Its digest, as its journal begins with it.
+    /// Returns the sweep's digest, as in the first line of its journal.
     fn digest(&self) -> String {
         format!("{:016x}", self.digest)
     }
 
-    /// The folder in which a sweep is kept if none is named: `runs/NAME-BACKEND-sweep`, or with `.2`, `.3` and so on behind it
-    /// where that is not of this sweep.
+    /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If that is taken by other files, it ends in
+    /// `.2`, `.3` and so on.
     pub fn default_folder(&self, world: OnWorld) -> PathBuf {
         let base = format!("{}-{}-sweep", self.name, world.name());
         let mut folder = Path::new("runs").join(&base);
@@ -107,7 +107,8 @@ impl Sweep {
     }
 }
 
-/// Why a folder is not for this sweep, if so: there is something in it, and no journal, or another sweep's.
+/// Returns why a folder cannot be used for this sweep: it is no folder, has files and no journal, or has
+/// the journal of another sweep. `None` if it can be used.
 fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
     let Ok(mut entries) = fs::read_dir(folder) else {
         return fs::symlink_metadata(folder).is_ok().then_some("is not a folder");
@@ -118,15 +119,19 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
             let other = head.is_some_and(|head| head.digest != sweep.digest());
             other.then_some("holds another sweep; choose another --out, or remove it")
         }
-        // Of one that cannot be read, who opens it is told why.
+        // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
         Err(_) => entries.next().map(|_| "exists and holds no sweep; not overwritten"),
     }
 }
 
 impl Journal {
-    /// Opens the journal of a sweep, in this folder, and reads what is done. One of another sweep is an error that says so,
-    /// as is one that somebody else is writing. What was not to be trusted is not done.
+    /// Opens the journal of a sweep in this folder and reads the completed runs. A run that was not valid is not
+    /// completed.
+    ///
+    /// # Errors
+    ///
+    /// The journal is of another sweep, another process writes it, or a line is damaged.
     pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
         let path = folder.join("runs.jsonl");
         if let Some(problem) = is_taken(folder, sweep) {
@@ -160,7 +165,7 @@ impl Journal {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(unreadable)?;
-        // What was being written when the sweep was interrupted has no end of line, and is not there.
+        // An interrupted write leaves a last line without an end of line. It is ignored.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().lines();
         let mut done = BTreeMap::new();
@@ -185,28 +190,28 @@ impl Journal {
         Ok(Self { file: Mutex::new(file), sweep: digest, done })
     }
 
-    /// Whether a job is done.
+    /// Returns whether a job was completed when the journal was opened.
     pub fn has(&self, job: usize) -> bool {
         self.done.contains_key(&job)
     }
 
-    /// How many were done when it was opened.
+    /// Returns how many runs were completed when the journal was opened.
     pub fn len(&self) -> usize {
         self.done.len()
     }
 
-    /// Whether none was.
+    /// Returns whether no run was completed.
     pub fn is_empty(&self) -> bool {
         self.done.is_empty()
     }
 
-    /// Writes down that a run has ended.
+    /// Appends a run that has ended.
     pub fn note(&self, run: &Done) -> io::Result<()> {
         let line = line_of(&self.sweep, run)?;
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
-    /// All runs in the order of their jobs: those that were done, and these.
+    /// Returns all runs in the order of their jobs: those of the journal, and `more`.
     pub fn all(self, more: impl IntoIterator<Item = Done>) -> Vec<Done> {
         let mut done = self.done;
         done.extend(more.into_iter().map(|run| (run.job, run)));
@@ -214,7 +219,7 @@ impl Journal {
     }
 }
 
-/// One number for a whole sweep in the simulator.
+/// Returns the fingerprint of a whole sweep in the simulator.
 pub(super) fn fingerprint(runs: &[Done]) -> u64 {
     let mut fold = Fingerprint::default();
     for run in runs {

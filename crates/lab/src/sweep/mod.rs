@@ -6,12 +6,12 @@
 //! set."radio.retune" = ["5ms", "50ms", "500ms"]
 //! ```
 //!
-//! The same from a command line: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. A repetition is a seed, and
-//! phases of its own ([`crate::scenario::Repetition`]), the same at every point. What is measured of a run, and its value:
-//! [`crate::batch`].
+//! The command line has the same: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. A repetition has its own seed and
+//! its own phases ([`crate::scenario::Repetition`]), which are the same at every point. [`crate::batch`] defines the
+//! metrics and the value of a run.
 //!
-//! Runs go side by side, and each is written down when it ends ([`journal`]): a sweep that was interrupted goes on where it
-//! stopped. What is measured does not depend on how many run at a time.
+//! Runs are parallel. Each is written to the journal when it ends ([`journal`]), so that an interrupted sweep
+//! continues there. The results do not depend on the number of parallel runs.
 
 mod figure;
 mod journal;
@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 use trace::Fingerprint;
 
-/// More runs than this are a mistake.
+/// Largest number of runs of a sweep: a larger one is taken for a mistake.
 const MOST: usize = 1_000_000;
 
 /// Many runs of the scenario: a grid of settings, and repetitions of each of its points.
@@ -54,30 +54,30 @@ const fn ten() -> usize {
     10
 }
 
-/// A setting that is varied, and its values.
+/// A setting with several values.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Axis {
-    /// As in `--set`.
+    /// The key, as in `--set`.
     pub key: String,
-    /// As they are written.
+    /// Its values as text.
     pub values: Vec<String>,
 }
 
-/// A sweep: axes, and what is repeated at each point of their grid.
+/// A sweep: the axes of a grid, and the number of runs at each point.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// The scenario's name.
     pub name: String,
-    /// What is varied.
+    /// The axes of the grid.
     pub axes: Vec<Axis>,
-    /// Runs of each point.
+    /// Number of runs at each point.
     pub repetitions: usize,
-    /// Where they run.
+    /// The backend.
     pub world: OnWorld,
     file: String,
     text: String,
     points: Vec<Point>,
-    /// All that the results depend on.
+    /// A digest of all inputs of the results.
     digest: u64,
 }
 
@@ -98,15 +98,16 @@ impl Point {
 /// A run of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// Its point, in the order of the grid: the last axis changes first.
+    /// The index of its point in the grid, in which the last axis changes first.
     pub point: usize,
-    /// Its seed.
+    /// Its random seed.
     pub seed: u64,
     repetition: Repetition,
 }
 
 impl Sweep {
-    /// The sweep that a scenario and these settings ask for, if they do. `runs` and `seed` are the command line's.
+    /// Builds the sweep of a scenario and settings; `None` if nothing is varied. `runs` and `seed` are those of the
+    /// command line.
     pub fn of(
         file: &str,
         text: &str,
@@ -164,35 +165,35 @@ impl Sweep {
         Ok(Some((sweep, jobs)))
     }
 
-    /// What the values at a point's axes are.
+    /// Returns the values of the axes at a point, in the order of the axes.
     pub fn values(&self, point: usize) -> &[String] {
         self.points.get(point).map_or(&[], |point| &point.values)
     }
 
-    /// A run by the values of its point, and its seed.
+    /// Returns a name for a run: the values of its point, and its seed.
     pub fn name_of(&self, job: &Job) -> String {
         let keys = self.axes.iter().map(|axis| &axis.key);
         let values = keys.zip(self.values(job.point)).map(|(key, value)| format!("{key}={value}, "));
         format!("{}seed {}", values.collect::<String>(), job.seed)
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Never: there is at least one point.
+    /// Returns `false`: there is at least one point.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// The plan of a run.
+    /// Returns the plan of a run.
     pub fn plan(&self, job: &Job) -> Result<Plan, ScenarioError> {
         let settings = self.points.get(job.point).map_or(&[][..], |point| &point.settings);
         Scenario::repetition(&self.file, &self.text, settings, job.seed, job.repetition)
     }
 
-    /// The same phases at every point: what differs between points is then the settings alone.
+    /// Lists the runs. Each point has the same phases, so that points differ by their settings only.
     fn jobs(&self, seed: u64) -> Vec<Job> {
         let of = self.repetitions as u64;
         let run = move |point, number| Job {
@@ -203,7 +204,7 @@ impl Sweep {
         (0..self.points.len()).flat_map(|point| (0..of).map(move |number| run(point, number))).collect()
     }
 
-    /// Refuses what cannot run at any of the points, before anything is started. What is left of it all in a number.
+    /// Checks that each point has a plan, before any run starts. Returns the digest of the sweep.
     fn check(&self, jobs: &[Job]) -> Result<u64, ScenarioError> {
         let mut fold = Fingerprint::default();
         let mut take = |text: &str| fold.write(text.as_bytes());
@@ -213,14 +214,15 @@ impl Sweep {
             if self.world == OnWorld::Sim {
                 plan.world().map_err(|error| ScenarioError::new(&self.file, error.to_string()))?;
             }
-            // The document has what stands in other files, too.
+            // The document has the contents of other files too.
             take(&format!("\n{}\n{}", plan.seed, plan.document));
         }
         Ok(fold.value())
     }
 }
 
-/// What the scenario varies. A setting from outside has the last word: what it sets is not varied, or by its values.
+/// Returns the axes of the scenario's `[sweep]`. A key that the command line sets is left out: its value or values
+/// there apply.
 fn choices(
     table: &Table,
     constant: &[Setting],
@@ -256,7 +258,7 @@ fn axis(values: &[Setting]) -> Axis {
     Axis { key, values: parts.into_iter().map(|(_, value)| value).collect() }
 }
 
-/// One of each axis' settings, in all combinations: the last axis changes first.
+/// Returns all combinations of one setting of each axis. The last axis changes first.
 pub fn grid(axes: &[Vec<Setting>]) -> Vec<Vec<Setting>> {
     axes.iter().fold(vec![Vec::new()], |points, axis| {
         let with_each = |point: &Vec<Setting>| {

@@ -1,4 +1,4 @@
-//! A sweep's results: a CSV for each metric, and one table for people.
+//! A sweep's results: a CSV for each metric, and one table as text.
 
 use super::journal::fingerprint;
 use super::{Done, METRICS, Sweep, metric};
@@ -8,24 +8,24 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What the runs of a point that are to be trusted gave: each its median.
+/// Returns the value of each valid run at a point: its median.
 pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
     let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
     here.filter_map(|run| Some(Summary::of(run.values.get(name)?)?.median)).collect()
 }
 
-/// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+/// Returns the names of the measured metrics, ordered by metric, then by kind of handoff.
 pub(super) fn names(runs: &[Done]) -> Vec<&str> {
     let all: BTreeSet<&str> = runs.iter().flat_map(|run| run.values.keys()).map(String::as_str).collect();
     METRICS.iter().flat_map(|(of, _)| all.iter().copied().filter(move |name| metric(name) == *of)).collect()
 }
 
-/// The CSV of each thing that was measured: its name, and a row for each point.
+/// Returns a CSV for each metric: its name, and the text with a row for each point.
 pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
     names(runs).into_iter().map(|name| (name.to_owned(), of_metric(sweep, runs, name))).collect()
 }
 
-/// The files of a folder that have names of a sweep's tables and figures.
+/// Returns the files of a folder whose names are those of a sweep's tables and figures.
 pub fn files_in(folder: &Path) -> Vec<String> {
     let is_metric = |name: &str| METRICS.iter().any(|(known, _)| *known == metric(name));
     let is_ours = |name: &String| Path::new(name).extension().is_some_and(|end| end == "csv" || end == "svg");
@@ -58,7 +58,7 @@ fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
     csv.finish()
 }
 
-/// For programs: axes, and every run. An infinite value is null.
+/// Returns the axes and all runs as JSON. An infinite value is null.
 pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
     let fingerprint = format!("{:016x}", fingerprint(runs));
     serde_json::json!({
@@ -71,7 +71,7 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
     })
 }
 
-/// Medians, with the interval that encloses each with 95 %.
+/// Formats a table of medians with their 95 % confidence intervals.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
     out.push_str("medians, and in brackets their 95 % intervals (\"range\": only smallest and largest)\n\n");

@@ -1,4 +1,4 @@
-//! Grids, repetitions, and going on where a sweep stopped.
+//! Tests of grids, of repetitions, and of continuing an interrupted sweep.
 
 use super::*;
 use crate::run::simulate;
@@ -122,7 +122,7 @@ fn an_interrupted_sweep_goes_on_where_it_stopped_and_gives_the_same() {
     let all: Vec<Done> = jobs.iter().enumerate().map(|(number, job)| done(&sweep, number, job)).collect();
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(folder.path(), &sweep).unwrap();
-    // In the order in which they happened to end; and the last line was being written.
+    // Runs end in any order. The last line is incomplete.
     for number in [5, 0, 7] {
         journal.note(&all[number]).unwrap();
     }

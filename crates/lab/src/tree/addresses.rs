@@ -1,24 +1,24 @@
-//! The addresses of a tree: each router has a prefix with all below it, so that one route leads to each child.
+//! The addresses of a tree. Each router has the prefix of all hosts below it, so that one route leads to each child.
 
 use super::Shape;
 use trace::HostId;
 use wire::{Ipv4Addr, Prefix};
 
-/// An address has, from the left: the tree's prefix, the number of the child, from 1, at each level of routers in as many
-/// bits as that takes, and the rest for the host. Below a router's own there is no child 0, so that its address is in no
-/// child's prefix.
+/// The address plan. From the left an address has the tree's prefix, then the child's number for each level of
+/// routers, then the host bits. Numbers of children begin at 1, in as many bits as the level needs. So a router's own
+/// address, whose child bits are 0, is in no child's prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Addresses {
     net: Prefix,
-    /// Bits for the child's number, by level.
+    /// Number of bits of the child's number, by level.
     widths: Vec<u8>,
 }
 
-/// The rest of a router's address; that of the first mobile host below a station is the next.
+/// The host bits of a router's address. The first mobile host below a station has the next number.
 const ROUTER: u32 = 1;
 
 impl Addresses {
-    /// The plan for a tree; what is wrong, if the prefix has too few addresses for it.
+    /// Builds the address plan of a tree. An error if the prefix has too few addresses.
     pub(super) fn new(net: Prefix, shape: &Shape) -> Result<Self, String> {
         let widths: Vec<u8> =
             shape.fan_out().iter().map(|children| (u32::BITS - children.leading_zeros()) as u8).collect();
@@ -31,7 +31,7 @@ impl Addresses {
         Ok(Self { net, widths })
     }
 
-    /// A host's own.
+    /// Returns the address of a host.
     pub(super) fn of(&self, shape: &Shape, host: HostId) -> Ipv4Addr {
         let level = shape.level(host);
         let own = match shape.parent(host) {
@@ -41,7 +41,7 @@ impl Addresses {
         Ipv4Addr::from_bits(self.prefix(shape, host).address().to_bits() | own)
     }
 
-    /// What is reached through a host: itself, and if it is a router, all below it.
+    /// Returns the prefix that is reached through a host: its own address, or for a router all below it.
     pub(super) fn below(&self, shape: &Shape, host: HostId) -> Prefix {
         if shape.level(host) > shape.depth() {
             return Prefix::host(self.of(shape, host));
@@ -49,7 +49,7 @@ impl Addresses {
         self.prefix(shape, host)
     }
 
-    /// The prefix of a router, or of the station above a mobile host.
+    /// Returns the prefix of a router, or of the station above a mobile host.
     fn prefix(&self, shape: &Shape, host: HostId) -> Prefix {
         let (mut bits, mut len) = (self.net.address().to_bits(), self.net.len());
         for (child, width) in shape.path(host).into_iter().zip(&self.widths) {

@@ -1,5 +1,6 @@
-//! A tree of Cellular IP: the root is a host of the Internet and its router, each router right below it the gateway of an
-//! access network, all others base stations, the lowest of which have a cell each; hosts are mobile hosts in these.
+//! A tree of Cellular IP. The root is a host of the Internet and the router to it. Each router directly below the
+//! root is the gateway of an access network. All other routers are base stations, and the lowest have a cell each.
+//! The hosts are mobile hosts in these cells.
 //!
 //! ```text
 //!   root ── 10 gateways ── 100 nodes ── 1000 base stations ))) mobile hosts
@@ -37,21 +38,21 @@ pub(super) struct AirTable {
     queue: usize,
 }
 
-/// What makes a tree one of Cellular IP.
+/// The Cellular IP part of a tree.
 #[derive(Clone, Debug)]
 pub(super) struct CellularIp {
     air: AirTable,
     radio: Radio,
     key: Key,
-    /// What every base station, and every mobile host, has in common with the others.
+    /// The common configuration of all base stations, and of all mobile hosts.
     station: StationConfig,
     mobile: MobileConfig,
-    /// What the hosts of each cell have in common: the only base station that they may use.
+    /// The base stations that the hosts of each cell may use: only that of the cell. By the place of the station.
     stations: OnceLock<Vec<Arc<[Station]>>>,
 }
 
 impl CellularIp {
-    /// From the tree's `air`, and the scenario's `[radio]` and `[cellular-ip]`.
+    /// Builds it from `air` of the tree, and `[radio]` and `[cellular-ip]` of the scenario.
     pub(super) fn new(air: &AirTable, radio: &Radio, network: &CellularIpTable) -> Result<Self, String> {
         let key = trace::hex(network.network_key.as_bytes());
         let station = format!(
@@ -75,7 +76,7 @@ impl CellularIp {
         }
     }
 
-    /// The cells, and all radios: a mobile host's begins to listen at its own time.
+    /// Adds the cells and all radios to the fabric. Each mobile host's radio begins to listen at its own time.
     pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, chance: &Seed) {
         let shape = &tree.shape;
         let AirTable { rate, per_frame, queue, .. } = self.air;
@@ -104,7 +105,7 @@ impl CellularIp {
         fabric.add_radio(port, RadioSpec { mac, cell, retune, attach, excursion, listening, queue });
     }
 
-    /// What a host of the tree is in its access network; the root is in none.
+    /// Returns the Cellular IP role of a host; `None` for the root, which is in no access network.
     pub(super) fn role(&self, tree: &Tree, host: HostId) -> Option<RoleConfig> {
         let shape = &tree.shape;
         match shape.level(host) {
@@ -149,17 +150,17 @@ impl CellularIp {
     }
 }
 
-/// The gateway of the access network that a host is in.
+/// Returns the gateway of a host's access network.
 fn gateway(shape: &Shape, host: HostId) -> Option<HostId> {
     std::iter::successors(Some(host), |at| Some(shape.parent(*at)?.0)).find(|at| shape.level(*at) == 1)
 }
 
-/// The base stations that have cells, by their places.
+/// Returns the base stations that have cells, ordered by place.
 fn base_stations(shape: &Shape) -> impl Iterator<Item = HostId> {
     (0..shape.stations()).map(|place| HostId(shape.start(shape.depth()) + place))
 }
 
-/// What a host in the cell of each has to know.
+/// Returns, for each cell, the list of base stations in the configuration of its mobile hosts.
 fn stations(shape: &Shape) -> Vec<Arc<[Station]>> {
     let known = |station| {
         let mac: Option<Mac> = station_air(shape, station).map(Shape::mac);
@@ -169,7 +170,7 @@ fn stations(shape: &Shape) -> Vec<Arc<[Station]>> {
     base_stations(shape).map(|station| known(station).into_iter().collect()).collect()
 }
 
-/// The cell of a base station.
+/// Returns the cell of a base station. Cells have numbers from 1.
 fn cell_of(shape: &Shape, station: HostId) -> Cell {
     Cell(shape.place(station) as u16 + 1)
 }

@@ -1,5 +1,5 @@
-//! A tree of routers with many hosts below it, as `[tree]` of a scenario asks for: hosts are made when the world is, one by
-//! one, from one description of all. Nothing is kept of each but what it is made of itself.
+//! A tree of routers with many hosts below it: `[tree]` of a scenario. All hosts share one description. Each host is
+//! built on demand when the simulator is built, and no list of them is kept.
 //!
 //! ```text
 //!                      root                    fan_out = [10, 10, 10]
@@ -12,8 +12,8 @@
 //!   ├── h0     ├── h1000  ...                  hosts
 //! ```
 //!
-//! Each has IP forwarding alone: a default route up, one route down for each child. With Cellular IP they are base stations,
-//! and hosts are mobile hosts in cells (`cellular_ip.rs`).
+//! Without a protocol, each router forwards IP: a default route up, and one route down for each child. With Cellular
+//! IP the routers are base stations, and the hosts are mobile hosts in cells (`cellular_ip.rs`).
 
 mod addresses;
 mod cellular_ip;
@@ -36,29 +36,29 @@ use tcp::Profile;
 use trace::HostId;
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Seed};
 
-/// What a tree is made of.
+/// The description of a tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// Who is above whom.
+    /// The parent and the children of each host.
     pub shape: Shape,
     addresses: Addresses,
     wire: WireSpec,
-    /// What runs on the root, and on every mobile host.
+    /// The roles of the root, and those of every mobile host.
     root: Vec<RoleConfig>,
     host: Vec<RoleConfig>,
-    /// Mobile hosts begin spread over this.
+    /// The time over which the begins of mobile hosts are spread.
     spread: Duration,
-    /// In the place of IP forwarding.
+    /// Cellular IP instead of IP forwarding, if given.
     cellular_ip: Option<CellularIp>,
 }
 
 impl Tree {
-    /// The address of a host.
+    /// Returns the address of a host.
     pub fn address(&self, host: HostId) -> Ipv4Addr {
         self.addresses.of(&self.shape, host)
     }
 
-    /// All wires, and cells with their radios.
+    /// Adds all wires, cells and radios to the fabric.
     pub(crate) fn lay(&self, fabric: &mut Fabric, chance: &Seed) {
         for below in 1..self.shape.wired() {
             let port = PortId(2 * (below - 1));
@@ -69,7 +69,7 @@ impl Tree {
         }
     }
 
-    /// All hosts, made one by one as they are asked for. `chance` is the run's.
+    /// Returns all hosts; the iterator builds each when it is requested. `chance` is the seed of the run.
     pub(crate) fn hosts<'a>(
         &'a self,
         chance: &'a Seed,
@@ -106,7 +106,7 @@ impl Tree {
 
     fn node(&self, host: HostId, address: Ipv4Addr, chance: &Seed) -> Result<Node, NodeError> {
         let access = self.cellular_ip.as_ref().and_then(|access| access.role(self, host));
-        // A router that forwards by IP has no role to name interfaces to.
+        // A router that forwards IP has no role that uses names of interfaces.
         let named = if access.is_some() { self.shape.interfaces(host) } else { 1 };
         let interfaces: Vec<String> =
             (1..=named).map(|iface| self.shape.interface_name(host, Iface(iface))).collect();
@@ -131,7 +131,7 @@ impl Tree {
         Ok(node)
     }
 
-    /// IP forwarding: a route down for each child, and one up.
+    /// Sets the routes of IP forwarding: one down for each child, and a default route up.
     fn set_routes(&self, node: &mut Node, host: HostId) {
         for child in 0..self.shape.children(host) {
             let to = self.addresses.below(&self.shape, self.shape.child(host, child));
@@ -142,14 +142,14 @@ impl Tree {
         }
     }
 
-    /// The next hop out by the interface of this number, from 0.
+    /// Returns the next hop through the interface with this number, from 0.
     fn hop(&self, host: HostId, number: u32) -> Option<Hop> {
         let iface = Iface(number as u16 + 1);
         let port = self.shape.port(host, iface)?;
         Some(Hop::mac(iface, Shape::mac(Shape::peer(port))))
     }
 
-    /// The same workload, begun at this host's own time.
+    /// Returns the same workload with the start shifted by this host's offset.
     fn shifted(&self, host: HostId, role: &RoleConfig) -> RoleConfig {
         let mut role = role.clone();
         if let RoleConfig::ConstantRate(config) = &mut role {
@@ -158,7 +158,7 @@ impl Tree {
         role
     }
 
-    /// How much later than the first a mobile host begins; nothing for routers.
+    /// Returns how much later than the first mobile host this one begins; zero for routers.
     fn lateness(&self, host: HostId) -> Duration {
         if self.shape.level(host) <= self.shape.depth() {
             return Duration::ZERO;
@@ -175,7 +175,7 @@ fn set_route(node: &mut Node, dst: Prefix, hop: Option<Hop>) {
     node.set_route(Instant::ZERO, Key { class: None, src: Prefix::ANY, dst }, route);
 }
 
-/// The names of interfaces, each once for all hosts that have one of that name.
+/// The names of interfaces. Hosts share the allocation of equal names.
 struct Names<'a> {
     shape: &'a Shape,
     up: Arc<str>,
@@ -185,7 +185,7 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(shape: &'a Shape) -> Self {
-        // The first station has as many hosts as any.
+        // No station has more hosts than the first.
         let widest = shape.fan_out().iter().copied().max().unwrap_or_default();
         let most = widest.max(shape.children(HostId(shape.start(shape.depth()))));
         let down = (0..most).map(|child| format!("down{child}").into()).collect();

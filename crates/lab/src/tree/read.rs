@@ -1,4 +1,4 @@
-//! `[tree]`, as a scenario has it.
+//! The table `[tree]` of a scenario.
 
 use super::addresses::Addresses;
 use super::cellular_ip::{AirTable, CellularIp};
@@ -76,7 +76,7 @@ struct OneOfThem {
 }
 
 impl TreeTable {
-    /// The tree; or the path of a key within the table, and what is wrong there.
+    /// Builds the tree. An error has the path of a key within the table, and the problem.
     pub(crate) fn tree(
         &self,
         radio: &Radio,
@@ -122,7 +122,7 @@ impl TreeTable {
     }
 }
 
-/// Reads roles, and makes each once, so that what is wrong shows before anything starts.
+/// Reads the roles, and builds each once to find errors before the run starts.
 fn roles(tree: &Tree, whose: &str, tables: &[Table]) -> Result<Vec<RoleConfig>, (String, String)> {
     let mut roles = Vec::new();
     for (index, table) in tables.iter().enumerate() {
@@ -141,7 +141,7 @@ fn roles(tree: &Tree, whose: &str, tables: &[Table]) -> Result<Vec<RoleConfig>, 
     Ok(roles)
 }
 
-/// `root:9000` becomes the root's address and that port.
+/// Replaces `root:9000` by the root's address and that port.
 fn name_root(tree: &Tree, role: &mut Table, key: &str) {
     let port = role.get(key).and_then(Value::as_str).and_then(|text| text.strip_prefix("root:"));
     if let Some(port) = port.map(str::to_owned) {

@@ -1,31 +1,32 @@
-//! Numbers of a tree's hosts, links and names: all follow from how many children each level has, so that a million hosts
-//! need no list of them.
+//! The numbering of a tree's hosts, links and names. All are computed from the number of children per level, so that
+//! a million hosts need no list.
 
 use link::PortId;
 use trace::HostId;
 use wire::{Iface, Mac};
 
-/// Who is above whom. Host 0 is the root; then come the routers of each level, from left to right, and the mobile hosts
-/// last. Mobile host `h`, from 0, is below the lowest router number `h` modulo how many there are.
+/// The parent and the children of each host. Host 0 is the root. Then come the routers of each level, from left to
+/// right, and last the mobile hosts. Mobile host `h`, from 0, is below the lowest router with number `h` modulo the
+/// number of lowest routers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     fan_out: Vec<u32>,
-    /// The first host of each level; behind them, how many hosts there are.
+    /// The number of the first host of each level. The last entry is the total number of hosts.
     starts: Vec<u32>,
-    /// The lowest routers have a cell each, in the place of wires to their hosts.
+    /// Whether each of the lowest routers has a cell instead of wires to its hosts.
     cells: bool,
 }
 
-/// What a link address of a tree begins with: locally administered, and no scenario's own.
+/// The first two octets of link addresses of a tree: locally administered, and not used by hosts with names.
 const MAC: [u8; 2] = [0x06, 0x57];
-/// Interfaces of one router: its number has 16 bits.
+/// Largest number of children of a router: an interface number has 16 bits.
 const MOST_CHILDREN: u32 = 60_000;
-/// Hosts of a tree: a link has two ports, whose number has 32 bits.
+/// Largest number of hosts: a wire has two ports, and a port number has 32 bits.
 const MOST_HOSTS: u64 = 1 << 30;
 
 impl Shape {
-    /// A tree with so many children of the root, of each of these, and so on, and `hosts` below the lowest. What is wrong,
-    /// if it cannot be.
+    /// Builds a tree: `fan_out` has the number of children of each router, by level from the root. `hosts` mobile
+    /// hosts are below the lowest level. An error says which limit is exceeded.
     pub fn new(fan_out: &[u32], hosts: u32) -> Result<Self, String> {
         if fan_out.is_empty() || fan_out.contains(&0) {
             return Err("at least one level, and a child each".to_owned());
@@ -49,7 +50,8 @@ impl Shape {
         Ok(Self { fan_out: fan_out.to_vec(), starts, cells: false })
     }
 
-    /// The same, with a cell below each of the lowest routers. What is wrong, if there are more than cells have numbers.
+    /// Returns the same tree with a cell below each of the lowest routers. An error if there are more of them than
+    /// cell numbers.
     pub fn with_cells(self) -> Result<Self, String> {
         if self.stations() > u32::from(u16::MAX) {
             return Err(format!("at most {} base stations: cells have numbers of 16 bits", u16::MAX));
@@ -57,48 +59,48 @@ impl Shape {
         Ok(Self { cells: true, ..self })
     }
 
-    /// All hosts, routers among them.
+    /// Returns the number of hosts, routers included.
     pub fn len(&self) -> u32 {
         self.starts.last().copied().unwrap_or_default()
     }
 
-    /// Whether there are none: never, as there is a root.
+    /// Returns `false`: there is at least the root.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many levels of routers there are below the root.
+    /// Returns the number of levels of routers below the root.
     pub fn depth(&self) -> usize {
         self.fan_out.len()
     }
 
-    /// 0 for the root, [`Shape::depth`] for the lowest routers, one more for mobile hosts.
+    /// Returns 0 for the root, [`Shape::depth`] for the lowest routers, and one more for mobile hosts.
     pub fn level(&self, host: HostId) -> usize {
         self.starts.partition_point(|start| *start <= host.0).saturating_sub(1)
     }
 
-    /// How many routers there are on the lowest level.
+    /// Returns the number of routers on the lowest level.
     pub fn stations(&self) -> u32 {
         let depth = self.depth();
         self.start(depth + 1) - self.start(depth)
     }
 
-    /// How many mobile hosts there are.
+    /// Returns the number of mobile hosts.
     pub fn mobiles(&self) -> u32 {
         self.len() - self.start(self.depth() + 1)
     }
 
-    /// How many hosts there are at either end of a wire: all, or all but those in cells.
+    /// Returns the number of hosts that have a wire: all, or with cells all routers.
     pub fn wired(&self) -> u32 {
         if self.cells { self.start(self.depth() + 1) } else { self.len() }
     }
 
-    /// The place of a host within its level, from 0.
+    /// Returns the place of a host within its level, from 0.
     pub fn place(&self, host: HostId) -> u32 {
         host.0 - self.start(self.level(host))
     }
 
-    /// The router above, and which child of it this is, from 0. The root has none.
+    /// Returns the router above, and which child of it this host is, from 0. `None` for the root.
     pub fn parent(&self, host: HostId) -> Option<(HostId, u32)> {
         let level = self.level(host);
         let above = level.checked_sub(1)?;
@@ -110,7 +112,7 @@ impl Shape {
         Some((HostId(self.start(above) + parent), child))
     }
 
-    /// How many are directly below.
+    /// Returns the number of children.
     pub fn children(&self, host: HostId) -> u32 {
         let (level, depth) = (self.level(host), self.depth());
         if level > depth {
@@ -122,7 +124,7 @@ impl Shape {
         })
     }
 
-    /// The child of that number, from 0.
+    /// Returns the child with this number, from 0.
     pub fn child(&self, host: HostId, number: u32) -> HostId {
         let level = self.level(host);
         let first = self.start(level + 1);
@@ -132,7 +134,7 @@ impl Shape {
         })
     }
 
-    /// `root`; `r3.1` for the second child of the root's fourth; `h7` for mobile host 7.
+    /// Returns the name: `root`; `r3.1` for the second child of the root's fourth; `h7` for mobile host 7.
     pub fn name(&self, host: HostId) -> String {
         match self.level(host) {
             0 => "root".to_owned(),
@@ -144,7 +146,7 @@ impl Shape {
         }
     }
 
-    /// Which child to take at each level, from the root on.
+    /// Returns the number of the child to take at each level, from the root to this host.
     pub fn path(&self, host: HostId) -> Vec<u32> {
         let (mut at, mut path) = (host, Vec::new());
         while let Some((above, child)) = self.parent(at) {
@@ -160,7 +162,8 @@ impl Shape {
     /// The name of a radio.
     pub const AIR: &'static str = "air";
 
-    /// How many interfaces a host has: the first leads up, but for the root, the others down. A cell is one interface.
+    /// Returns the number of interfaces. The first leads up, except at the root, and the others lead down. A cell is
+    /// one interface.
     pub fn interfaces(&self, host: HostId) -> u16 {
         let down = if self.has_cell(host) { 1 } else { self.children(host) };
         (down + u32::from(host.0 > 0)) as u16
@@ -170,13 +173,14 @@ impl Shape {
         self.cells && self.level(host) == self.depth()
     }
 
-    /// Whether an interface is a radio: a base station's towards its cell, or a mobile host's only one.
+    /// Returns whether an interface is a radio: that of a base station towards its cell, or the only one of a mobile
+    /// host.
     pub fn is_air(&self, host: HostId, iface: Iface) -> bool {
         let station = self.has_cell(host) && iface == Iface(2);
         station || self.cells && self.level(host) > self.depth() && iface == Iface(1)
     }
 
-    /// `up`, or `down3` towards the fourth child; `air` of a radio.
+    /// Returns the name: `up`, `down3` towards the fourth child, or `air` for a radio.
     pub fn interface_name(&self, host: HostId, iface: Iface) -> String {
         if self.is_air(host, iface) {
             return Self::AIR.to_owned();
@@ -188,8 +192,9 @@ impl Shape {
         }
     }
 
-    /// The port of an interface: the wire above host `n` has port `2(n-1)` below and the next one above. A mobile host's radio has
-    /// the port that its wire would have; those of cells come last.
+    /// Returns the port of an interface. The wire above host `n` has port `2(n-1)` at its lower end and the next one
+    /// at its upper end. The radio of a mobile host has the port that its wire would have. The radios of base
+    /// stations come last.
     pub fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
         let number = u32::from(iface.0).checked_sub(1).filter(|_| host.0 < self.len())?;
         if self.has_cell(host) && number > 0 {
@@ -204,12 +209,12 @@ impl Shape {
         }
     }
 
-    /// The port of the first base station's radio.
+    /// Returns the port of the first base station's radio.
     fn first_cell(&self) -> u32 {
         2 * (self.len() - 1)
     }
 
-    /// The interface at a port.
+    /// Returns the interface at a port.
     pub fn end(&self, port: PortId) -> Option<(HostId, Iface)> {
         if let Some(place) = port.0.checked_sub(self.first_cell()).filter(|_| self.cells) {
             return (place < self.stations()).then(|| (HostId(self.start(self.depth()) + place), Iface(2)));
@@ -228,7 +233,7 @@ impl Shape {
         Some((above, Iface((child + 1 + u32::from(above.0 > 0)) as u16)))
     }
 
-    /// The interface at the other end of a wire; `None` in the air.
+    /// Returns the interface at the other end of a wire; `None` for a radio.
     pub fn far_end(&self, host: HostId, iface: Iface) -> Option<(HostId, Iface)> {
         if self.is_air(host, iface) {
             return None;
@@ -243,23 +248,23 @@ impl Shape {
         }
     }
 
-    /// The port at the other end of the wire at this one; `None` in the air.
+    /// Returns the port at the other end of the wire at this port; `None` for a radio.
     pub fn wired_peer(&self, port: PortId) -> Option<PortId> {
         (port.0 / 2 + 1 < self.wired()).then(|| Self::peer(port))
     }
 
-    /// The other end of a wire.
+    /// Returns the port at the other end of a wire.
     pub const fn peer(port: PortId) -> PortId {
         PortId(port.0 ^ 1)
     }
 
-    /// The link address of a port.
+    /// Returns the link address of a port.
     pub const fn mac(port: PortId) -> Mac {
         let ([a, b], [c, d, e, f]) = (MAC, port.0.to_be_bytes());
         Mac([a, b, c, d, e, f])
     }
 
-    /// The port that has a link address.
+    /// Returns the port with a link address; `None` if it is none of the tree's.
     pub fn port_of_mac(&self, mac: Mac) -> Option<PortId> {
         let [a, b, c, d, e, f] = mac.0;
         let port = PortId(u32::from_be_bytes([c, d, e, f]));

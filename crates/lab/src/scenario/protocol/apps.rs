@@ -1,33 +1,33 @@
-//! Workloads, and whoever carries a host from cell to cell.
+//! Workloads, and the role that moves a host between cells.
 
 use super::{Around, Written, begin_with, default, timetable};
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
 use toml::{Table, Value};
 
-/// A timetable.
+/// The key `moves`: a timetable.
 pub(super) const MOVES: Written =
     ("moves", TIMETABLE, |generator, list| super::timetable_schema(generator, list, &[]));
 
-/// What is said of one.
+/// The description of a timetable.
 pub(super) const TIMETABLE: &str = "When it goes where: a list of moves, or their rule: `between` places in turn, one move \
                                     `every` so often, from `start` (after `every`, if not given) to `stop`.";
 
-/// Whom it speaks to.
+/// Fills in a role that has a peer, in the key `to`.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
 pub(super) fn to(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     name_to_address(around.layout, role, "to");
     Ok(())
 }
 
-/// Where it waits.
+/// Fills in a role that listens, on the address in the key `at`.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
 pub(super) fn at(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     name_to_address(around.layout, role, "at");
     Ok(())
 }
 
-/// Places are cells, by the name of the host that serves each.
+/// Fills in a role that moves a host. Its places are the cells, by the names of their base stations.
 pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     timetable(around, role)?;
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
@@ -45,7 +45,7 @@ pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> 
     Ok(())
 }
 
-/// `mobile:9000` becomes the mobile's address and that port.
+/// Replaces `mobile:9000` by the address of the host `mobile` and that port.
 fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
     let Some((name, port)) = role.get(key).and_then(Value::as_str).and_then(|text| text.rsplit_once(':'))
     else {

@@ -13,18 +13,18 @@ use toml::{Table, Value};
 use trace::hex;
 use wire::Ipv4Addr;
 
-/// What a gateway or base station need not be told.
+/// Keys that are filled in for a gateway or base station.
 pub(super) const STATION_FILLS: &[&str] =
     &["downlinks", "radio", "id", "gateway", "network_key", "key_generation"];
 
-/// The keys whose values are names of hosts.
+/// Keys of a gateway or base station that are names of hosts in a scenario.
 pub(super) const STATION_WRITES: &[Written] = &[(
     "uplink",
     "The next host towards the gateway; for the gateway, the router of the Internet.",
     |_, _| json_schema!({ "type": "string" }),
 )];
 
-/// A timetable.
+/// The key `moves`: a timetable with the kind of each handoff.
 pub(super) const MOVES: Written = ("moves", super::apps::TIMETABLE, |generator, list| {
     let kind = generator.subschema_for::<::cellular_ip::config::Kind>();
     super::timetable_schema(generator, list, &[("kind", kind)])
@@ -81,7 +81,7 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let Around { scenario, layout, host } = *around;
     let network = network(scenario)?;
     let address = layout.address(host).ok_or("a mobile host needs an address")?;
-    // Registration would give this value; until there is one, it is the host's number.
+    // There is no registration yet that assigns this value, so it is derived from the host's number.
     let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
     let key = cellular_ip::message::session_key(
         &network.network_key,
@@ -93,7 +93,7 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
     begin_with(&mut stations, start.as_deref())?;
-    // A host stays in the access network that it begins in: its key and its gateway are of that one.
+    // A host stays in the access network in which it begins, because its key and its gateway belong to it.
     let name = |station: &Value| station.get("name").and_then(Value::as_str).map(str::to_owned);
     let first = stations.first().and_then(name).ok_or("there is no base station")?;
     let gateway = gateway_of(layout, &first)?;
@@ -108,10 +108,10 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     Ok(())
 }
 
-/// The address of the gateway that a node's uplinks lead to.
+/// Returns the address of the gateway to which a node's uplinks lead.
 fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
     let mut here = node.to_owned();
-    // Uplinks in a cycle were refused; so many steps lead past every host.
+    // Cycles of uplinks were refused, so the gateway is reached within this number of steps.
     for _ in layout.hosts() {
         let Some(role) = node_role(layout, &here) else {
             return Err(format!(
@@ -137,7 +137,8 @@ fn node_role<'a>(layout: &'a Layout, name: &str) -> Option<&'a Table> {
 const GATEWAY: &str = "cellular-ip/gateway";
 const NODES: [&str; 2] = [GATEWAY, "cellular-ip/station"];
 
-/// Refuses timers that cannot work together: of a mobile host and the nodes of its access network, by their gateway.
+/// Checks the timers of each mobile host against those of the nodes of its access network, which have the same
+/// gateway.
 pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     let roles =
         hosts.iter().flat_map(|host| (0..).zip(&host.config.roles).map(move |(at, role)| (host, at, role)));
@@ -151,7 +152,7 @@ pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (S
         let RoleConfig::CellularIpMobile(mobile) = role else { continue };
         for (node, place, config) in nodes.clone().filter(|(_, _, config)| config.gateway == mobile.gateway) {
             let Err((error, of)) = mobile.check_with(config) else { continue };
-            // At the key that was written; the other has its default.
+            // Report the key that was written; the other one has its default.
             let (own, theirs) = ((&host.config.name, at, error.key), (&node.config.name, place, of));
             let is_written = |(name, at, key): (&String, usize, &str)| {
                 let found = layout.hosts().find(|(other, _)| other == name);

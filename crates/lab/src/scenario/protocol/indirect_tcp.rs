@@ -25,29 +25,30 @@ pub(crate) struct IndirectTcp {
 }
 
 impl IndirectTcp {
-    /// Refuses what no router would take.
+    /// Checks the key as a router does.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         ::indirect_tcp::config::check_key("key", &self.key).map_err(|error| (error.key, error.problem))
     }
 
-    /// The key of one host, or of the routers with each other.
+    /// Returns the key of one host; with an empty name the key of the routers with each other.
     fn of(&self, whose: &str) -> String {
         hex(&auth::hmac_sha256(&self.key, &[b"indirect-tcp ", whose.as_bytes()]))
     }
 
-    /// What a mobile host shares with a router.
+    /// Returns the key that a mobile host shares with a router.
     fn of_host(&self, host: &str, router: &str) -> String {
         if self.key_per_router { self.of(&format!("{host} at {router}")) } else { self.of(host) }
     }
 
-    /// What two routers share.
+    /// Returns the key that two routers share.
     fn of_routers(&self, one: &str, other: &str) -> String {
         let (first, second) = if one < other { (one, other) } else { (other, one) };
         if self.key_per_router { self.of(&format!("{first} and {second}")) } else { self.of("") }
     }
 }
 
-/// A support router has the address of its cell's network, by which the mobility agent beside it is known too.
+/// Fills in a support router. Its address is that of its cell's network, which the mobility agent on the same host
+/// has too.
 pub(super) fn support_router(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let shared = shared(scenario)?;
@@ -86,7 +87,7 @@ fn peer(address: String, key: String) -> Value {
     Value::Table(Table::from_iter([("address".to_owned(), address.into()), ("key".to_owned(), key.into())]))
 }
 
-/// The address of its radio, without the length of the prefix.
+/// Returns the address of a host's radio, without the length of the prefix.
 fn address(layout: &Layout, host: &str) -> Result<String, String> {
     let address = interface_address(layout, host)?;
     Ok(address.split('/').next().unwrap_or_default().to_owned())

@@ -29,20 +29,20 @@ const fn first_spi() -> u32 {
 }
 
 impl MobileIp {
-    /// Refuses what no agent would take: the key, and what is wrong with it.
+    /// Checks the association as an agent does. An error has the key, and the problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         ::mobile_ip::config::check_association(self.spi, &self.key)
     }
 }
 
-/// A mobility agent serves the network of its cell.
+/// Fills in a mobility agent, which serves the network of its cell.
 pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     default(role, "address", interface_address(around.layout, around.host)?);
     default(role, "interface", AIR);
     Ok(())
 }
 
-/// A home agent knows every mobile node that is at home there.
+/// Fills in a home agent with all mobile nodes whose home network it serves.
 pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     agent(around, role)?;
     let Around { scenario, layout, host } = *around;

@@ -1,8 +1,7 @@
-//! What the lab has to know of each kind of role: one row a kind, one file a protocol.
+//! What the lab knows of each kind of role: one row for a kind, one file for a protocol.
 //!
-//! Two questions come before any role is read: what the kind means for its host ([`Kind`]), and what a role has to know
-//! of the scenario around it, filled in so that no user writes it twice. Nothing else in the lab's scenarios goes by the
-//! name of a kind.
+//! A row says what the kind means for its host ([`Kind`]). It fills in what the role needs of the scenario around it, so
+//! that no user writes it twice. No other module of the lab's scenarios depends on the name of a kind.
 
 mod apps;
 mod cellular_ip;
@@ -21,31 +20,33 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use toml::{Table, Value};
 use wire::Duration;
 
-/// What a kind of role means for its host.
+/// The meaning of a kind of role for its host.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
-    /// Fills in a role of this kind. What the user wrote stays.
+    /// Fills in a role of this kind. Keys that the user wrote are kept.
     complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
-    /// The host moves: it gets a radio ([`super::networks::AIR`]) that is told its cell, and is nobody's way to anywhere.
+    /// Whether the host moves. Then it has a radio ([`super::networks::AIR`]) that changes cells, and it forwards for
+    /// no other host.
     roams: bool,
-    /// The role does nothing at a move to the base station that it is at. Of other kinds the radio is tuned anew.
+    /// Whether the role ignores a move to its current base station. Other kinds retune the radio.
     ignores_own_cell: bool,
-    /// The role finds the host's routers by itself, so the host gets none of the shortest ways of [`super::networks`].
+    /// Whether the role finds the host's routers itself. Then the host gets no routes of [`super::networks`].
     finds_routers: bool,
-    /// Keys that a user may leave out because `complete` fills them in; the rest of what the role needs is written.
+    /// Keys that a user may leave out because `complete` fills them in. All other required keys must be given.
     fills: &'static [&'static str],
-    /// Keys that are written otherwise than the role reads them.
+    /// Keys whose form in the scenario differs from the form that the role reads.
     writes: &'static [Written],
 }
 
-/// A key as a user writes it: its name, its description, and its schema, made from that of the role's own key if it has one.
+/// A key in the form of the scenario: its name, its description, and its schema, derived from that of the role's own
+/// key if there is one.
 type Written = (&'static str, &'static str, fn(&mut SchemaGenerator, Option<Schema>) -> Schema);
 
 type Complete = fn(&Around<'_>, &mut Table) -> Result<(), String>;
 
 impl Kind {
-    /// A kind of a host that stays where it is.
+    /// Creates the row of a kind whose host does not move.
     const fn fixed(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
         Self {
             name,
@@ -58,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// A kind of a host that moves.
+    /// Creates the row of a kind whose host moves.
     const fn mobile(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
         Self { roams: true, ..Self::fixed(name, complete, fills) }
     }
@@ -76,7 +77,7 @@ impl Kind {
     }
 }
 
-/// All kinds: a protocol's rows, in the order of `roles::RoleConfig::KINDS`.
+/// All kinds, in the order of `roles::RoleConfig::KINDS`.
 const KINDS: &[Kind] = &[
     Kind::fixed("cellular-ip/gateway", cellular_ip::station, cellular_ip::STATION_FILLS)
         .writes(cellular_ip::STATION_WRITES),
@@ -119,7 +120,7 @@ const START: Written = (
     |_, _| json_schema!({ "type": "string" }),
 );
 
-/// The schema of a list of roles, as a scenario has it.
+/// Returns the schema of the list of roles in a scenario.
 pub(crate) fn schema(generator: &mut SchemaGenerator) -> Schema {
     let kinds: Vec<Schema> = KINDS.iter().filter_map(|kind| kind.schema(generator)).collect();
     json_schema!({ "type": "array", "items": { "oneOf": kinds } })
@@ -141,7 +142,8 @@ impl Kind {
     }
 }
 
-/// A timetable: the list that the role reads, or its rule. `more` is what else stands in every move.
+/// Returns the schema of a timetable: the list of moves that the role reads, or a rule. `more` are the further keys
+/// of every move.
 fn timetable_schema(
     generator: &mut SchemaGenerator,
     list: Option<Schema>,
@@ -172,14 +174,14 @@ fn timetable_schema(
     json_schema!({ "anyOf": [list, rule] })
 }
 
-/// Where a role stands: the scenario, its places by name, and the role's host.
+/// The context of a role: the scenario, its layout, and the role's host.
 pub(crate) struct Around<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) layout: &'a Layout,
     pub(crate) host: &'a str,
 }
 
-/// Refuses what is wrong in the tables that protocols have of their own: the key's path, and the problem.
+/// Checks the tables of protocols. An error has the path of the key, and the problem.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     if let Some(shared) = &scenario.cellular_ip {
         ::cellular_ip::config::check_network_key(&shared.network_key)
@@ -192,27 +194,27 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     shared.check().map_err(|(key, problem)| (format!("indirect-tcp.{key}"), problem))
 }
 
-/// Refuses what only the complete configurations of several hosts show: the key's path, and the problem.
+/// Checks the complete configurations of several hosts together. An error has the path of the key, and the problem.
 pub(crate) fn check_together(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     cellular_ip::check_timers(layout, hosts)
 }
 
-/// Fills in one role. Of a kind that is not known nothing is: the role's own reader names those there are.
+/// Fills in one role. A role of an unknown kind is left as it is: the role's reader refuses it.
 pub(crate) fn complete(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     kind(role).map_or(Ok(()), |kind| (kind.complete)(around, role))
 }
 
-/// Whether a host with these roles moves.
+/// Returns whether a host with these roles moves.
 pub(crate) fn roams(roles: &[Table]) -> bool {
     roles.iter().filter_map(kind).any(|kind| kind.roams)
 }
 
-/// Whether a role does nothing at a move to the base station that it is at.
+/// Returns whether a role ignores a move to its current base station.
 pub(crate) fn ignores_own_cell(role: &Table) -> bool {
     kind(role).is_some_and(|kind| kind.ignores_own_cell)
 }
 
-/// Whether a host with these roles needs no routes, for one of them finds its routers.
+/// Returns whether a role of the host finds its routers, so that it needs no routes.
 pub(crate) fn finds_routers(roles: &[Table]) -> bool {
     roles.iter().filter_map(kind).any(|kind| kind.finds_routers)
 }
@@ -222,7 +224,7 @@ fn kind(role: &Table) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// The hosts with a role of this kind, in the order of the file.
+/// Returns the hosts with a role of this kind, in the order of the file.
 fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
     scenario.host.iter().filter_map(move |(name, host)| {
         let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
@@ -231,13 +233,13 @@ fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &
     })
 }
 
-/// Writes a timetable out that was given by its rule: `moves = { between = ["b2", "b3"], every = "2s", start = "1s", stop =
-/// "20s" }`. What else stands there stands in every move.
+/// Replaces the rule of a timetable by its moves: `moves = { between = ["b2", "b3"], every = "2s", start = "1s", stop
+/// = "20s" }`. Other keys of the rule are copied to every move.
 fn timetable(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     write_out(around.scenario.duration, role)
 }
 
-/// The same, in a run of this length.
+/// Does the same for a run of this duration.
 pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), String> {
     let Some(rule) = role.get("moves").and_then(Value::as_table) else { return Ok(()) };
     let span = |key: &str| -> Result<Option<Duration>, String> {
@@ -268,7 +270,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     Ok(())
 }
 
-/// Puts what the user named first in front.
+/// Swaps the entry named `start` with the first one.
 fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
     let Some(start) = start else { return Ok(()) };
     let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start);

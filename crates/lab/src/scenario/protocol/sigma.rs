@@ -12,7 +12,7 @@ use wire::Ipv4Addr;
 
 const MOBILE_NODE: &str = "sigma/mobile-node";
 
-/// What a mobile node is told in short.
+/// Keys of a mobile node that have a short form in a scenario.
 pub(super) const WRITES: &[Written] =
     &[("addresses", "Its addresses, one in the network of each cell that it may be in.", |generator, _| {
         generator.subschema_for::<Vec<Ipv4Addr>>()
@@ -37,7 +37,8 @@ fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
         .ok_or_else(|| "a location manager needs the table [sigma] with its key".to_owned())
 }
 
-/// `addresses`: one in the network of each cell that it may be in. Its radios are all it has.
+/// Fills in a mobile node. `addresses` has one address in the network of each cell that it may visit. It uses the
+/// interfaces `air`, `air2` and so on.
 pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let addresses = role.remove("addresses").unwrap_or_else(|| Value::Array(Vec::new()));
@@ -66,7 +67,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     Ok(())
 }
 
-/// The other mobile nodes, and all addresses that each may have.
+/// Returns the other mobile nodes of the scenario, each with all its possible addresses.
 fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
     let others = hosts_of(scenario, MOBILE_NODE).filter(|host| *host != own);
     let addresses = |host: &str| {
