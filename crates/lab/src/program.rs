@@ -11,19 +11,19 @@ use wire::Duration;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// A line for `sh -c`. Only the shell knows what it needs, so it is not looked for before the run: a program that is not found
-    /// fails when it is started (status 127), as does any other that fails, and the run ends with 1 and names it.
+    /// A command for `sh -c`. It is not searched before the run: if it is not found (status 127), or fails, the run exits with 1 and
+    /// names it.
     pub command: String,
-    /// When it is started, from the begin of the run: at once.
+    /// The time of its start, from the begin of the run [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// When it is asked to end (SIGTERM). At the end of the run it is killed, if it is still there.
+    /// The time at which it gets SIGTERM. If it still runs at the end of the run, it is killed.
     #[serde(default, deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Option<Duration>,
-    /// Whether it ends by itself before the run does, as a client with a given size or duration. One that does not then fails, by name,
-    /// and the run ends with 1. Others, as servers, are killed at the end of the run, and that is no failure.
+    /// Whether it must end before the run ends, as a client with a given size or duration [default: no]. If it does not, the run exits
+    /// with 1 and names it. Other programs, for example servers, are killed at the end of the run without failure.
     #[serde(default)]
     pub ends: bool,
 }

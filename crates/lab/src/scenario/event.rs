@@ -37,11 +37,11 @@ pub struct EventTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// Of `mtu`: the largest datagram from now on, in bytes.
+    /// For kind `mtu`: the size of the largest datagram from now on, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 68))]
     pub mtu: Option<u16>,
-    /// Of `clock`: by how much the wall clock is set, as `+5s` or `-200ms`.
+    /// For kind `clock`: the step of the wall clock, for example `+5s` or `-200ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
@@ -50,21 +50,21 @@ pub struct EventTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomTable {
-    /// What may happen: each is as likely as the others. What ends a state, as `restart`, follows by itself.
+    /// The kinds of events, all equally likely. The event that ends each (as `restart`) follows automatically.
     #[schemars(length(min = 1))]
     pub kinds: Vec<EventKind>,
-    /// How many events a second, on average.
+    /// Events per second, on average.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
     pub rate: f64,
-    /// How long each lasts. A clock stays as it is set.
+    /// The duration of each event. A clock keeps its step.
     #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lasts: Duration,
-    /// The earliest instant: 0 s.
+    /// The earliest begin [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub from: Duration,
-    /// No event begins later; the end of the run, if it is not given.
+    /// The latest begin [default: the end of the run].
     #[serde(
         default,
         deserialize_with = "node::config::some_span",

@@ -46,51 +46,51 @@ use wire::{Duration, Ipv4Addr, Prefix};
 #[serde(deny_unknown_fields)]
 #[schemars(description = "A scenario of Wayfare: hosts, what connects them, and who moves when.")]
 pub struct Scenario {
-    /// What it is about, in a line.
+    /// One line of description.
     pub about: String,
-    /// How long it runs.
+    /// The duration of a run.
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) duration: Duration,
-    /// How far several runs shift each instant at most: 1 s. A move, the start of a flow or program, a host's whole course: each
-    /// by a part of its own, the same on both backends, and by less than half the time to the next. One run shifts nothing.
+    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program, and each
+    /// course is shifted by a separate time, the same on both backends, and less than half the time to the next instant.
     #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     _phase: Option<Duration>,
-    /// Wires, by names that are free.
+    /// Wires, by names of your choice.
     #[serde(default)]
     pub(crate) wire: BTreeMap<String, Wire>,
     /// Radio cells, by their numbers.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": "^[0-9]{1,5}$" }))]
     pub(crate) cell: BTreeMap<String, Cell>,
-    /// Radios of mobile hosts, and how signals weaken.
+    /// Radios of mobile hosts, and path loss.
     #[serde(default)]
     pub(crate) radio: Radio,
-    /// What all hosts of a Cellular IP network share.
+    /// Parameters that all hosts of a Cellular IP network share.
     #[serde(rename = "cellular-ip")]
     pub(crate) cellular_ip: Option<protocol::CellularIp>,
-    /// What support routers and mobile hosts of Indirect TCP share.
+    /// Parameters that support routers and mobile hosts of Indirect TCP share.
     #[serde(rename = "indirect-tcp")]
     pub(crate) indirect_tcp: Option<protocol::IndirectTcp>,
-    /// What mobile nodes and their home agents share.
+    /// Parameters that mobile nodes and their home agents share.
     #[serde(rename = "mobile-ip")]
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
-    /// What mobile nodes of SIGMA and their location manager share.
+    /// Parameters that mobile nodes of SIGMA and their location manager share.
     pub(crate) sigma: Option<protocol::Sigma>,
     /// Hosts, by their names.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Host>")]
     pub(crate) host: toml::map::Map<String, toml::Value>,
-    /// What goes wrong, and when: crashes, cuts, losses.
+    /// Faults at given instants: crashes, cuts, losses.
     #[serde(default)]
     pub(crate) event: Vec<EventTable>,
-    /// What goes wrong at random instants, drawn from the seed of the run.
+    /// Faults at random instants, drawn from the seed of the run.
     #[serde(default)]
     pub(crate) random_event: Vec<RandomTable>,
-    /// Hosts by the thousand, in the place of all that has names.
+    /// A tree with many hosts, instead of wires, cells and hosts with names.
     pub(crate) tree: Option<TreeTable>,
-    /// What is varied over many runs; a single one knows nothing of it.
+    /// Values that a sweep varies. A single run (`--once`) ignores it.
     #[serde(default, rename = "sweep")]
     #[schemars(with = "crate::sweep::Table")]
     _sweep: Option<IgnoredAny>,
@@ -101,33 +101,33 @@ pub struct Scenario {
 pub(crate) struct Wire {
     /// The hosts at its ends.
     pub(crate) ends: [String; 2],
-    /// Bits a second each way, as `2Mb/s`.
+    /// Bits per second in each direction, for example `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     pub(crate) rate: u64,
-    /// One for both ways, or one for each: from the first end to the second, and back.
+    /// One delay for both directions, or a list of two: from the first end to the second, and back.
     #[serde(deserialize_with = "units::delay")]
     #[schemars(schema_with = "units::schema_delay")]
     pub(crate) delay: [Duration; 2],
-    /// Frames that may wait at each end: 128.
+    /// The largest number of frames that wait at each end [default: 128].
     #[serde(default = "units::wire_queue")]
     pub(crate) queue: usize,
-    /// The largest datagram, in bytes: 1500.
+    /// The size of the largest datagram, in bytes [default: 1500].
     #[serde(default = "units::ethernet_mtu")]
     #[schemars(range(min = 68))]
     pub(crate) mtu: u16,
-    /// The chance that a frame is lost.
+    /// The probability that a frame is lost.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
-    /// The chance that a frame arrives twice.
+    /// The probability that a frame arrives twice.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) duplicate: f64,
-    /// Losses that come together.
+    /// Losses in bursts.
     #[serde(default)]
     pub(crate) burst: Option<Burst>,
-    /// Its IP network, as `10.1.0.0/24`, from which interfaces have their addresses.
+    /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
     #[serde(default, deserialize_with = "node::config::some_text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     pub(crate) net: Option<Prefix>,
@@ -138,78 +138,78 @@ pub(crate) struct Wire {
 pub(crate) struct Cell {
     /// The host that is its base station.
     pub(crate) station: String,
-    /// Bits a second that all its radios share, as `2Mb/s`.
+    /// Bits per second that all radios of the cell share, for example `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     pub(crate) rate: u64,
-    /// Propagation.
+    /// The propagation delay.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) delay: Duration,
-    /// What each frame costs beyond its bits: preamble, acknowledgement.
+    /// The time that each frame takes besides its bits: preamble, acknowledgment.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) per_frame: Duration,
-    /// Frames that may wait at each radio, besides the one on the air: 64.
+    /// The largest number of frames that wait at each radio, besides the one on the air [default: 64].
     #[serde(default = "units::radio_queue")]
     pub(crate) queue: usize,
-    /// Frames that may wait at its base station; as many as at each radio, if it is not given.
+    /// The largest number of frames that wait at the base station [default: as at each radio].
     pub(crate) station_queue: Option<u32>,
-    /// Which waiting frame has the channel next: `fair`, by frame, from a queue of each radio; `fifo`, from one queue for all.
+    /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all radios).
     #[serde(default)]
     pub(crate) access: Access,
-    /// The largest datagram, in bytes: 1500.
+    /// The size of the largest datagram, in bytes [default: 1500].
     #[serde(default = "units::ethernet_mtu")]
     #[schemars(range(min = 68))]
     pub(crate) mtu: u16,
-    /// The chance that a frame is lost.
+    /// The probability that a frame is lost.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
-    /// The chance that a frame arrives twice.
+    /// The probability that a frame arrives twice.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) duplicate: f64,
-    /// Losses that come together.
+    /// Losses in bursts.
     #[serde(default)]
     pub(crate) burst: Option<Burst>,
-    /// Its channel: cells of one channel share the air, and a radio that stays on it has nothing to tune. Its own, if none is
-    /// given.
+    /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves between them does
+    /// not retune.
     pub(crate) channel: Option<u16>,
-    /// Its base station's beacons: they take air, and a radio that comes waits for one.
+    /// Beacons of the base station: they use the channel, and a radio that arrives waits for one.
     pub(crate) beacon: Option<Beacon>,
-    /// What it costs that several radios want to send; nothing, if it is not given.
+    /// Contention between radios [default: none].
     pub(crate) contention: Option<Contention>,
-    /// Where its base station stands, in metres.
+    /// The position of the base station, in metres.
     pub(crate) position: Option<path::Place>,
-    /// Its IP network, as `10.1.0.0/24`, from which interfaces have their addresses.
+    /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
     #[serde(default, deserialize_with = "node::config::some_text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     pub(crate) net: Option<Prefix>,
 }
 
-/// Which waiting frame has a channel next.
+/// The order of frames that wait for a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Access {
-    /// Each radio has a queue of its own, and the channel is granted for one frame, as 802.11 does.
+    /// Each radio has a separate queue, and gets the channel for one frame at a time, as in 802.11.
     #[default]
     Fair,
     /// First come, first served: one queue for all radios of a channel.
     Fifo,
 }
 
-/// Losses that come together: a channel of two states, good and bad, that may change before each frame (Gilbert, Elliott).
+/// Losses in bursts: a channel with two states, good and bad, which can change before each frame (Gilbert, Elliott).
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Burst {
-    /// The chance to turn bad before a frame.
+    /// The probability of the change from good to bad, before each frame.
     #[schemars(range(min = 0, max = 1))]
     pub(crate) enter: f64,
-    /// The chance to turn good again.
+    /// The probability of the change from bad to good, before each frame.
     #[schemars(range(min = 0, max = 1))]
     pub(crate) leave: f64,
-    /// The chance that a frame is lost while it is bad.
+    /// The probability that a frame is lost in the bad state.
     #[serde(default = "units::surely")]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
@@ -219,83 +219,81 @@ pub(crate) struct Burst {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Beacon {
-    /// From one to the next: 102.4 ms.
+    /// The interval between beacons [default: 102.4 ms].
     #[serde(default = "units::beacon_interval", deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) every: Duration,
-    /// The frame's length, in bytes: 100.
+    /// The length of a beacon frame, in bytes [default: 100].
     #[serde(default = "units::beacon_bytes")]
     #[schemars(range(min = 1, max = 2346))]
     pub(crate) bytes: usize,
 }
 
-/// Contention as in IEEE 802.11: who finds the air busy waits for a random number of slots, and who draws the same number as
-/// another collides.
+/// Contention as in IEEE 802.11: a radio that finds the channel busy waits for a random number of slots. Radios that draw the same
+/// number collide.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contention {
-    /// A slot's length: 20 us.
+    /// The duration of a slot [default: 20 us].
     #[serde(default = "units::slot", deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) slot: Duration,
-    /// Slots that a first draw is from: 32.
+    /// The number of slots for the first draw [default: 32].
     #[serde(default = "units::window")]
     #[schemars(range(min = 1, max = 32768))]
     pub(crate) window: u32,
-    /// Slots that a draw is from at most, after collisions: 1024.
+    /// The largest number of slots for a draw after collisions [default: 1024].
     #[serde(default = "units::most")]
     #[schemars(range(min = 1, max = 32768))]
     pub(crate) most: u32,
 }
 
-/// Excursions of a radio to listen elsewhere: it leaves its channel and comes back.
+/// Scans: a radio leaves its channel, listens on others, and returns.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scan {
-    /// From one to the next.
+    /// The interval between scans.
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) every: Duration,
-    /// How long it is away.
+    /// The duration of a scan.
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) away: Duration,
 }
 
-/// Radios of mobile hosts, and how signals weaken.
+/// Radios of mobile hosts, and path loss.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Radio {
-    /// How long a radio hears nothing when it changes cells.
+    /// The time in which a radio receives nothing when it changes cells.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) retune: Duration,
-    /// How long until a radio hears anything when the run begins; as long as a change of cells, if none is given.
+    /// The time until a radio receives anything at the begin of the run [default: as for a change of cells].
     #[serde(default, deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) attach: Option<Duration>,
-    /// How long a radio is away when it visits another cell for one packet.
+    /// The time in which a radio is away when it sends one packet in another cell.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
-    /// How long a radio stays in its cell at most to send the frames that wait at it, when it is to change cells. With 0 s they are
-    /// lost.
+    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are lost.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) drain: Duration,
-    /// Frames that may wait at a mobile host's radio; as many as the cell says that it is in, if it is not given.
+    /// The largest number of frames that wait at a mobile host's radio [default: the value of its cell].
     pub(crate) queue: Option<u32>,
-    /// How long it takes to associate, once a cell is heard.
+    /// The time that an association takes, after a cell is heard.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) association: Duration,
-    /// How a radio on a course or path learns of other cells: it goes there to listen. All the time and at no cost, if it is not
-    /// given.
+    /// Scans by which a radio on a course or path hears other cells [default: it hears them always, at no cost].
     pub(crate) scan: Option<Scan>,
-    /// What is heard of a base station at one metre, in dBm: 15 dBm sent, as by a card of 802.11b, less 40 dB.
+    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of loss].
     #[serde(default = "units::at_1m")]
     pub(crate) at_1m: f64,
-    /// How fast signals weaken with distance: 2 in free space, up to 6 within buildings.
+    /// The path loss exponent: 2 in free space, up to 6 inside buildings.
     #[serde(default = "units::exponent")]
     pub(crate) exponent: f64,
 }
@@ -313,20 +311,20 @@ impl Default for Radio {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Host {
-    /// Its own address, whatever interface it is reached by.
+    /// The host's address, on all its interfaces.
     pub(crate) address: Option<Ipv4Addr>,
-    /// How many radios it has, if it is mobile: one. They are `air`, `air2` and so on.
+    /// The number of radios of a mobile host [default: 1]. Their names are `air`, `air2` and so on.
     #[serde(default = "units::one")]
     #[schemars(range(min = 1, max = 64))]
     pub(crate) radios: usize,
-    /// How strongly its radios hear each cell, by the cell's name: points in time, with dBm.
+    /// The signal of each cell at the host's radios, by the cell's name: a list of times with dBm.
     #[serde(default)]
     pub(crate) course: BTreeMap<String, Vec<Point>>,
-    /// Where it goes, from which follows what its radios hear.
+    /// The path of the host in metres; the signals of cells follow from it.
     pub(crate) path: Option<path::Way>,
-    /// The neighbor that takes what no other route takes.
+    /// The neighbor for packets that match no other route.
     pub(crate) default_route: Option<String>,
-    /// How its TCP behaves: as in the host's configuration.
+    /// The parameters of its TCP, as in the configuration of a daemon.
     #[serde(default)]
     #[schemars(with = "roles::TcpConfig")]
     pub(crate) tcp: Table,
@@ -334,7 +332,7 @@ pub(crate) struct Host {
     #[serde(default)]
     #[schemars(schema_with = "protocol::schema")]
     pub(crate) role: Vec<Table>,
-    /// What runs on it beside its roles, on Linux.
+    /// Programs that run on it on Linux, besides its roles.
     #[serde(default)]
     pub(crate) program: Vec<Program>,
 }

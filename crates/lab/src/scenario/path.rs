@@ -21,17 +21,17 @@ const STEP: Duration = link::SAMPLING;
 /// A position in metres, as x and y.
 pub(crate) type Place = [f64; 2];
 
-/// How a host goes; one of these.
+/// The path of a host: exactly one of these keys.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = as_written)]
 pub(crate) struct Way {
-    /// Where it is when: before the first and after the last it stays.
+    /// Positions at given times. Before the first and after the last one the host does not move.
     pub(crate) points: Option<Vec<Stop>>,
     /// Random waypoints.
     pub(crate) random: Option<Random>,
-    /// A file beside the scenario: a movement trace of ns-2, or a CSV with the columns time, x, y in seconds and metres. What
-    /// is in it takes its place before the scenario is kept.
+    /// A file beside the scenario: a movement trace of ns-2, or a CSV file with the columns time, x, y in seconds and metres. The
+    /// copy of the scenario in the run directory contains its points.
     pub(crate) file: Option<String>,
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct Stop(
     pub(crate) f64,
 );
 
-/// Random waypoints (Johnson and Maltz, "Dynamic source routing in ad hoc wireless networks", 1996): a place anywhere in
-/// the area, the way there at an even speed, a pause, and so on.
+/// Random waypoints (Johnson and Maltz, "Dynamic source routing in ad hoc wireless networks", 1996): the host moves to a random
+/// point of the area at constant speed, pauses, and repeats this.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {

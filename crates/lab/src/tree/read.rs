@@ -16,36 +16,37 @@ use wire::{Duration, Prefix};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TreeTable {
-    /// Children of the root, of each of these, and so on.
+    /// The number of children of the root, then of each router of the next level, and so on.
     fan_out: Vec<u32>,
     /// Mobile hosts, spread evenly below the lowest routers.
     hosts: u32,
-    /// Bits a second of every wire, each way, as `2Mb/s`.
+    /// Bits per second of each wire in each direction, for example `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     rate: u64,
-    /// Of every wire: one for both ways, or one down and one up.
+    /// The delay of each wire: one for both directions, or a list of two: down and up.
     #[serde(deserialize_with = "units::delay")]
     #[schemars(schema_with = "units::schema_delay")]
     delay: [Duration; 2],
-    /// Frames that may wait at each end: 128.
+    /// The largest number of frames that wait at each end [default: 128].
     #[serde(default = "units::wire_queue")]
     queue: usize,
-    /// The largest datagram, in bytes: 1500.
+    /// The size of the largest datagram, in bytes [default: 1500].
     #[serde(default = "units::ethernet_mtu")]
     #[schemars(range(min = 68))]
     mtu: u16,
-    /// The network of all addresses, as `10.0.0.0/8`.
+    /// The network of all addresses, for example `10.0.0.0/8`.
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     net: Prefix,
-    /// Hosts begin evenly spread over this, in the order of their numbers, so that those below one router never begin together.
+    /// The starts of hosts are spread evenly over this time, so that hosts of one router do not start together [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
-    /// What routers and hosts speak, if not IP alone. Then the root is the Internet's, and routers below it are gateways.
+    /// The protocol of routers and hosts besides IP [default: none]. Then the root is in the Internet, and routers below it are
+    /// gateways.
     with: Option<With>,
-    /// With Cellular IP: the cells of the lowest routers, by whose air hosts are reached.
+    /// With Cellular IP: the cells of the lowest routers.
     air: Option<AirTable>,
     /// The root.
     #[serde(default)]

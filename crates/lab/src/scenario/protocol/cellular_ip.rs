@@ -34,7 +34,7 @@ pub(super) const MOVES: Written = ("moves", super::apps::TIMETABLE, |generator, 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellularIp {
-    /// The network's key, which no mobile host is ever given: 16 bytes or more, in hexadecimal.
+    /// The network's key: at least 16 bytes, in hexadecimal. Mobile hosts never get it.
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) network_key: Key,

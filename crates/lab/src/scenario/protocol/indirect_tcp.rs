@@ -10,16 +10,16 @@ use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 
-/// What all keys are made of: the routers' with each other, and each mobile host's.
+/// Parameters from which all keys are derived: of the routers among each other, and of each mobile host.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IndirectTcp {
-    /// The key that all others are made of: 16 bytes or more, in hexadecimal.
+    /// The key from which all others are derived: at least 16 bytes, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
-    /// Whether each router shares a key of its own with each mobile host, and with each other router: no. Without it a mobile host
-    /// has one key, which all routers know, and the routers have one too.
+    /// Whether each router has a separate key with each mobile host and with each other router [default: no]. Otherwise a mobile host
+    /// has one key that all routers know, and the routers share one key.
     #[serde(default)]
     pub(crate) key_per_router: bool,
 }
