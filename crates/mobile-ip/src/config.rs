@@ -1,4 +1,4 @@
-//! What an operator writes. Defaults are the RFC's where it gives one, ours otherwise; both are named.
+//! The configuration. Defaults are those of the RFC if it has one, otherwise ours; the docs name the source.
 
 use crate::message::{Algorithm, Association};
 use auth::Key;
