@@ -37,7 +37,7 @@ pub(crate) enum Mapping {
 /// A semisoft handoff in progress: this node is the crossover.
 #[derive(Debug)]
 pub(crate) struct Semisoft {
-    /// The old path (P of the specification), `None` after it has ended.
+    /// The old path (P of the specification), and when it ends unless refreshed. `None` after it has ended.
     pub(crate) primary: Option<Leg>,
     pub(crate) primary_ends: Instant,
     /// The new path (Q).

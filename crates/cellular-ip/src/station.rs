@@ -34,7 +34,7 @@ pub mod mark {
     pub const SEMISOFT_BEGUN: &str = "semisoft_begun";
     /// The old path was confirmed by a route-update; the new one is removed.
     pub const SEMISOFT_CANCELLED: &str = "semisoft_cancelled";
-    /// A mapping ended because no packet came from the host for the route-timeout.
+    /// A mapping ended: no packet came from the host for the route-timeout, or no route-update has confirmed it.
     pub const MAPPING_EXPIRED: &str = "mapping_expired";
     /// The delay devices together hold `delay_pool` packets; at most one mark a second.
     pub const POOL_EXHAUSTED: &str = "delay_pool_exhausted";

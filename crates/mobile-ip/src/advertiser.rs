@@ -25,7 +25,7 @@ pub(crate) struct Advertiser {
     /// When the next periodic advertisement is due; `None` while the link is down.
     due: Option<Instant>,
     chance: Seed,
-    /// The second of `now` in which `answered` was counted.
+    /// The second in which `answered` was counted.
     second: u64,
     answered: u16,
     /// When the advertisement that answers several solicitations together is due.

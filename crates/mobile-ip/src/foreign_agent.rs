@@ -444,7 +444,7 @@ impl ForeignAgent {
         }
         if let Some(key) = reached {
             // This host's own packets to a visitor, such as ICMP errors, are sent on the link, without ARP (section
-            // 4.6). By the home agent they would look like a tunnel loop, because their source is the care-of address.
+            // 4.6). The home agent would take them for a tunnel loop, because their source is the care-of address.
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }

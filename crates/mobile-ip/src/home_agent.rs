@@ -194,7 +194,7 @@ impl HomeAgent {
     /// Restores the stored bindings: from now on their packets are tunneled and ARP is answered for them.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
-        // After an unclean stop, records may be lost of which the mobile nodes have a reply.
+        // After an unclean stop, a record may be lost although the mobile node has received its reply.
         self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
