@@ -163,7 +163,8 @@ impl Mobile {
     // --- handoff ---------------------------------------------------------------------------------------------------
 
     /// Begins a handoff, in place of one that is under way. Returns its kind: without a station, only a hard handoff is
-    /// possible. It is an error if `to` is unknown, or is the present station or goal.
+    /// possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. It is an error if `to`
+    /// is unknown, or if the host is there or on the way there already.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let named = self.config.stations.iter().position(|station| station.name == to);
         let Some(index) = named.map(|index| index as Place) else {

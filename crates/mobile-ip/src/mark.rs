@@ -1,7 +1,7 @@
 //! The events that the roles record. They divide an outage into stages. Detection lasts from the link's coming up until
-//! an agent is heard. Registration lasts from the request, or from the begin of the wait for the rate that RFC 5944
-//! allows (section 3.6.3), to the home agent's new binding. The path switch lasts from then to the first packet on the
-//! new path.
+//! an agent is heard. Registration lasts from the request to the home agent's new binding. It includes the wait before
+//! the request that RFC 5944 requires (section 3.6.3). The path switch lasts from then to the first packet on the new
+//! path.
 
 use crate::message::Code;
 use node::{Mark, Span, Stage};

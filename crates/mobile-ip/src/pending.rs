@@ -5,7 +5,8 @@
 //! of forged requests can take all places. The limits here keep such a flood from stopping registered visitors, and let
 //! as many new mobile nodes register as possible:
 //!
-//! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places.
+//! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places. The number of
+//!   visitors bounds them.
 //! - All other requests share `capacity` places. When these are full, a request that has waited for [`GIVES_WAY`] is
 //!   dropped for a newer one.
 //! - One half of the shared places is for requests of [`Standing::Known`], the other for those of

@@ -3,8 +3,8 @@
 //! - [`Advertisement`] and [`Solicitation`]: ICMP (RFC 1256, RFC 5944 section 2).
 //! - [`Request`] and [`Reply`]: UDP port 434 (RFC 5944 section 3), followed by [`Extension`]s.
 //!
-//! Extensions of ICMP messages and of registration messages have separate type numbers. For both, a message with an
-//! unknown type of 0 to 127 is dropped silently, and an unknown type of 128 to 255 is skipped (RFC 5944, section 1.8).
+//! Extensions of ICMP messages and of registration messages have separate type numbers. In both, a message with an
+//! unknown type of 0 to 127 is dropped silently. An unknown type of 128 to 255 is skipped (RFC 5944, section 1.8).
 
 mod advertisement;
 mod code;
