@@ -1,4 +1,4 @@
-//! Whether a node believes a route-update. Nothing changes here but the count of what was refused.
+//! Checks of a route-update before a node accepts it. The only state that changes is the count of wrong digests.
 
 use crate::cache::{Leg, RouteCache};
 use crate::config::StationConfig;
@@ -9,16 +9,16 @@ use auth::ReplayWindow;
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
-/// Wrong digests of one neighbor, a second, after which its messages are refused unchecked (ours). They cost less than one
-/// hundredth of a processor, and more than a radio carries of good ones.
+/// Wrong digests from one neighbor in a second after which its messages are refused without a check (ours). Checking
+/// this many takes less than 1 % of a processor. A radio carries fewer correct route-updates in a second.
 const WRONG_DIGESTS: u16 = 1000;
 
-/// What a node knows to judge a route-update by.
+/// The state that route-updates are checked against.
 #[derive(Debug)]
 pub(crate) struct Admission {
     window: ReplayWindow,
     wall: WallTime,
-    /// When this node began to listen, by its clock then: what was sent before may have been accepted before.
+    /// The NTP time at which this node started. Earlier messages may have been accepted before the start.
     began: u64,
     wrong: PerSecond<(u16, Mac)>,
 }
@@ -34,7 +34,7 @@ impl Admission {
         self.began = self.ntp(now);
     }
 
-    /// The clock was set. Only a start says what was sent before it.
+    /// Sets the clock. `began` is shifted by the same time, because it is the time of the start by the present clock.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: WallTime) {
         let before = self.ntp(now);
         self.wall = wall;
@@ -45,8 +45,8 @@ impl Admission {
         self.wall.plus(now.since(Instant::ZERO)).to_ntp()
     }
 
-    /// Whether to believe a route-update that came from a downlink neighbor. What costs little is tested first: two HMACs are
-    /// computed only for a message that would be accepted if it is authentic.
+    /// Checks a route-update from a downlink neighbor. The cheap checks are first, so that the two HMACs are computed
+    /// only for a message that passes all others. The error is the reason to drop it.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -67,7 +67,7 @@ impl Admission {
         if update.auth.key_gen != config.key_generation {
             return Err(reason::KEY_GENERATION);
         }
-        // Only the first hop can tell which base station it was sent to.
+        // Only the first hop can check which base station it was sent to.
         if air && update.serving_bs != Some(config.id) {
             return Err(reason::SERVING_BS);
         }
@@ -87,8 +87,8 @@ impl Admission {
         Ok(update)
     }
 
-    /// After its start a node knows no timestamps: for as long as the window reaches, what was sent before it started may be a
-    /// replay of what it has accepted before.
+    /// Checks the timestamp. After its start, a node remembers no timestamps: a message from before the start may be a
+    /// replay.
     fn timely(&self, now: Instant, update: &RouteUpdate, cache: &RouteCache) -> Result<(), Reason> {
         let last = cache.hosts.get(&update.mobile).map(|entry| entry.last_timestamp);
         self.window.check(self.ntp(now), last, update.timestamp)?;
@@ -99,7 +99,7 @@ impl Admission {
     }
 }
 
-/// Whether a mobile host can have this address.
+/// Returns whether a mobile host can have this address.
 pub(crate) fn plausible(source: Ipv4Addr, config: &StationConfig) -> bool {
     let first = source.octets()[0];
     let nowhere = first == 0 || source.is_loopback() || source.is_multicast() || first >= 240;

@@ -1,7 +1,8 @@
-//! The Route Cache: which neighbor leads down to which mobile host.
+//! The Route Cache: the downlink neighbor of each mobile host.
 //!
-//! While a host has one mapping, the forwarding table keeps its life: data refresh it there, without the role. While a
-//! semisoft handoff gives it two, every packet of the host passes through the role, and the lives are kept here.
+//! While a host has one mapping, the forwarding table keeps its lifetime: data refresh it there, without the role.
+//! During a semisoft handoff a host has two mappings. Then each of its packets passes through the role, and the
+//! lifetimes are kept here.
 
 use crate::delay::DelayDevice;
 use std::collections::BTreeMap;
@@ -14,20 +15,20 @@ pub(crate) struct Leg {
     pub(crate) mac: Mac,
 }
 
-/// What a node knows of one mobile host.
+/// The state of one mobile host.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The newest timestamp accepted. It outlives the mapping by the replay window.
+    /// The newest accepted timestamp. It is kept for twice the replay window after the mapping has ended.
     pub(crate) last_timestamp: u64,
     pub(crate) mapping: Option<Mapping>,
 }
 
-/// The way or the two ways down to a host.
+/// The neighbor or the two neighbors that a host is mapped to.
 #[derive(Debug)]
 pub(crate) enum Mapping {
     One {
         leg: Leg,
-        /// No route-update has confirmed it for too long: it ends, whatever data come.
+        /// No route-update has confirmed the mapping for too long: it ends even if data arrive.
         ends: bool,
     },
     Two(Box<Semisoft>),
@@ -36,22 +37,22 @@ pub(crate) enum Mapping {
 /// A semisoft handoff in progress: this node is the crossover.
 #[derive(Debug)]
 pub(crate) struct Semisoft {
-    /// The old path (P of the specification) until it has ended, and when it does unless refreshed.
+    /// The old path (P of the specification), and when it ends unless refreshed. `None` after it has ended.
     pub(crate) primary: Option<Leg>,
     pub(crate) primary_ends: Instant,
     /// The new path (Q).
     pub(crate) secondary: Leg,
     pub(crate) secondary_ends: Instant,
-    /// Set until the host is heard on the new path: copies go through the delay device.
+    /// Set until the host is heard on the new path: copies for it go through the delay device.
     pub(crate) delayed: bool,
     pub(crate) device: DelayDevice,
 }
 
-/// All hosts that a node knows of.
+/// All hosts that a node has a mapping or a timestamp of.
 #[derive(Debug, Default)]
 pub(crate) struct RouteCache {
     pub(crate) hosts: BTreeMap<Ipv4Addr, Entry>,
-    /// Hosts without a mapping, of which only the timestamp is remembered.
+    /// Number of hosts without a mapping, of which only the timestamp is kept.
     buried: usize,
 }
 
@@ -67,7 +68,7 @@ impl RouteCache {
         }
     }
 
-    /// The entry of a host whose route-update was accepted; it is to be given a mapping.
+    /// Returns the entry of a host whose route-update was accepted. The caller must give it a mapping.
     pub(crate) fn enter(&mut self, host: Ipv4Addr, timestamp: u64) -> &mut Entry {
         if self.hosts.get(&host).is_some_and(|entry| entry.mapping.is_none()) {
             self.buried -= 1;
@@ -77,7 +78,7 @@ impl RouteCache {
         entry
     }
 
-    /// Only the timestamp of a host is remembered from now on. Its mapping may have been taken out before.
+    /// Keeps only the timestamp of a host. Its mapping may have been removed before.
     pub(crate) fn bury(&mut self, host: Ipv4Addr) {
         if let Some(entry) = self.hosts.get_mut(&host) {
             entry.mapping = None;
@@ -91,12 +92,13 @@ impl RouteCache {
         }
     }
 
-    /// Hosts that can be reached, without those whose timestamps are only remembered.
+    /// Returns the number of hosts with a mapping.
     pub(crate) fn mapped(&self) -> usize {
         self.hosts.len() - self.buried
     }
 
-    /// Whether this host may be given a mapping. Remembered timestamps have as much room again.
+    /// Returns whether this host may have a mapping. Hosts of which only the timestamp is kept have `capacity` places
+    /// in addition.
     pub(crate) fn has_room_for(&self, host: Ipv4Addr, capacity: usize) -> bool {
         match self.hosts.get(&host) {
             Some(Entry { mapping: Some(_), .. }) => true,

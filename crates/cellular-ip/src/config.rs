@@ -1,4 +1,4 @@
-//! What an operator writes. Defaults are the draft's where it gives one, ours otherwise; both are named.
+//! The configuration. Defaults are those of the draft if it has one, otherwise ours; the docs name the source.
 
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
@@ -174,7 +174,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in records and reports.
+    /// Returns its name in records and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hard => "hard",
@@ -184,7 +184,7 @@ impl Kind {
 }
 
 impl StationConfig {
-    /// Refuses what cannot work.
+    /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.route_timeout.is_zero() {
             return Err(ConfigError::new("route_timeout", "must be greater than zero"));
@@ -203,17 +203,17 @@ impl StationConfig {
     }
 }
 
-/// Refuses a network's key that is too short.
+/// Checks that a network key has at least 16 bytes.
 pub fn check_network_key(key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() < 16 {
-        // A mobile host that knows its own key could search a short one for the network's.
+        // A mobile host with its session key could otherwise search for the network key.
         return Err(ConfigError::new("network_key", "must have at least 16 bytes, 32 hexadecimal digits"));
     }
     Ok(())
 }
 
 impl MobileConfig {
-    /// Refuses what cannot work.
+    /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.stations.is_empty() {
             return Err(ConfigError::new("stations", "name at least one"));
@@ -236,8 +236,8 @@ impl MobileConfig {
 }
 
 impl MobileConfig {
-    /// Refuses timers that cannot work with those of a node of its access network; says which key of the node is concerned,
-    /// too.
+    /// Checks the timers against those of a node of the access network. The error names the key of this configuration,
+    /// and the key of the node's.
     pub fn check_with(&self, node: &StationConfig) -> Result<(), (ConfigError, &'static str)> {
         let timeout = node.route_timeout;
         if timeout < self.route_update_time * 2 {

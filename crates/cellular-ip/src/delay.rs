@@ -1,58 +1,58 @@
 //! The delay device (Campbell et al., "semisoft handoff"): a FIFO in front of the new path at the crossover node.
 //!
-//! The new path must not be ahead of the old one, or packets that are still on the old path when the host leaves it
-//! are lost. A queue of `depth` packets holds the new path back by `depth` times the packets' spacing.
+//! The new path must not be ahead of the old one: otherwise the packets that are still on the old path when the host
+//! leaves it are lost. A queue of `depth` packets delays the new path by `depth` times the interval of the packets.
 
 use std::collections::VecDeque;
 use wire::{Instant, Packet, PacketId};
 
-/// One host's delay device.
+/// The delay device of one host.
 #[derive(Debug, Default)]
 pub struct DelayDevice {
     fifo: VecDeque<(Instant, Packet)>,
 }
 
 impl DelayDevice {
-    /// Puts a packet in, and takes out what no longer fits `depth`, oldest first. `until` is when it must leave at the
-    /// latest.
+    /// Appends a packet, and removes and returns those in excess of `depth`, oldest first. The packet must leave at
+    /// `until` at the latest.
     pub fn push(&mut self, packet: Packet, until: Instant, depth: usize) -> Vec<Packet> {
         self.fifo.push_back((until, packet));
         let surplus = self.fifo.len().saturating_sub(depth);
         self.fifo.drain(..surplus).map(|(_, packet)| packet).collect()
     }
 
-    /// Takes the oldest, to make room in the node's pool.
+    /// Removes and returns the oldest packet, to make room in the node's pool; `None` if it is empty.
     pub fn pop(&mut self) -> Option<Packet> {
         self.fifo.pop_front().map(|(_, packet)| packet)
     }
 
-    /// Takes out what must wait no longer, oldest first.
+    /// Removes and returns the packets whose time has ended, oldest first.
     pub fn overdue(&mut self, now: Instant) -> Vec<Packet> {
         let due = self.fifo.iter().take_while(|(until, _)| *until <= now).count();
         self.fifo.drain(..due).map(|(_, packet)| packet).collect()
     }
 
-    /// Takes out everything, oldest first.
+    /// Removes and returns all packets, oldest first.
     pub fn flush(&mut self) -> Vec<Packet> {
         self.fifo.drain(..).map(|(_, packet)| packet).collect()
     }
 
-    /// When the first must leave.
+    /// Returns when the first packet must leave; `None` if it is empty.
     pub fn deadline(&self) -> Option<Instant> {
         self.fifo.front().map(|(until, _)| *until)
     }
 
-    /// Packets in it.
+    /// Returns the number of packets.
     pub fn len(&self) -> usize {
         self.fifo.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.fifo.is_empty()
     }
 
-    /// Names the packets in it.
+    /// Calls `each` with the id of each packet.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.fifo.iter().for_each(|(_, packet)| each(packet.id));
     }

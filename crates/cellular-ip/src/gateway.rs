@@ -1,4 +1,4 @@
-//! The gateway: a node of the access network whose uplink is the Internet, and where control packets end.
+//! The gateway: a node of the access network whose uplink is the Internet. Control packets end here.
 
 use crate::Station;
 use crate::config::StationConfig;
@@ -7,14 +7,14 @@ use node::config::{ConfigError, Interfaces};
 use node::{Input, Listen, Outbox, Role, Value, reason};
 use wire::{Instant, Ipv4Addr, PacketId};
 
-/// A gateway. Control packets never leave the access network: it takes those that its node part has accepted.
+/// A gateway. Control packets do not leave the access network: the gateway consumes those that its node part accepts.
 #[derive(Debug)]
 pub struct Gateway {
     node: Station,
 }
 
 impl Gateway {
-    /// A gateway with this configuration, on a host with these interfaces.
+    /// Creates a gateway on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         if !config.own.contains(&config.gateway) {
             let problem =

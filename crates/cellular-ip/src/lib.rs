@@ -7,15 +7,16 @@
 //!                                      mobile      retrace the path. Data refresh a mapping and never make one.
 //! ```
 //!
-//! - [`mobile`]: the mobile host. Hard handoff: retune, then route-update. Semisoft: a route-update with the S flag
-//!   through the new base station first, so that the crossover node sends both ways for a while.
-//! - [`station`]: a base station, and any other node of the network; the crossover is whichever node two paths share.
-//! - [`gateway`]: the node where the access network meets the Internet, and route-updates end.
-//! - [`delay`]: the delay device in front of the new path, so that it is not ahead of the old path.
-//! - [`message`], [`update_request`]: what they say to each other.
+//! - [`mobile`]: the mobile host. Hard handoff: it retunes, then sends a route-update. Semisoft: it first sends a
+//!   route-update with the S flag through the new base station, so that the crossover node sends on both paths for a
+//!   limited time.
+//! - [`station`]: a base station, or any other node of the network. The crossover is the node where the two paths join.
+//! - [`gateway`]: the node that connects the access network to the Internet. Route-updates end there.
+//! - [`delay`]: the delay device, which delays the new path so that it is not ahead of the old path.
+//! - [`message`], [`update_request`]: the messages between hosts and nodes.
 //!
-//! Not here yet: beacons, registration, paging, and the gateway broadcast that fixes uplinks; what they would tell
-//! comes from the configuration.
+//! Not implemented: beacons, registration, paging, and the gateway broadcast that fixes uplinks. The configuration
+//! supplies what they would find out.
 
 mod admission;
 mod cache;

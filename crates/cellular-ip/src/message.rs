@@ -1,7 +1,7 @@
 //! Control messages: their bytes and their authentication.
 //!
-//! So far the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) with HMAC-SHA-256. The draft leaves the
-//! ICMP type, the codes and the numbers of the control information open; ours are constants here.
+//! Implemented is the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) with HMAC-SHA-256. The draft
+//! leaves the ICMP type, the codes and the numbers of the control information open; the constants here are ours.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -37,12 +37,12 @@ use wire::{Ipv4Addr, Malformed, Reader};
 pub const ICMP_TYPE: u8 = 253;
 /// The code of a route-update.
 pub const ROUTE_UPDATE: u8 = 0;
-/// The last code that has a meaning; those after a route-update belong to messages that are not read here yet.
+/// The last code in use. Codes 1 to 5 are for messages that are not implemented.
 const LAST_CODE: u8 = 6;
 
 /// Bit 4 of the flags: S, a semisoft route-update.
 const SEMISOFT: u8 = 0x10;
-/// Bit 5: I, indirect semisoft. Ours, in what the draft leaves unused; not supported.
+/// Bit 5: I, indirect semisoft (ours; unused in the draft). Not supported.
 const INDIRECT: u8 = 0x20;
 /// Bits 7 and 6: currently unused.
 const UNUSED: u8 = 0xc0;
@@ -52,17 +52,18 @@ const ATYPE: u8 = 0x0f;
 const HMAC_SHA_256: u8 = 2;
 /// The Auth. Length of that type: `KeyGen`, padding, `R_MH`, digest.
 const AUTH_LENGTH: u8 = 28;
-/// The control information that names the base station; odd, so whoever does not know it must refuse.
+/// The type of the control information that names the base station. It is odd: a node that does not know it must refuse
+/// the message.
 const SERVING_BS: u8 = 3;
 
-/// The control information that says since when a semisoft host is attached to its old base station; even, so whoever does not
-/// know it goes on without. Ours.
+/// The type of the control information with the timestamp of a semisoft host's attachment to its old base station
+/// (ours). It is even: a node that does not know it ignores it.
 const ATTACHED_SINCE: u8 = 6;
 
-/// The code of a control message, or `None` for a packet that is none: a cheap look before [`RouteUpdate::parse`].
+/// Returns the code of a control message; `None` for other packets. It is a cheap check before [`RouteUpdate::parse`].
 ///
-/// Only the first fragment of a datagram shows a type. It counts as control, so that it is refused there; without it
-/// nobody can put the datagram together again.
+/// Only the first fragment of a datagram contains the type. It counts as a control message and is then refused; without
+/// it the datagram cannot be reassembled.
 pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
     match payload {
         [ICMP_TYPE, code, ..] if ip.protocol == ipv4::ICMP && ip.offset == 0 => Some(*code),
@@ -70,18 +71,19 @@ pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
     }
 }
 
-/// The key of one mobile host, which every node of the network can make from the packet and the network's key.
+/// Returns the session key of a mobile host. Every node of the network can compute it from the packet and the network
+/// key.
 ///
-/// Campbell et al. hash (IP address, `R_MH`, network key) with MD5. This is the same thought with HMAC-SHA-256, and
-/// with the generation of the network's key, so that no two generations share a session key.
+/// Campbell et al. hash (IP address, `R_MH`, network key) with MD5. This uses HMAC-SHA-256 instead, and includes the
+/// generation of the network key, so that no two generations share a session key.
 pub fn session_key(network_key: &Key, key_gen: u8, mobile: Ipv4Addr, r_mh: [u8; 8]) -> Key {
     Key::new(hmac_sha256(network_key, &[b"CIPv1 session", &[key_gen], &mobile.octets(), &r_mh]))
 }
 
-/// What tells nodes which key to check with, and the result of that check.
+/// The Authentication field: it selects the key, and has the digest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Authentication {
-    /// The generation of the network's key that the session key was made from.
+    /// The generation of the network key that the session key was derived from.
     pub key_gen: u8,
     /// The random value that the gateway gave this host when it registered.
     pub r_mh: [u8; 8],
@@ -90,50 +92,51 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// What a host that holds a session key fills in before it signs.
+    /// Returns the field before the message is signed.
     pub const fn unsigned(key_gen: u8, r_mh: [u8; 8]) -> Self {
         Self { key_gen, r_mh, digest: [0; 16] }
     }
 }
 
-/// Control information of even type: nobody needs to understand it, but the digest covers it where it stands.
+/// Control information of even type, which is not interpreted. It is kept at its position, because the digest covers
+/// it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
-    /// Before the serving base station, or all of it when none is named.
+    /// Bytes before the serving base station; all of them if none is named.
     before: Vec<u8>,
-    /// Behind it.
+    /// Bytes after the serving base station.
     behind: Vec<u8>,
 }
 
-/// A route-update: the mobile host can be reached by the way this message came.
+/// A route-update: the mobile host can be reached on the path of this message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteUpdate {
-    /// The mobile host, by its home address: the packet's source.
+    /// The mobile host's home address: the packet's source.
     pub mobile: Ipv4Addr,
-    /// The gateway: the packet's destination.
+    /// The gateway's address: the packet's destination.
     pub gateway: Ipv4Addr,
-    /// NTP 32.32; strictly increasing over all control messages of a host.
+    /// An NTP timestamp of 32.32 bits; strictly increasing over all control messages of a host.
     pub timestamp: u64,
-    /// S: the host still listens at its old base station; add the new way and keep the old.
+    /// S: the host still listens at its old base station. Nodes add the new path and keep the old one.
     pub semisoft: bool,
-    /// Who says so.
+    /// The authentication of the message.
     pub auth: Authentication,
-    /// The base station this was sent to, as its beacon gave it, so that nobody can relay the message through another.
-    /// Whether it may be missing is for the role to decide.
+    /// The id of the base station that this was sent to, so that the message cannot be relayed through another one. The
+    /// role decides whether it may be missing.
     pub serving_bs: Option<u32>,
-    /// What else it carried; nothing in a message of our own making.
+    /// The other control information. In our own messages it is at most [`Skipped::attached_since`].
     pub skipped: Skipped,
 }
 
 impl Skipped {
-    /// That the host is attached to its old base station since the route-update with this timestamp.
+    /// Returns the information that the host attached to its old base station with the route-update of this timestamp.
     pub fn attached_since(timestamp: u64) -> Self {
         let mut behind = vec![ATTACHED_SINCE, 8];
         behind.extend_from_slice(&timestamp.to_be_bytes());
         Self { before: Vec::new(), behind }
     }
 
-    /// All but since when the host is attached.
+    /// Returns all information except [`Self::attached_since`].
     #[must_use]
     pub fn others(&self) -> Self {
         let of = |side: &[u8]| {
@@ -151,7 +154,7 @@ impl Skipped {
         Self { before: of(&self.before), behind: of(&self.behind) }
     }
 
-    /// The data of the first of this type, if it has this length.
+    /// Returns the data of the first information of type `wanted`; `None` if there is none, or it has another length.
     fn find<const N: usize>(&self, wanted: u8) -> Option<[u8; N]> {
         [&self.before, &self.behind].into_iter().find_map(|side| {
             let mut r = Reader::new(side, Malformed("cip_tlv_truncated"));
@@ -167,15 +170,16 @@ impl Skipped {
 }
 
 impl RouteUpdate {
-    /// The timestamp of the route-update with which the host attached to the base station where it still is, of a semisoft one.
-    /// A node whose newest timestamp of this host is older is not on the host's present path.
+    /// Returns the timestamp of the route-update with which the host attached to its present base station; `None` in a
+    /// hard handoff. A node whose newest timestamp of this host is older is not on the host's present path.
     pub fn attached_since(&self) -> Option<u64> {
         self.skipped.find(ATTACHED_SINCE).map(u64::from_be_bytes)
     }
 
-    /// The route-update in `icmp`, the payload of the datagram with header `ip`.
+    /// Parses `icmp`, the payload of the datagram with header `ip`. It is an error if the message is malformed or not a
+    /// route-update.
     ///
-    /// The digest is not looked at: that takes a key, see [`Self::verify`].
+    /// The digest is not checked: that requires a key, see [`Self::verify`].
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         let body = body(ip, icmp)?;
         let mut r = Reader::new(body, Malformed("cip_short"));
@@ -196,7 +200,7 @@ impl RouteUpdate {
         Ok(Self { mobile: ip.src, gateway: ip.dst, timestamp, semisoft, auth, serving_bs, skipped })
     }
 
-    /// The whole IPv4 datagram.
+    /// Returns the whole IPv4 datagram.
     pub fn emit(&self) -> Vec<u8> {
         let body = self.body(self.auth.digest);
         let icmp = Message { kind: ICMP_TYPE, code: ROUTE_UPDATE, body: &body }.emit();
@@ -204,20 +208,20 @@ impl RouteUpdate {
         Header::new(ipv4::ICMP, self.mobile, self.gateway).emit(&icmp)
     }
 
-    /// Fills in the digest.
+    /// Computes and sets the digest.
     pub fn sign(&mut self, session_key: &Key) {
         self.auth.digest = self.digest(session_key);
     }
 
-    /// Whether the digest is right, in a time that does not depend on where it is wrong.
+    /// Returns whether the digest is right. The time does not depend on the position of a wrong byte.
     pub fn verify(&self, session_key: &Key) -> bool {
         equal(&self.digest(session_key), &self.auth.digest)
     }
 
-    /// The digest that this message should have.
+    /// Computes the digest.
     ///
-    /// Covered are source, destination and the whole ICMP message with zero for checksum and digest. Not covered is
-    /// the rest of the IP header, which nodes on the way may change: DSCP and ECN, identification, DF, time to live.
+    /// It covers source, destination and the whole ICMP message, with zero for checksum and digest. It does not cover
+    /// the fields of the IP header that nodes may change: DSCP and ECN, identification, DF, time to live.
     fn digest(&self, session_key: &Key) -> [u8; 16] {
         let (src, dst) = (self.mobile.octets(), self.gateway.octets());
         let head = [ICMP_TYPE, ROUTE_UPDATE, 0, 0];
@@ -226,7 +230,7 @@ impl RouteUpdate {
         halves.first().copied().unwrap_or_default()
     }
 
-    /// What follows the ICMP checksum.
+    /// Returns the bytes after the ICMP checksum.
     fn body(&self, digest: [u8; 16]) -> Vec<u8> {
         let flags = HMAC_SHA_256 | if self.semisoft { SEMISOFT } else { 0 };
         let mut out = Vec::with_capacity(46 + self.skipped.before.len() + self.skipped.behind.len());
@@ -245,7 +249,7 @@ impl RouteUpdate {
     }
 }
 
-/// What follows the checksum, if this is a route-update at all.
+/// Returns the bytes after the ICMP checksum. It is an error if this is not a route-update.
 fn body<'a>(ip: &Header, icmp: &'a [u8]) -> Result<&'a [u8], Malformed> {
     if ip.protocol != ipv4::ICMP {
         return Err(Malformed("cip_protocol"));
@@ -262,11 +266,11 @@ fn body<'a>(ip: &Header, icmp: &'a [u8]) -> Result<&'a [u8], Malformed> {
     }
 }
 
-/// The Authentication field, which must be of the one kind that is accepted.
+/// Reads the Authentication field. Only HMAC-SHA-256 is accepted.
 fn authentication(atype: u8, length: u8, r: &mut Reader<'_>) -> Result<Authentication, Malformed> {
     match atype {
         HMAC_SHA_256 => {}
-        // No authentication is for the request to register, which is not read here.
+        // A request to register has no authentication; that message is not implemented.
         0 => return Err(Malformed("cip_atype_none")),
         1 => return Err(Malformed("cip_atype_md5")),
         15 => return Err(Malformed("cip_atype_private")),
@@ -284,7 +288,7 @@ fn authentication(atype: u8, length: u8, r: &mut Reader<'_>) -> Result<Authentic
     Ok(Authentication { key_gen, r_mh: field.array()?, digest: field.array()? })
 }
 
-/// The control information: types, lengths and data up to the end of the packet.
+/// Reads the control information: types, lengths and data up to the end of the packet.
 fn information(bytes: &[u8]) -> Result<(Option<u32>, Skipped), Malformed> {
     let mut r = Reader::new(bytes, Malformed("cip_tlv_truncated"));
     let (mut serving_bs, mut skipped) = (None, Skipped::default());
@@ -346,14 +350,14 @@ mod tests {
         Header::new(ipv4::ICMP, MOBILE, GATEWAY)
     }
 
-    /// Makes the checksum fit the rest, as a forger would.
+    /// Recomputes the checksum, as a forger would.
     fn mend(bytes: &mut [u8], at: usize) {
         bytes[at..at + 2].fill(0);
         let sum = checksum(bytes);
         bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// What becomes of the golden message after `change`, its checksum mended.
+    /// Parses the golden message after `change`, with a correct checksum.
     fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Result<RouteUpdate, Malformed> {
         let mut icmp = hex(GOLDEN);
         change(&mut icmp);
@@ -361,12 +365,12 @@ mod tests {
         RouteUpdate::parse(&header(), &icmp)
     }
 
-    /// The reason why `change` makes the golden message unreadable.
+    /// Returns the reason why the golden message is refused after `change`.
     fn refusal(change: impl FnOnce(&mut Vec<u8>)) -> &'static str {
         changed(change).unwrap_err().0
     }
 
-    /// The golden message with this control information instead of its own.
+    /// Parses the golden message with this control information in place of its own.
     fn with_information(bytes: &[u8]) -> Result<RouteUpdate, Malformed> {
         changed(|icmp| {
             icmp.truncate(44);
@@ -619,7 +623,7 @@ mod tests {
         (addresses, auth, fields, skippable(), skippable()).prop_map(
             |((mobile, gateway), (key_gen, r_mh, digest), fields, before, behind)| {
                 let (timestamp, semisoft, serving_bs) = fields;
-                // Without a serving base station there is no "behind".
+                // Without a serving base station, all of it is "before".
                 let behind = if serving_bs.is_some() { behind } else { Vec::new() };
                 RouteUpdate {
                     mobile: Ipv4Addr::from_bits(mobile),
@@ -634,15 +638,15 @@ mod tests {
         )
     }
 
-    /// Whether a node that holds `key` would believe the datagram.
+    /// Whether a node with `key` accepts the datagram.
     fn believed(packet: &[u8], key: &Key) -> bool {
         Header::parse(packet)
             .and_then(|(ip, icmp)| RouteUpdate::parse(&ip, icmp))
             .is_ok_and(|update| update.verify(key))
     }
 
-    /// Bits of a 20-byte IP header, and the ICMP checksum, that the digest leaves free: DSCP and ECN, identification,
-    /// DF, time to live, and the two checksums, which are mended here anyway.
+    /// Whether the digest does not cover a bit: of DSCP and ECN, identification, DF, time to live, or the two
+    /// checksums, which are recomputed here anyway. The IP header has 20 bytes.
     fn is_free(bit: usize) -> bool {
         matches!(bit / 8, 1 | 4 | 5 | 8 | 10 | 11 | 22 | 23) || bit == 6 * 8 + 6
     }

@@ -1,15 +1,15 @@
-//! The mobile host, always active in this version.
+//! The mobile host; it is always active in this version.
 //!
 //! ```text
 //!              hard                                          semisoft
 //!   Attached ───────> Tuning ── link up: ───> Attached        Attached ── visit new station with S=1 ──> Semisoft
 //!                       │      route-update S=0, then            Semisoft ── semisoft-delay ──> Tuning
-//!                       │      what waited
+//!                       │      queued packets
 //!                       └─ out of range ─> Lost ── strongest station heard ──> Tuning
 //! ```
 //!
-//! The last handoff order wins: one that is under way is aborted. A radio that lost its cell, or did not come into the one
-//! that it was pointed at, carries nothing; the host then looks for the strongest station that it hears.
+//! The last handoff order replaces one that is under way. A radio that lost its cell, or could not join the cell that
+//! it was tuned to, receives and sends nothing. The host then tunes to the strongest station that it hears.
 
 use crate::config::{Kind, MobileConfig, Move, Station};
 use crate::message::ICMP_TYPE;
@@ -26,23 +26,23 @@ use wire::icmp::{self, Quote};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
 
-/// Names of what a mobile host marks.
+/// Names of the marks that a mobile host records.
 pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`,
-    /// `reauth`, `abort`, `clock`, `request` or `too_big`. Those by timer are optional: whether one comes just before a
-    /// handoff is a matter of microseconds.
+    /// A route-update with S=0 was sent; fields `to`, and `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`,
+    /// `clock`, `request` or `too_big`. Those by `timer` are optional when runs are compared: whether one is sent just
+    /// before a handoff may depend on microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
-    /// A route-update with S=1 left, for the new base station.
+    /// A route-update with S=1 was sent for the new base station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
 }
 
-/// Why a mobile host ends a packet's journey.
+/// The reasons for which a mobile host drops a packet.
 pub mod reason {
     use wire::Reason;
 
-    /// More of its own packets than it keeps while it retunes.
+    /// A packet of this host beyond the `tuning_queue` that it keeps while it retunes.
     pub const TUNING_QUEUE_FULL: Reason = Reason("tuning_queue_full");
     /// An update-request of another network.
     pub const WRONG_GATEWAY: Reason = crate::station::reason::WRONG_GATEWAY;
@@ -52,11 +52,11 @@ pub mod reason {
 enum Timer {
     /// The next handoff of the configuration.
     Move,
-    /// The semisoft-delay is over; or a radio that reports no signals, and carries nothing, is tuned again.
+    /// The semisoft-delay has ended; or a lost radio that reports no signals is tuned again.
     Retune,
-    /// The handoff's route-update is sent again.
+    /// Repeat the route-update.
     Repeat,
-    /// Data alone have kept the mapping for the route-reauth-time.
+    /// Only data have refreshed the mapping for the route-reauth-time: send a route-update.
     Reauth,
 }
 
@@ -67,10 +67,10 @@ impl TimerName for Timer {
     }
 }
 
-/// A station's place in the configuration. Cells have 16 bits, and a world may have a million hosts.
+/// The index of a station in the configuration. A cell's number has 16 bits, and a simulation may have a million hosts.
 type Place = u16;
 
-/// Where the host is.
+/// The state of the attachment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Attached {
@@ -80,21 +80,21 @@ enum State {
         at: Place,
         to: Place,
     },
-    /// On its way; `from` is where the radio stays if it does not support the new cell.
+    /// The radio is being tuned to `to`. If it does not support that cell, it stays with `from`.
     Tuning {
         from: Option<Place>,
         to: Place,
     },
-    /// The radio carries nothing. `tried` is the station that it was lost at, or could not be reached.
+    /// The radio has no cell. `tried` is the station that it lost or could not join.
     Lost {
         tried: Place,
     },
 }
 
-/// A host answers at most one update-request in this time: anybody can send them.
+/// The shortest time between two answers to update-requests (ours), which are not authenticated.
 const ANSWERS: Duration = Duration::from_millis(200);
 
-/// How long a radio without signal reports stays lost before it is tuned again.
+/// How long a radio that reports no signals stays lost before it is tuned again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Type and code of ICMP's "fragmentation needed and DF set" (RFC 792).
@@ -112,9 +112,9 @@ pub struct Mobile {
     signals: Signals,
     /// The station where it was attached last.
     home: Place,
-    /// Somebody ordered the move that is under way, and it is marked.
+    /// The handoff under way, or the last one, was ordered, and so is marked already.
     ordered: bool,
-    /// Our own packets that wait for the radio.
+    /// This host's own packets that wait for the radio.
     waiting: Vec<Packet>,
     next_move: u16,
     updates: u64,
@@ -123,7 +123,7 @@ pub struct Mobile {
 const HOST_ROUTE: Key = Key::all(Class::HOST);
 
 impl Mobile {
-    /// A mobile host with this configuration, on a host with these interfaces.
+    /// Creates a mobile host on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(
         mut config: MobileConfig,
         interfaces: Interfaces<'_>,
@@ -148,7 +148,7 @@ impl Mobile {
         })
     }
 
-    /// A host that restarts is where its timetable has led it.
+    /// Starts at the station of the last configured handoff that is due: after a restart, the host is there.
     fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
         let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
@@ -162,8 +162,9 @@ impl Mobile {
 
     // --- handoff ---------------------------------------------------------------------------------------------------
 
-    /// Begins a handoff, if it can be begun now, in place of one that is under way. Returns how: without a station that
-    /// carries its packets a host can only hand off hard.
+    /// Begins a handoff, in place of one that is under way. Returns its kind: without a station, only a hard handoff is
+    /// possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. It is an error if `to`
+    /// is unknown, or if the host is there or on the way there already.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let named = self.config.stations.iter().position(|station| station.name == to);
         let Some(index) = named.map(|index| index as Place) else {
@@ -194,7 +195,7 @@ impl Mobile {
             State::Attached { at } | State::Semisoft { at, .. } => (Some(at), kind),
             State::Tuning { .. } | State::Lost { .. } => (None, Kind::Hard),
         };
-        // The old path confirms itself (5.2), unless the radio leaves it at once.
+        // A route-update on the old path confirms it (5.2), unless the radio leaves it at once.
         if let (State::Semisoft { at, .. }, Kind::Semisoft) = (self.state, kind) {
             self.announce(now, at, "abort", out);
         }
@@ -207,7 +208,7 @@ impl Mobile {
         Ok(kind)
     }
 
-    /// Marks that a handoff which is under way gives way to one to `by`.
+    /// Marks that a handoff under way is aborted because one to `by` was ordered.
     fn abort(&self, by: &str, out: &mut Outbox) {
         if let State::Semisoft { to, .. } | State::Tuning { to, .. } = self.state {
             let aborted = Mark::new("mobile", HANDOFF_ABORTED).with("to", self.name_of(to));
@@ -220,7 +221,7 @@ impl Mobile {
         out.mark(begun.with("from", self.name_of(self.home)).with("to", self.name_of(to)));
     }
 
-    /// Semisoft: the new path is built while we still listen to the old.
+    /// Begins a semisoft handoff: sets up the new path while the radio still listens on the old one.
     fn prepare(&mut self, now: Instant, at: Place, to: Place, out: &mut Outbox) {
         out.mark(Mark::new("mobile", mark::SEMISOFT_SENT).with("to", self.name_of(to)));
         for packet in self.route_updates(now, to, true) {
@@ -231,7 +232,7 @@ impl Mobile {
         self.state = State::Semisoft { at, to };
         self.stop_updates();
         self.timers.set(Timer::Retune, now + self.config.semisoft_delay);
-        // An S=0 through the old station would cancel what we have just asked for: no timer until it is done.
+        // An S=0 through the old station would cancel the semisoft handoff, so no timer sends one until it is done.
         self.route_by(at, Life::Forever, out);
     }
 
@@ -242,7 +243,7 @@ impl Mobile {
         }
     }
 
-    /// No station carries our packets: they wait.
+    /// Enters a state without a station: the host's own packets are queued.
     fn leave(&mut self, state: State, out: &mut Outbox) {
         if matches!(self.state, State::Attached { .. } | State::Semisoft { .. }) {
             Self::hold_packets(out);
@@ -275,7 +276,7 @@ impl Mobile {
             {
                 self.attached(now, to, out);
             }
-            // A link that came back by itself.
+            // The link came back without a request.
             (Link::Up { cell: Some(cell), .. }, State::Lost { .. }) => {
                 if let Some(at) = self.station_of(cell) {
                     self.attached(now, at, out);
@@ -295,7 +296,7 @@ impl Mobile {
                 self.ordered = false;
                 self.lost(now, at, out);
             }
-            // The new path is prepared.
+            // The new path is set up, so the host continues to it.
             (Link::Down(why), State::Semisoft { at, to }) => {
                 self.mark_lost(at, why, out);
                 self.signals.forget(at);
@@ -308,15 +309,16 @@ impl Mobile {
         out.mark(Mark::new("mobile", mark::LINK_LOST).with("at", self.name_of(at)).with("why", why));
     }
 
-    /// The radio carries nothing any more, or did not come into the cell of `tried`.
+    /// Handles a radio that lost its cell or could not join the cell of `tried`.
     fn lost(&mut self, now: Instant, tried: Place, out: &mut Outbox) {
         self.signals.forget(tried);
         self.leave(State::Lost { tried }, out);
         self.seek(now, out);
     }
 
-    /// Goes to the strongest station that is heard. If none is, the host waits until one is; if its radio does not say, it
-    /// goes back to the station that it came from, and then tries one after the other.
+    /// Tunes to the strongest station that is heard. If none is, the host waits until one is heard. A radio that
+    /// reports no signals is tuned to the last station; if that was tried, to the station after it in the
+    /// configuration.
     fn seek(&mut self, now: Instant, out: &mut Outbox) {
         let State::Lost { tried } = self.state else { return };
         match self.signals.strongest(now) {
@@ -327,7 +329,7 @@ impl Mobile {
         }
     }
 
-    /// Tunes to a station that nobody has ordered, unless the order before it has only just failed.
+    /// Tunes to a station without an order. The handoff is marked, unless it follows a failed handoff that was ordered.
     fn find(&mut self, to: Place, out: &mut Outbox) {
         if !self.ordered {
             self.mark_handoff(to, Kind::Hard, out);
@@ -335,7 +337,7 @@ impl Mobile {
         self.tune(None, to, out);
     }
 
-    /// The route-update goes first, then what waited: data from a place that nobody has announced would be dropped.
+    /// Sends the route-update first, then the queued packets: data from a host without a mapping would be dropped.
     fn attached(&mut self, now: Instant, at: Place, out: &mut Outbox) {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retune);
@@ -347,7 +349,7 @@ impl Mobile {
         }
     }
 
-    /// A node has refused our data. While a semisoft handoff is under way, an S=0 would cancel it.
+    /// Handles an update-request. It is ignored during a semisoft handoff, which an S=0 would cancel.
     fn requested(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let parsed = Header::parse(&packet.bytes).and_then(|(ip, icmp)| UpdateRequest::parse(&ip, icmp));
         match parsed {
@@ -364,9 +366,9 @@ impl Mobile {
         }
     }
 
-    /// Data that the access network has no room for do not reach the gateway, so they keep no mapping there: route-updates do,
-    /// as often as without data. Forged errors cause no more than one in that time. An error about another host's data says
-    /// nothing about this host's mapping.
+    /// Handles an ICMP error about a packet that is too big for the access network. Such data do not reach the gateway,
+    /// so they do not refresh the mappings there. Route-updates are then sent as often as without data. Forged errors
+    /// cause no more than one in that time. An error about another host's packet is ignored.
     fn not_carried(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
         let too_big = |(_, icmp): (Header, &[u8])| {
             let quote = Quote::of(&icmp::Message::parse(icmp)?)?;
@@ -385,14 +387,14 @@ impl Mobile {
 
     // --- route-updates ---------------------------------------------------------------------------------------------
 
-    /// Sends a route-update that is repeated as configured.
+    /// Sends a route-update and repeats it as configured.
     fn announce_repeatedly(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
         self.announce(now, at, why, out);
         let next = self.repeats.begin(now, &self.config.update_repeats);
         self.set_next_repeat(next);
     }
 
-    /// Sends a route-update and starts the timers of the next again.
+    /// Sends a route-update and restarts the timers of the next.
     fn announce(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
@@ -406,7 +408,7 @@ impl Mobile {
         self.route_by(at, Life::Watched(self.config.route_update_time), out);
     }
 
-    /// A route-update by each timestamp that nodes may accept.
+    /// Returns the route-update once for each timestamp that nodes may accept.
     fn route_updates(&mut self, now: Instant, to: Place, semisoft: bool) -> Vec<Packet> {
         let stamps = self.clocks.stamps(now);
         let Some(station) = self.config.stations.get(usize::from(to)) else { return Vec::new() };
@@ -420,7 +422,8 @@ impl Mobile {
         }
     }
 
-    /// Our packets go by this station; a watched route tells us when none has for the route-update-time.
+    /// Routes this host's own packets by a station. A watched route reports when none was sent for the
+    /// route-update-time.
     fn route_by(&self, at: Place, life: Life, out: &mut Outbox) {
         if let Some(station) = self.config.stations.get(usize::from(at)) {
             let action = Action::Forward(Hop::mac(self.radio, station.mac));
@@ -474,7 +477,7 @@ impl Mobile {
 
     // --- commands --------------------------------------------------------------------------------------------------
 
-    /// `handoff {to, kind}`; `kind` is `hard` unless it says otherwise. The answer says how it is done.
+    /// `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
         let to = to.ok_or_else(|| format!("say where to: {{\"to\": one of {}}}", self.station_names()))?;
@@ -506,7 +509,7 @@ impl Mobile {
     }
 }
 
-/// Update-requests, and errors about this host's data.
+/// Update-requests, and ICMP errors about this host's data.
 const LISTENS: [Listen; 4] = [
     Listen::Local(Proto::Icmp(ICMP_TYPE)),
     Listen::IcmpAbout(Proto::Ip(ipv4::UDP)),

@@ -1,18 +1,18 @@
-//! Counts by key within one second, in bounded room.
+//! Counts by key within one second, in bounded memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
 
-/// Keys that are counted in one second. The oldest is evicted for a new one, and its count starts again at 0. So no
-/// limit holds during a flood of more keys; in return, a flood does not limit a key that is new.
+/// The maximum number of keys in one second. The oldest is removed for a new one, and its count starts again at 0. So
+/// no limit holds during a flood of more keys; in return, a flood does not limit a key that is new.
 const KEYS: usize = 1024;
 
-/// How often each key was met in this second.
+/// The number of occurrences of each key in this second.
 #[derive(Debug)]
 pub(crate) struct PerSecond<K> {
     second: u64,
     counts: BTreeMap<K, u16>,
-    /// The same keys, the oldest first.
+    /// The keys of `counts`, the oldest first.
     order: VecDeque<K>,
 }
 
@@ -28,7 +28,7 @@ impl<K: Ord + Copy> PerSecond<K> {
         self.counts.get(key).filter(|_| current).copied().unwrap_or_default()
     }
 
-    /// Counts one more of this key.
+    /// Adds one occurrence of this key.
     pub(crate) fn add(&mut self, now: Instant, key: K) {
         if self.second != second(now) {
             self.second = second(now);
@@ -48,7 +48,7 @@ impl<K: Ord + Copy> PerSecond<K> {
         self.counts.insert(key, 1);
     }
 
-    /// Counts one more of this key, if it is the first in this second.
+    /// Adds an occurrence of this key if it is the first in this second, and returns whether it was.
     pub(crate) fn first(&mut self, now: Instant, key: K) -> bool {
         let is_first = self.count(now, &key) == 0;
         if is_first {
@@ -88,7 +88,7 @@ mod tests {
         for key in 0..KEYS {
             counts.add(now, key);
         }
-        counts.add(now, 0); // once more does not make it younger
+        counts.add(now, 0); // a repetition does not make it newer
         assert!(counts.first(now, KEYS) && !counts.first(now, KEYS));
         assert_eq!([0, 1, KEYS].map(|key| counts.count(now, &key)), [0, 1, 1]);
         assert_eq!((counts.counts.len(), counts.order.len()), (KEYS, KEYS));

@@ -1,9 +1,9 @@
-//! A node of the access network: a base station, or the part of a gateway that is a node.
+//! A node of the access network: a base station, or the node part of a gateway.
 //!
 //! | packet | from | what happens |
 //! |---|---|---|
 //! | data | downlink neighbor that its source is mapped to | mapping refreshed by the table, sent up |
-//! | data | any other downlink neighbor | dropped, and the host asked for a route-update: data never make a mapping |
+//! | data | any other downlink neighbor | dropped, and the host is asked for a route-update: data never make a mapping |
 //! | data | uplink | sent to the mapped neighbor; to both during semisoft; dropped without a mapping |
 //! | route-update | downlink | checked, mapping made or moved, sent up |
 //! | update-request | uplink | sent to the mapped neighbor |
@@ -24,29 +24,29 @@ use wire::{
     Iface, Instant, Ipv4Addr, Packet, PacketId, Prefix, Reason, WallTime, icmp, ntp_distance, ntp_span,
 };
 
-/// Names of what a node marks.
+/// Names of the marks that a node records.
 pub mod mark {
-    /// A host is now reached by another neighbor than before, or for the first time.
+    /// A host is mapped to another neighbor than before, or for the first time.
     pub const MAPPING_CHANGED: &str = "mapping_changed";
-    /// From now on packets to that host take the new way.
+    /// From now on packets to that host take the new path.
     pub const PATH_SWITCHED: &str = "path_switched";
-    /// A host has two ways: this node is the crossover of a semisoft handoff.
+    /// A host has two mappings: this node is the crossover of a semisoft handoff.
     pub const SEMISOFT_BEGUN: &str = "semisoft_begun";
-    /// The old way was confirmed again; the new one is forgotten.
+    /// The old path was confirmed by a route-update; the new one is removed.
     pub const SEMISOFT_CANCELLED: &str = "semisoft_cancelled";
-    /// Nothing was heard of a host for the route-timeout.
+    /// A mapping ended: no packet came from the host for the route-timeout, or no route-update has confirmed it.
     pub const MAPPING_EXPIRED: &str = "mapping_expired";
-    /// All delay devices together held as much as they may; at most one mark a second.
+    /// The delay devices together hold `delay_pool` packets; at most one mark a second.
     pub const POOL_EXHAUSTED: &str = "delay_pool_exhausted";
-    /// A digest was wrong, for `host`, from `neighbor`: possible tampering; at most one mark a second.
+    /// A route-update of `host` from `neighbor` has a wrong digest, possibly by tampering; at most one mark a second.
     pub const POSSIBLE_TAMPERING: &str = "possible_tampering";
-    /// A host was asked for a route-update, and why; at most one mark a second for each host.
+    /// A host was asked for a route-update, and `why`; at most one mark a second for each host.
     pub const UPDATE_REQUESTED: &str = "update_requested";
-    /// No route-update has confirmed a mapping for three times the route-reauth-time: data no longer keep it.
+    /// No route-update has confirmed a mapping for three times the route-reauth-time: data no longer refresh it.
     pub const MAPPING_UNCONFIRMED: &str = "mapping_unconfirmed";
 }
 
-/// Why a node ends a packet's journey; messages are also refused with the reasons of [`crate::message`].
+/// The reasons for which a node drops a packet. Messages are also dropped with the reasons of [`crate::message`].
 pub mod reason {
     use wire::Reason;
 
@@ -56,41 +56,41 @@ pub mod reason {
     pub const UPLINK_NO_MAPPING: Reason = Reason("uplink_no_mapping");
     /// Data from a host that is mapped to another neighbor.
     pub const UPLINK_MISMATCH: Reason = Reason("uplink_mismatch");
-    /// A control packet that came from the uplink.
+    /// A control packet from the uplink that is not an update-request.
     pub const WRONG_DIRECTION: Reason = Reason("wrong_direction");
-    /// A control packet to another gateway than ours.
+    /// A control packet for another gateway than ours.
     pub const WRONG_GATEWAY: Reason = Reason("wrong_gateway");
-    /// No mobile host can have that source address.
+    /// A source address that no mobile host can have.
     pub const BAD_SOURCE: Reason = Reason("bad_source");
-    /// Signed under a generation of the network's key that we do not have.
+    /// A control packet that is signed under a network key of another generation.
     pub const KEY_GENERATION: Reason = Reason("unknown_key_generation");
-    /// It was sent to another base station, or names none.
+    /// A route-update that was sent to another base station, or names none.
     pub const SERVING_BS: Reason = Reason("wrong_serving_bs");
-    /// Its neighbor has sent too many wrong digests in this second.
+    /// A route-update from a neighbor that has sent too many wrong digests in this second.
     pub const AUTH_LIMIT: Reason = Reason("auth_limit");
-    /// The digest is wrong: possible tampering.
+    /// A route-update with a wrong digest, possibly by tampering.
     pub const BAD_AUTH: Reason = Reason("bad_auth");
-    /// The cache is full, and the host is not in it.
+    /// A route-update of a host without a mapping, while the cache is full.
     pub const CACHE_FULL: Reason = Reason("cache_full");
-    /// A copy for the new path of a semisoft handoff that did not happen.
+    /// A copy for the new path of a semisoft handoff that was cancelled or expired.
     pub const SEMISOFT_ENDED: Reason = Reason("semisoft_ended");
 }
 
-/// Packets from mobile hosts.
+/// The class of packets from mobile hosts.
 const UP: Class = Class(16);
-/// Packets to mobile hosts.
+/// The class of packets to mobile hosts.
 const DOWN: Class = Class(17);
 
-/// What is to happen to a host's entry.
+/// What is due for a host's entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     /// The old path of a semisoft handoff ends.
     Primary,
     /// The new path ends.
     Secondary,
-    /// A packet has waited long enough in the delay device.
+    /// A packet must leave the delay device.
     Hold,
-    /// Nobody can replay the host's last message any more.
+    /// The host's last timestamp is removed: earlier messages are now outside the replay window.
     Forget,
 }
 
@@ -104,11 +104,11 @@ pub struct Station {
     admission: Admission,
     cache: RouteCache,
     expiry: Expiry<(Ipv4Addr, Due)>,
-    /// Packets in all delay devices.
+    /// Number of packets in all delay devices.
     pooled: usize,
-    /// When mappings are next looked through for those that no route-update has confirmed; never without mappings.
+    /// When to look next for mappings that no route-update has confirmed; [`Instant::NEVER`] without mappings.
     sweep: Instant,
-    /// What was marked in this second, of marks that are limited.
+    /// The marks of this second, of those that are limited.
     marked: PerSecond<&'static str>,
     /// Hosts that were asked for a route-update in this second.
     asked: PerSecond<Ipv4Addr>,
@@ -117,7 +117,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// A node with this configuration, on a host with these interfaces.
+    /// Creates a node on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         config.check()?;
         let uplink = interfaces.number("uplink.interface", &config.uplink.interface)?;
@@ -147,7 +147,7 @@ impl Station {
         })
     }
 
-    /// Takes one input. A route-update that was accepted comes back: where it goes from here is not this node's to say.
+    /// Handles one input. Returns a route-update that was accepted: the caller sends it up or consumes it.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -179,7 +179,7 @@ impl Station {
         None
     }
 
-    /// Sends a packet on towards the gateway.
+    /// Sends a packet towards the gateway.
     pub(crate) fn send_up(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
         self.send(self.uplink, iface, packet, out);
     }
@@ -195,7 +195,7 @@ impl Station {
         }
         let up = Action::Forward(Hop::mac(self.uplink.iface, self.uplink.mac));
         out.route(Key::all(UP), Route { action: up, life: Life::Forever });
-        // ICMP errors of this node itself: their senders are beyond the gateway, or are reached from there.
+        // This node's own ICMP errors: their destinations are beyond the gateway, or are reached from there.
         out.route(Key::all(Class::HOST), Route { action: up, life: Life::Forever });
         out.route(Key::all(DOWN), Route { action: Action::Drop(reason::NO_MAPPING), life: Life::Forever });
     }
@@ -231,7 +231,8 @@ impl Station {
         }
     }
 
-    /// From the uplink only update-requests come. They go where data to the host go, and never through a delay device.
+    /// Forwards an update-request, the only control packet that may come from the uplink. It takes the path of data to
+    /// the host, but is never delayed.
     fn control_from_above(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
         let request = match Header::parse(&packet.bytes) {
             Ok((ip, icmp)) if control_code(&ip, icmp) == Some(UPDATE_REQUEST) => {
@@ -258,7 +259,8 @@ impl Station {
 
     fn update(&mut self, now: Instant, from: Leg, update: &RouteUpdate, out: &mut Outbox) {
         let host = update.mobile;
-        // A mapping from before the host came to where it is now is of a path that it has left: this node is no crossover.
+        // If the mapping is older than the host's present attachment, it is of a path that the host has left. Then this
+        // node is not the crossover.
         let known = self.cache.hosts.get(&host).map(|entry| entry.last_timestamp);
         let stale =
             known.zip(update.attached_since()).is_some_and(|(last, since)| ntp_distance(last, since) < 0);
@@ -276,7 +278,7 @@ impl Station {
         }
     }
 
-    /// Gives a host one mapping, whose life the table keeps.
+    /// Gives a host one mapping, whose lifetime the table keeps.
     fn map(&mut self, host: Ipv4Addr, leg: Leg, changed: bool, out: &mut Outbox) {
         for due in [Due::Primary, Due::Secondary, Due::Hold, Due::Forget] {
             self.expiry.stop((host, due));
@@ -295,12 +297,13 @@ impl Station {
         }
     }
 
-    /// An S=1 from another neighbor than the mapped one: this node is the crossover.
+    /// Handles an S=1 from another neighbor than the mapped one: this node is the crossover.
     fn begin_semisoft(&mut self, now: Instant, host: Ipv4Addr, old: Leg, new: Leg, out: &mut Outbox) {
         let ends = now + self.config.route_timeout;
         let two = Semisoft {
             primary: Some(old),
-            // The table knew how old the mapping was; it may live a little longer this way, never shorter.
+            // Only the table knows the age of the mapping. So the old path may last longer than its timeout, never
+            // shorter.
             primary_ends: ends,
             secondary: new,
             secondary_ends: ends,
@@ -315,7 +318,7 @@ impl Station {
         self.keep(host, two);
     }
 
-    /// One more S=1 while there are two.
+    /// Handles an S=1 while the host has two mappings.
     fn continue_semisoft(
         &mut self,
         now: Instant,
@@ -329,7 +332,7 @@ impl Station {
             two.primary_ends = ends;
         } else {
             if from != two.secondary {
-                // Never more than two: the third neighbor takes the place of the second.
+                // A host has at most two mappings: the third neighbor replaces the second.
                 self.discard_all(&mut two, out);
                 two.secondary = from;
                 two.delayed = true;
@@ -339,7 +342,7 @@ impl Station {
         self.keep(host, two);
     }
 
-    /// An S=0 while there are two: one remains.
+    /// Handles an S=0 while the host has two mappings: one remains.
     fn end_semisoft(&mut self, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
         if from == two.secondary {
             self.map(host, from, true, out);
@@ -356,7 +359,7 @@ impl Station {
 
     // --- data ------------------------------------------------------------------------------------------------------
 
-    /// Data to a host with two mappings.
+    /// Forwards data to a host with two mappings.
     fn downlink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let header = match Header::parse(&packet.bytes) {
             Ok((header, _)) => header,
@@ -382,7 +385,7 @@ impl Station {
                     to_new.push(oldest);
                     to_new.extend(two.device.push(packet.clone(), now + hold, depth));
                 }
-                None => to_new.push(packet.clone()), // never dropped, never reordered: undelayed then
+                None => to_new.push(packet.clone()), // undelayed: a copy is neither dropped nor reordered
             }
         } else {
             to_new.extend(two.device.push(packet.clone(), now + hold, depth));
@@ -400,7 +403,8 @@ impl Station {
         }
     }
 
-    /// Data from a host whose way back the table could not vouch for.
+    /// Handles data that failed the table's check of their source: the host has no mapping, two, or one to another
+    /// neighbor.
     fn uplink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let from = Leg { iface, mac: packet.link.src };
         let (host, error) = match Header::parse(&packet.bytes) {
@@ -439,7 +443,8 @@ impl Station {
         }
     }
 
-    /// Whether a node below reports an error in the gateway's name. No mobile host has a wire.
+    /// Returns whether this is an ICMP error that a node below has sent from the gateway's address. Mobile hosts have
+    /// no wired interface.
     fn is_error_of_a_node(&self, iface: Iface, header: &Header, payload: &[u8]) -> bool {
         let wired = self.radio != Some(iface);
         let error =
@@ -447,7 +452,7 @@ impl Station {
         wired && error && header.src == self.config.gateway
     }
 
-    /// Asks a host for a route-update, at most once a second.
+    /// Sends a host an update-request, at most one a second.
     fn ask(&mut self, now: Instant, host: Ipv4Addr, to: Leg, why: update_request::Why, out: &mut Outbox) {
         if !plausible(host, &self.config) || !self.asked.first(now, host) {
             return;
@@ -459,8 +464,8 @@ impl Station {
         out.send(to.iface, Packet::new(to.mac, request.emit()));
     }
 
-    /// The host was heard on the new path: what waits goes there now, before anything later. Without an old path there
-    /// is nothing left to send twice.
+    /// Sends the delayed packets of a host that was heard on the new path, before any later packet. If the old path has
+    /// ended, one mapping remains.
     fn flush_host(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let Some(entry) = self.cache.hosts.get_mut(&host) else { return };
         let Some(Mapping::Two(mut two)) = entry.mapping.take() else { return };
@@ -488,7 +493,7 @@ impl Station {
         }
     }
 
-    /// Mappings that data alone have kept for too long: whoever sends them may not be the host.
+    /// Lets mappings end that only data have refreshed for too long: another host may have sent the data.
     fn sweep_mappings(&mut self, now: Instant, out: &mut Outbox) {
         let (time, limit) = (self.admission.ntp(now), self.config.route_reauth_time * 3);
         let overdue = |last: u64| ntp_distance(time, last).saturating_sub(ntp_span(limit));
@@ -543,7 +548,7 @@ impl Station {
         }
     }
 
-    /// A host has no mapping any more. Its last timestamp is kept for as long as a replay could be in the window.
+    /// Removes the mapping of a host. Its last timestamp is kept while a replay could be in the window.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         self.cache.bury(host);
         out.route(Key::to(DOWN, host), None);
@@ -551,7 +556,7 @@ impl Station {
         for due in [Due::Primary, Due::Secondary, Due::Hold] {
             self.expiry.stop((host, due));
         }
-        // The window reaches as far ahead of our clock as behind it.
+        // The window extends as far ahead of our clock as behind it.
         self.expiry.set((host, Due::Forget), now + self.config.replay_window * 2);
     }
 
@@ -575,7 +580,7 @@ impl Station {
         }
     }
 
-    /// The copies for the new path are not wanted; those for the old path have gone out already.
+    /// Drops the copies for the new path. Those for the old path were sent already.
     fn discard_all(&mut self, two: &mut Semisoft, out: &mut Outbox) {
         let packets = two.device.flush();
         self.pooled -= packets.len();
@@ -584,7 +589,8 @@ impl Station {
         }
     }
 
-    /// Sends a packet that came in by `iface` on to a neighbor; that costs a hop, as the table's forwarding does.
+    /// Sends a packet that arrived by `iface` to a neighbor. It decrements the time to live, as the table's forwarding
+    /// does.
     fn send(&mut self, leg: Leg, iface: Iface, mut packet: Packet, out: &mut Outbox) {
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             return self.refuse(iface, packet, node::reason::TTL_EXPIRED, out);
@@ -622,12 +628,12 @@ impl Station {
     }
 }
 
-/// The source of a datagram, for records.
+/// Returns the source address of a datagram for a mark.
 fn source(packet: &Packet) -> String {
     ipv4::addresses(&packet.bytes).map_or_else(|| "?".to_owned(), |(source, _)| source.to_string())
 }
 
-/// Control packets on their way up pass through the role, whatever gateway they name.
+/// Control packets of mobile hosts pass through the role, whatever gateway they are addressed to.
 pub(crate) const LISTENS: [Listen; 1] = [Listen::Transit(Proto::Icmp(ICMP_TYPE), Prefix::ANY)];
 
 impl Role for Station {

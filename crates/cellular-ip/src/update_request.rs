@@ -1,8 +1,9 @@
-//! The update-request: a node that refuses a host's data asks it for a route-update.
+//! The update-request: a node that drops a host's data asks the host for a route-update.
 //!
-//! Its data would otherwise keep the host from sending one: a lost route-update, or a node that was restarted, would cut it off.
-//! The message is not authenticated. It is a hint: however many
-//! there are, a host answers with a route-update and its repetitions (`update_repeats`), at most every 200 ms.
+//! While a host sends data, it sends a route-update only every `route_reauth_time` (20 s by default). Without this
+//! message its data would be dropped until then, after a lost route-update or a restart of a node. The message is not
+//! authenticated: it is a hint. However many arrive, a host answers with a route-update and its repetitions
+//! (`update_repeats`) at most every 200 ms.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -23,20 +24,20 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// Its code.
+/// The ICMP code.
 pub const UPDATE_REQUEST: u8 = 6;
 
-/// Why a node asks.
+/// Why a node asks for a route-update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// It has no mapping of the host.
+    /// The node has no mapping of the host.
     NoMapping,
-    /// It has mapped the host to another neighbor.
+    /// The node has mapped the host to another neighbor.
     Mismatch,
 }
 
 impl Why {
-    /// Its name in records.
+    /// Returns its name in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoMapping => "no_mapping",
@@ -48,20 +49,20 @@ impl Why {
 /// An update-request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateRequest {
-    /// Its source: the gateway's address, under which every node speaks.
+    /// The source address: the gateway's, which every node uses.
     pub gateway: Ipv4Addr,
-    /// The host that is asked.
+    /// The mobile host.
     pub mobile: Ipv4Addr,
-    /// Why.
+    /// The reason of the request.
     pub why: Why,
-    /// The node that asks.
+    /// The id of the node that sends it.
     pub node: u32,
-    /// The generation of the network's key that the node has.
+    /// The generation of the node's network key.
     pub key_generation: u8,
 }
 
 impl UpdateRequest {
-    /// The update-request in `icmp`, the payload of the datagram with header `ip`.
+    /// Parses `icmp`, the payload of the datagram with header `ip`. It is an error if the message is malformed.
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         if ip.is_fragment() {
             return Err(Malformed("cip_fragment"));
@@ -83,7 +84,7 @@ impl UpdateRequest {
         Ok(Self { gateway: ip.src, mobile: ip.dst, why, node, key_generation })
     }
 
-    /// The whole IPv4 datagram.
+    /// Returns the whole IPv4 datagram.
     pub fn emit(&self) -> Vec<u8> {
         let why = match self.why {
             Why::NoMapping => 1,

@@ -1,4 +1,4 @@
-//! When a mobile host sends its route-updates, and by which clock.
+//! The route-updates of a mobile host: when they are repeated, and from which clock their timestamps are.
 
 use crate::config::{MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
@@ -6,7 +6,7 @@ use node::Seed;
 use std::num::NonZeroU64;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
-/// The largest difference between two clocks that count as the same: far below any replay window.
+/// The maximum difference between two clocks that count as the same, in nanoseconds: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
 /// Former clocks that are remembered at a time (ours). When there are more, the oldest is forgotten.
 const FORMER_CLOCKS: usize = 8;
@@ -14,7 +14,7 @@ const FORMER_CLOCKS: usize = 8;
 /// `replay_window` (5 s by default). With a `replay_window` of more than this, a host can still be locked out.
 const FORMER_CLOCK_LIFETIME: Duration = Duration::from_mins(1);
 
-/// The repetitions of one route-update, as they are configured.
+/// The configured repetitions of one route-update.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     since: Instant,
@@ -22,24 +22,24 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// A route-update was sent that is to be repeated; returns when first.
+    /// Starts the repetitions of a route-update that was sent; returns when the first is due.
     pub(crate) fn begin(&mut self, now: Instant, configured: &[Duration]) -> Option<Instant> {
         *self = Self { since: now, sent: 0 };
         self.next(configured)
     }
 
-    /// It was repeated; returns when next.
+    /// Counts a repetition that was sent; returns when the next is due.
     pub(crate) fn repeated(&mut self, configured: &[Duration]) -> Option<Instant> {
         self.sent += 1;
         self.next(configured)
     }
 
-    /// A route-update was sent that is not repeated, nor is the one before it any more.
+    /// Ends the repetitions, because a route-update was sent that is not repeated.
     pub(crate) const fn end(&mut self, now: Instant) {
         *self = Self { since: now, sent: usize::MAX };
     }
 
-    /// When the last one was sent that began or ended repetitions.
+    /// Returns when repetitions were last started or ended.
     pub(crate) const fn since(&self) -> Instant {
         self.since
     }
@@ -52,10 +52,10 @@ impl Repeats {
 /// A clock and the last timestamp that was made from it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    /// What it says of [`Instant::ZERO`].
+    /// The wall time at [`Instant::ZERO`].
     wall: WallTime,
     last: u64,
-    /// The first timestamp of the present stay, if this clock was there by then.
+    /// The first timestamp of the present attachment, if it was made from this clock.
     since: Option<NonZeroU64>,
 }
 
@@ -81,11 +81,11 @@ impl Clock {
     }
 }
 
-/// The host's clock, and those that it had before it was set.
+/// The host's clock, and the clocks that it had before the clock was set.
 ///
 /// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong,
-/// and the host cannot tell which. So it signs each route-update by both clocks; the nodes accept the one that is
-/// right.
+/// and the host cannot know which. So it sends a copy of each route-update for both clocks; the nodes accept the one
+/// that is right.
 ///
 /// Nodes also refuse a timestamp below the last accepted one. If a clock is set forward and back, its time is below the
 /// timestamps that were signed meanwhile, which nodes may have accepted. So the host also continues from those
@@ -131,7 +131,7 @@ impl Clocks {
         Self { clock: Clock::default(), before: None, chance }
     }
 
-    /// The clock of a host that starts.
+    /// Sets the clock at the start of the host.
     pub(crate) fn start(&mut self, wall: WallTime) {
         self.clock.wall = wall;
     }
@@ -159,7 +159,8 @@ impl Clocks {
         true
     }
 
-    /// The timestamps for one route-update, each for a copy of its own, and since when the host is attached by the same clock.
+    /// Returns the timestamps of one route-update, each for a separate copy. With each is the timestamp by the same
+    /// clock at which the host attached, if there is one.
     pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
         let mut stamps = Vec::with_capacity(1);
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
@@ -173,7 +174,8 @@ impl Clocks {
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {
             clock.last = clock.last.wrapping_add(1);
-            // A clock that returned goes on from the same timestamp. Nodes would refuse a second copy with it as a replay.
+            // A clock that returned continues from the same timestamp. Nodes would refuse a second copy with it as a
+            // replay.
             if stamps.iter().all(|(stamp, _)| *stamp != clock.last) {
                 stamps.push(clock.last_and_first());
             }
@@ -181,7 +183,7 @@ impl Clocks {
         stamps
     }
 
-    /// A stay began with the last timestamps.
+    /// Starts an attachment with the last timestamps.
     pub(crate) fn attached(&mut self) {
         self.clock.attached();
         let Some(before) = &mut self.before else { return };
@@ -193,7 +195,8 @@ impl Clocks {
     }
 }
 
-/// A route-update of this host to a base station. A semisoft one says `since` when it is attached to the old one.
+/// Returns a signed route-update for a base station. A semisoft one contains `since`, the timestamp of the route-update
+/// with which the host attached to the old base station.
 pub(crate) fn signed(
     config: &MobileConfig,
     station: &Station,
@@ -223,7 +226,7 @@ mod tests {
     /// 2000-01-01 00:00 UTC.
     const RIGHT: WallTime = WallTime(946_684_800_000_000_000);
 
-    /// A clock that is so far ahead of the right one, in milliseconds.
+    /// A clock that is `ms` milliseconds ahead of the right one.
     fn ahead(ms: i64) -> WallTime {
         WallTime(RIGHT.0 + ms * 1_000_000)
     }
@@ -239,7 +242,7 @@ mod tests {
     struct Node(Option<u64>);
 
     impl Node {
-        /// Whether it accepts any copy of a route-update, one after the other.
+        /// Receives all copies of a route-update in turn. Returns whether any is accepted.
         fn accepts(&mut self, now: Instant, clocks: &mut Clocks) -> bool {
             let window = ReplayWindow::new(Duration::from_secs(5));
             let time = RIGHT.plus(now.since(Instant::ZERO)).to_ntp();
@@ -254,7 +257,7 @@ mod tests {
         }
     }
 
-    /// The steps are a little less than the window of nodes: what was signed between them was accepted.
+    /// The steps are a little less than the nodes' window, so that timestamps between them were accepted.
     #[test]
     fn two_steps_that_cancel_each_other_lock_no_host_out() {
         for step in [4000, 4900] {
@@ -271,7 +274,7 @@ mod tests {
         }
     }
 
-    /// The first clock is right, and its host does not know it.
+    /// The first clock is right, but the host cannot know it.
     #[test]
     fn whatever_steps_a_clock_makes_one_of_its_timestamps_is_accepted() {
         for seed in 0..300 {
@@ -288,8 +291,8 @@ mod tests {
         }
     }
 
-    /// The clock is set back to a value just before the one that it was left at. Both it and its remembered copy would continue from the same
-    /// timestamp.
+    /// The clock is set back to a value just before the one that it was left at. It and its remembered copy would then
+    /// continue from the same timestamp.
     #[test]
     fn a_clock_that_returned_is_in_no_second_copy() {
         let mut clocks = clocks(1);
@@ -305,8 +308,8 @@ mod tests {
         }
     }
 
-    /// A clock jumps ahead, back, and ahead again. Nodes refuse its new timestamps, which are too far in the future. They accept those
-    /// that continue from its former timestamps.
+    /// A clock jumps ahead, back, and ahead again. Nodes refuse its new timestamps, which are too far in the future.
+    /// They accept those that continue from its former timestamps.
     #[test]
     fn a_clock_that_returned_goes_on_from_its_former_timestamps_too() {
         let (mut clocks, mut node) = (clocks(1), Node::default());

@@ -1,4 +1,4 @@
-//! Every reason for which a station or a mobile host refuses something: the reason is given, and nothing has changed.
+//! Each reason for which a station or a mobile host drops a packet: the reason is reported, and no state changes.
 
 #![cfg(test)]
 
@@ -53,7 +53,7 @@ impl<R: Role> Bench<R> {
         self.packet(iface, Why::Listen, bytes)
     }
 
-    /// Lets timers run until `at`; the mapping of the host has expired if the table says so.
+    /// Lets timers run until `at`. Mappings do not expire: a test reports that with [`Input::Idle`].
     fn run_to(&mut self, at: Instant) {
         while let Some(due) = self.role.deadline().filter(|due| *due <= at) {
             self.now = due;
@@ -63,7 +63,7 @@ impl<R: Role> Bench<R> {
         self.now = at;
     }
 
-    /// All that the role knows, without the counters of what it refused, and those of the current second.
+    /// The state of the role, without the counters of dropped packets and of the current second.
     fn memory(&self) -> String {
         let mut all = format!("{:?}", self.role);
         while let Some(begin) = all.find("PerSecond {") {
@@ -85,9 +85,8 @@ impl<R: Role> Bench<R> {
         refused.get(reason).and_then(Value::as_int).unwrap_or_default()
     }
 
-    /// Hands over one packet that must be refused: discarded for this reason, counted once, and nothing else: no route,
-    /// no gate, no change of what the role knows. At most once a second the refusal is marked, and the sender is asked for a
-    /// route-update.
+    /// Gives the role a packet that must be dropped: for this reason, counted once, without a route, gate or change of
+    /// state. At most once a second the drop is marked, and the sender is asked for a route-update.
     #[track_caller]
     fn refuses(&mut self, reason: &str, iface: Iface, why: Why, bytes: Vec<u8>) {
         let (memory, count) = (self.memory(), self.refused(reason));
@@ -132,7 +131,7 @@ fn new_station(changes: &str) -> Bench<Station> {
     Bench::new(station(Station::new, changes))
 }
 
-/// A station that has a mapping of the host to its left, made at 10 s.
+/// A station with a mapping of the host to the left neighbor, made at 10 s.
 fn mapped(changes: &str) -> Bench<Station> {
     let mut bench = new_station(changes);
     bench.now = seconds(10);
@@ -140,7 +139,7 @@ fn mapped(changes: &str) -> Bench<Station> {
     bench
 }
 
-/// A message was accepted if it went on to the uplink.
+/// Asserts that a message was accepted: it was sent to the uplink.
 #[track_caller]
 fn accepted(effects: &[Effect]) {
     assert!(matches!(effects.last(), Some(Effect::Send(Some(UP), _))), "{effects:?}");
@@ -152,7 +151,7 @@ fn changed(change: impl FnOnce(&mut RouteUpdate)) -> Vec<u8> {
     signed(update)
 }
 
-/// The bytes of an accepted message with one byte of the ICMP message changed, and the checksum made right again.
+/// The bytes of an accepted message with one byte of the ICMP message changed, and a correct checksum.
 fn forged(at: usize, value: u8) -> Vec<u8> {
     let whole = signed(update(seconds(11), false));
     let (header, body) = Header::parse(&whole).unwrap();
@@ -210,7 +209,7 @@ fn on_the_air_a_route_update_must_name_this_base_station() {
     for named in [None, Some(2)] {
         let bytes = changed(|update| update.serving_bs = named);
         mapped("").refuses_control("wrong_serving_bs", AIR, bytes.clone());
-        // A wire leads to another node, which was the first hop.
+        // A wired downlink leads to another node, which was the first hop.
         accepted(&mapped("").control(RIGHT, bytes));
     }
 }
@@ -218,7 +217,7 @@ fn on_the_air_a_route_update_must_name_this_base_station() {
 #[test]
 fn a_wrong_digest_wherever_it_is_wrong_is_bad_authentication() {
     let mut bench = mapped("");
-    // The timestamp, S, R_MH, the digest's two ends, the serving base station.
+    // The timestamp, S, R_MH, both ends of the digest, the serving base station.
     for (at, value) in [(11, 1), (12, 0x12), (20, 9), (28, 0), (43, 0), (49, 2)] {
         bench.refuses_control("bad_auth", RIGHT, forged(at, value));
     }
@@ -259,7 +258,7 @@ fn a_full_cache_refuses_the_new_and_keeps_the_known() {
     accepted(&bench.control(RIGHT, changed(|_| ())));
 }
 
-/// Hosts whose mapping has expired have no part in the capacity; their timestamps are remembered in room of their own.
+/// Hosts without a mapping do not count against the capacity; their timestamps have separate places.
 #[test]
 fn remembered_timestamps_do_not_fill_the_cache() {
     let mut bench = mapped("cache_capacity = 1");
@@ -277,8 +276,8 @@ fn remembered_timestamps_do_not_fill_the_cache() {
     assert!(!bench.memory().contains("10.1.0.8"));
 }
 
-/// A digest costs two HMACs. What is refused anyway is not checked, and a neighbor that only ever sends wrong ones is not heard
-/// for the rest of the second; others are.
+/// A digest costs two HMACs. It is not checked in a message that is dropped anyway. After too many wrong ones, a
+/// neighbor's messages are dropped for the rest of the second; those of others are not.
 #[test]
 fn wrong_digests_are_limited_for_each_neighbor_and_tampering_is_marked_once_a_second() {
     let mut bench = mapped("");
@@ -301,7 +300,7 @@ fn wrong_digests_are_limited_for_each_neighbor_and_tampering_is_marked_once_a_se
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp += 1)));
 }
 
-/// A node that was restarted knows no timestamps. What was sent before it began may be a replay.
+/// A node that was restarted remembers no timestamps. A message from before the start may be a replay.
 #[test]
 fn what_was_sent_before_a_node_began_is_refused_for_as_long_as_the_window_reaches() {
     let mut bench = new_station("");
@@ -315,20 +314,20 @@ fn what_was_sent_before_a_node_began_is_refused_for_as_long_as_the_window_reache
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(20)))));
 }
 
-/// A clock that is set moves both ends of the window, and not what a host has to be newer than.
+/// When a clock is set, the window moves with it, but the newest timestamp of a host stays.
 #[test]
 fn a_node_whose_clock_is_set_back_goes_on_with_the_new_time() {
     let mut bench = mapped("");
     bench.now = seconds(20);
     bench.give(Input::Wall(wire::WallTime(WALL.0 - 3_000_000_000)));
-    // Sent before the clock was set, and not before the node began.
+    // Sent before the clock was set, but after the start of the node.
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(15)))));
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(17)))));
     bench.refuses_control("outside_window", RIGHT, changed(|update| update.timestamp = stamp(seconds(23))));
 }
 
-/// Data alone keep a mapping for three times the route-reauth-time: whoever sends them may have the address of a host that is
-/// gone, in its old cell.
+/// Data alone refresh a mapping for at most three times the route-reauth-time: another host may send them, with the
+/// address of a host that has left the cell.
 #[test]
 fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
     let mut bench = mapped("route_reauth_time = \"2s\"");
@@ -344,7 +343,7 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
         let life = route(bench.give(Input::Timeout));
         assert_eq!(life, ends.map(|ends| node::Life::Until(seconds(ends))), "{at} s");
     }
-    // It ends then, however often the time between route-updates passes until then.
+    // It ends at 27 s: later sweeps do not extend it.
     for at in [20, 22, 24, 26] {
         assert_eq!(bench.role.deadline(), Some(seconds(at)));
         bench.now = seconds(at);
@@ -359,7 +358,7 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
     }
 }
 
-/// A packet that no mapping vouches for costs its sender one request a second, whatever it sends.
+/// A host whose data fail the check of their source is sent at most one update-request a second.
 #[test]
 fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
     let mut bench = mapped("");
@@ -373,7 +372,8 @@ fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
     assert_eq!(asked(&from(&mut bench, HOST)), 1);
 }
 
-/// Data from more sources than a node counts, all made up: the next host that was cut off is asked all the same.
+/// A flood of data from more made-up sources than a node counts. A host that is then cut off is still sent an
+/// update-request.
 #[test]
 fn a_flood_of_sources_keeps_no_host_from_being_asked() {
     let mut bench = mapped("");
@@ -387,7 +387,7 @@ fn a_flood_of_sources_keeps_no_host_from_being_asked() {
     assert_eq!(asked(HOST), 0, "once a second");
 }
 
-/// An update-request goes down where data to its host go; from below nobody may send one.
+/// An update-request takes the path of data to its host; from a downlink it is dropped.
 #[test]
 fn update_requests_go_down_only() {
     let request = |mobile| UpdateRequest {
@@ -408,7 +408,8 @@ fn update_requests_go_down_only() {
     bench.refuses_control("cip_unused_field", UP, header.emit(&long));
 }
 
-/// A node below tells a sender beyond the gateway that its packet was too big, in the gateway's name. On the air anybody could.
+/// A node below reports to a sender beyond the gateway that a packet was too big, from the gateway's address. By radio,
+/// any host could.
 #[test]
 fn errors_of_nodes_go_up_by_wire_only() {
     let mut bench = mapped("");
@@ -497,7 +498,8 @@ fn data_to_a_host_without_two_mappings_are_not_for_the_role() {
     mapped("").refuses("no_mapping", UP, Why::Action, data(CORRESPONDENT, Ipv4Addr::new(10, 1, 0, 8)));
 }
 
-/// The host was heard on its second leg, and now prepares a third: copies for that one wait again, as nothing has come from there.
+/// The host was heard on its second path, and now prepares a third. Copies for the third are delayed again, as nothing
+/// has come from there.
 #[test]
 fn copies_for_a_third_leg_are_delayed_though_the_second_was_heard() {
     let mut bench = mapped("delay_device = 8");
@@ -537,13 +539,13 @@ fn a_packet_on_its_last_hop_is_not_sent_on_by_the_role() {
     bench.refuses("ttl_expired", LEFT, Why::Back, Header { ttl: 1, ..header }.emit(payload));
 }
 
-/// The last message of a host, caught and sent again by way of another base station once its mapping has expired: the
-/// window alone would let it pass.
+/// A replay of a host's last message, through another base station, after its mapping has expired. The window alone
+/// would accept it.
 #[test]
 fn a_replay_after_the_mapping_has_expired_is_stale_for_as_long_as_the_window_would_let_it_pass() {
     let mut bench = new_station("route_timeout = \"2s\"");
     bench.now = seconds(10);
-    // A clock that is as far ahead as it may be: the message stays inside the window for ten seconds.
+    // A clock that is as far ahead as is accepted: the message stays inside the window for ten seconds.
     let ahead = signed(update(seconds(15), false));
     accepted(&bench.control(LEFT, ahead.clone()));
     bench.now = seconds(12);

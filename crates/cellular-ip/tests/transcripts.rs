@@ -1,5 +1,5 @@
-//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
-//! indented lines are what the role answered, and are compared with what it answers now.
+//! The protocol as inputs and effects. Each file in `transcripts/` is a script. Its numbered, indented lines are the
+//! role's recorded answers, which are compared with the present ones.
 //!
 //! ```text
 //! 20ms update left S        a semisoft route-update comes from the neighbor called left
@@ -14,8 +14,8 @@
 //! 80ms clock -5             its clock is set to 5 s less than it was at the start
 //! ```
 //!
-//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
-//! every line that changed.
+//! With `WAYFARE_BLESS=1` in the environment, the present answers are written to the files. Commit them only if you can
+//! explain every line that changed.
 
 #![cfg(test)]
 
@@ -54,7 +54,7 @@ transcripts! {
     control_packets_end_at_the_gateway: "gateway";
 }
 
-/// The comparison itself: an answer that was removed, changed or added shows.
+/// Tests the comparison: it detects an answer that was removed, changed or added.
 #[test]
 fn a_transcript_that_tells_something_else_is_not_equal() {
     let told = fs::read_to_string(folder().join("crossover-bicast.txt")).unwrap();

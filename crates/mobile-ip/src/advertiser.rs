@@ -1,4 +1,4 @@
-//! What home agents and foreign agents have in common: they say that they are there (RFC 5944, section 2.3).
+//! Agent advertisements and answers to solicitations, for home agents and foreign agents (RFC 5944, section 2.3).
 
 use crate::config::Advertise;
 use crate::message::{
@@ -8,10 +8,10 @@ use node::{Listen, Outbox, Proto, Seed};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
-/// More solicitations in a second than this agent answers, one by one or together.
+/// A solicitation that is not answered: the agent has sent 2 * [`Advertise::answers`] answers in this second.
 pub(crate) const TOO_MANY_SOLICITATIONS: Reason = Reason("too_many_solicitations");
 
-/// How long a crowd waits for the advertisement that answers it (ours): a random time below this.
+/// The longest delay of the advertisement that answers several solicitations together (ours). The delay is random.
 const CROWD: Duration = Duration::from_millis(20);
 
 /// Advertises one agent on one link.
@@ -20,20 +20,20 @@ pub(crate) struct Advertiser {
     iface: Iface,
     own: InterfaceAddress,
     config: Advertise,
-    /// What an advertisement says; its sequence number is the next one's.
+    /// The next advertisement, with its sequence number.
     next: Advertisement,
-    /// When the next is due; never while the link is down.
+    /// When the next periodic advertisement is due; `None` while the link is down.
     due: Option<Instant>,
     chance: Seed,
-    /// The second in which `answered` solicitations were answered.
+    /// The second in which `answered` was counted.
     second: u64,
     answered: u16,
-    /// When those are answered together that were too many to be answered one by one.
+    /// When the advertisement that answers several solicitations together is due.
     together: Option<Instant>,
 }
 
 impl Advertiser {
-    /// `kind` is F, with its care-of address, or H.
+    /// `kind` is F or H. With F the care-of address is the agent's own address.
     pub(crate) fn new(
         iface: Iface,
         own: InterfaceAddress,
@@ -58,7 +58,7 @@ impl Advertiser {
         Self { iface, own, config, next, due: None, chance, second: 0, answered: 0, together: None }
     }
 
-    /// What reaches an agent from who looks for one.
+    /// Packets with which a mobile node may look for an agent.
     pub(crate) const fn listens(iface: Iface) -> [Listen; 3] {
         [
             Listen::Group(iface, ALL_ROUTERS),
@@ -67,13 +67,13 @@ impl Advertiser {
         ]
     }
 
-    /// The link came up: the first advertisement comes by chance within an interval, so that agents that start together
-    /// do not speak together.
+    /// Starts to advertise on a link that came up. The first advertisement is at a random time within an interval, so
+    /// that agents that start together do not send together.
     pub(crate) fn up(&mut self, now: Instant) {
         self.due = Some(now + self.chance_below(self.config.interval));
     }
 
-    /// The link is down.
+    /// Stops advertising.
     pub(crate) const fn down(&mut self) {
         (self.due, self.together) = (None, None);
     }
@@ -82,7 +82,7 @@ impl Advertiser {
         Instant::sooner(self.due, self.together)
     }
 
-    /// Advertises if that is due. `busy`: this agent takes nobody new.
+    /// Sends the advertisements that are due. `busy` sets B: the agent takes no more visitors.
     pub(crate) fn timeout(&mut self, now: Instant, busy: bool, out: &mut Outbox) {
         if self.together.is_some_and(|due| due <= now) {
             self.together = None;
@@ -96,10 +96,10 @@ impl Advertiser {
         self.due = Some(now + self.config.interval.saturating_sub(sooner));
     }
 
-    /// A packet that may be a solicitation; the reason for which it ends here.
+    /// Answers a packet if it is a solicitation; the error is the reason to drop it.
     ///
-    /// The answer goes to who asked alone, by the link address that it asked from: its IP address may belong to no
-    /// neighbor, so ARP would not find it (section 2.3).
+    /// A sender with a host's address is answered alone, at the link address that the packet came from. Its IP address
+    /// may belong to another network, and then ARP would not resolve it (section 2.3).
     pub(crate) fn solicited(
         &mut self,
         now: Instant,
@@ -118,7 +118,7 @@ impl Advertiser {
             (self.second, self.answered) = (second, 0);
         }
         if self.answered >= self.config.answers {
-            // A crowd has come: all that ask from now on are answered by one advertisement (section 2.3).
+            // Beyond the limit, one advertisement to all answers several solicitations (section 2.3).
             if self.answered >= 2 * self.config.answers {
                 return Err(TOO_MANY_SOLICITATIONS);
             }

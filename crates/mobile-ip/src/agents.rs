@@ -1,56 +1,56 @@
-//! The agents that a mobile node has heard and still believes (RFC 5944, section 2.4).
+//! The agents that a mobile node has heard and whose lifetime has not ended (RFC 5944, section 2.4).
 
 use crate::message::{Advertisement, AgentFlags};
 use node::Expiry;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Prefix};
 
-/// Agents kept at a time (ours). When one more is heard, the one that would be forgotten first goes.
+/// Agents kept at a time (ours). When another is heard, the one whose lifetime ends first is removed.
 const CAPACITY: usize = 16;
-/// Sequence numbers below this one are those of an agent that has just started (section 2.3.2).
+/// Sequence numbers below this value are sent by an agent that has just started (section 2.3.2).
 const ROLLOVER: u16 = 256;
 
 /// An agent, as its last advertisement describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Agent {
     pub(crate) mac: Mac,
-    /// When it was heard last.
+    /// When its last advertisement arrived.
     pub(crate) heard: Instant,
-    /// How long an advertisement of it is believed.
+    /// The lifetime of its last advertisement.
     lifetime: Duration,
     sequence: u16,
-    /// In seconds; 0 of one that takes no registrations.
+    /// In seconds; 0: it takes no registrations.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
-    /// Its care-of address; none of a home agent.
+    /// The care-of address that it offers; `None` for a home agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
 }
 
 impl Agent {
-    /// Whether one can register with it as with a foreign agent.
+    /// Whether it takes registrations as a foreign agent.
     pub(crate) const fn takes_registrations(&self) -> bool {
         self.care_of.is_some() && self.registration_lifetime > 0
     }
 }
 
-/// The care-of address that an advertisement offers: none if it is not a foreign agent's.
+/// Returns the care-of address that an advertisement offers; `None` if its sender is not a foreign agent.
 pub(crate) fn offered(said: &Advertisement) -> Option<Ipv4Addr> {
     said.care_of.first().copied().filter(|_| said.flags.has(AgentFlags::FOREIGN))
 }
 
-/// What an advertisement tells that was not known.
+/// What is new in an advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
-    /// An agent that is not among those still believed, or that took no registrations before.
+    /// The agent is not in the list, or took no registrations before.
     New,
-    /// It started again: it has forgotten its visitors.
+    /// The agent restarted, so it has lost its visitors.
     Restarted,
     /// Nothing.
     None,
 }
 
-/// All agents that are still believed.
+/// All agents whose lifetime has not ended.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
     list: BTreeMap<Ipv4Addr, Agent>,
@@ -58,8 +58,8 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// Takes in an advertisement. `keep` is not pushed out, however full the list is, and a registration lifetime of 0 leaves it the
-    /// one that it had: nothing proves who has advertised it.
+    /// Records an advertisement. `keep` is the agent in use. It is never removed to make room, and a registration
+    /// lifetime of 0 does not replace the one known of it: an advertisement is not authenticated.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
@@ -83,7 +83,7 @@ impl Agents {
         let news = match self.list.get(&said.src) {
             None => News::New,
             Some(old) if !old.takes_registrations() && agent.takes_registrations() => News::New,
-            // Lower, but not low: it has counted beyond 0xffff.
+            // A lower number of 256 or more is a rollover (section 2.3.2).
             Some(old) if said.sequence < old.sequence && said.sequence < ROLLOVER => News::Restarted,
             Some(_) => News::None,
         };
@@ -107,31 +107,32 @@ impl Agents {
         self.expiry.stop(who);
     }
 
-    /// The link to an agent is gone: it is believed for one interval more instead of three.
+    /// Shortens the time that an agent is kept to a third of its lifetime from now (one interval), since the link to it
+    /// is down.
     pub(crate) fn suspect(&mut self, now: Instant, who: Ipv4Addr) {
         if let Some(agent) = self.list.get(&who) {
             self.expiry.set_by(who, now + agent.lifetime / 3);
         }
     }
 
-    /// When the next agent is forgotten.
+    /// When the next agent expires.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.expiry.next()
     }
 
-    /// Takes one that was not heard for its lifetime, with what it said last.
+    /// Removes an agent whose lifetime has ended, and returns it.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<(Ipv4Addr, Agent)> {
         let who = self.expiry.pop(now)?;
         self.list.remove(&who).map(|agent| (who, agent))
     }
 
-    /// Whether both say that they are on the same subnet.
+    /// Whether both advertise the same prefix.
     pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> bool {
         let prefix = |who| self.get(who).and_then(|agent| agent.prefix);
         prefix(one).is_some() && prefix(one) == prefix(other)
     }
 
-    /// The agent heard last of those that pass.
+    /// Returns the agent that was heard last of those for which `pass` holds.
     pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
         let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
         usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)
@@ -216,7 +217,7 @@ mod tests {
         agents.hear(Instant::ZERO, &agent(1, 0, 0), MAC, None);
         agents.suspect(Instant::from_millis(500), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
-        // The link may go again before it was up: that says nothing for the agent.
+        // A second loss of the link before it came up again does not extend the time.
         agents.suspect(Instant::from_millis(1400), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
         agents.hear(Instant::from_millis(1450), &agent(1, 1, 0), MAC, None);

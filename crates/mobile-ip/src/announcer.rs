@@ -1,5 +1,5 @@
-//! Gratuitous ARP: neighbors learn where an address is now (RFC 5944, section 4.6). Nobody confirms it, so it is said
-//! several times.
+//! Gratuitous ARP: notifies neighbors of an address's new link address (RFC 5944, section 4.6). ARP has no
+//! confirmation, so the announcement is repeated.
 
 use node::{Expiry, Outbox};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet};
 #[derive(Debug)]
 pub(crate) struct Announcer {
     iface: Iface,
-    /// When to say it, counted from the change.
+    /// When to send, counted from the change.
     times: Vec<Duration>,
     under_way: BTreeMap<Ipv4Addr, Announcement>,
     expiry: Expiry<Ipv4Addr>,
@@ -28,13 +28,13 @@ impl Announcer {
         Self { iface, times, under_way: BTreeMap::new(), expiry: Expiry::default() }
     }
 
-    /// From now on `address` is at `mac`.
+    /// Announces that `address` is at `mac` from now on.
     pub(crate) fn announce(&mut self, now: Instant, address: Ipv4Addr, mac: Mac, out: &mut Outbox) {
         self.under_way.insert(address, Announcement { mac, begun: now, said: 0 });
         self.go_on(now, address, out);
     }
 
-    /// It is not ours to say any more where `address` is.
+    /// Cancels the remaining announcements of `address`, which is no longer ours to announce.
     pub(crate) fn stop(&mut self, address: Ipv4Addr) {
         self.under_way.remove(&address);
         self.expiry.stop(address);
@@ -50,14 +50,15 @@ impl Announcer {
         }
     }
 
-    /// Says what is due, and notes when there is more to say.
+    /// Sends the announcement if it is due, and sets the time of the next.
     fn go_on(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(announcement) = self.under_way.get_mut(&address) else { return };
         let due = self.times.iter().skip(announcement.said).take_while(|at| announcement.begun + **at <= now);
         let due = due.count();
         announcement.said += due;
         if due > 0 {
-            // A request, with the new place as sender: every ARP takes it in (RFC 826; RFC 5944 allows either kind).
+            // An ARP Request with the new link address as sender: every ARP implementation updates its cache from it
+            // (RFC 826). RFC 5944 allows a Request or a Reply.
             let message = Message::gratuitous(announcement.mac, address);
             out.send(self.iface, Packet::arp(Mac::BROADCAST, &message));
         }

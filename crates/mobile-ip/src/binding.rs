@@ -1,13 +1,13 @@
-//! What a home agent knows of a mobile node, as it is kept over restarts.
+//! The home agent's record of a mobile node, which is kept across restarts.
 
 use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
 /// The mobile node's last registration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
-    /// The Identification accepted last: nothing older is ever accepted again.
+    /// The Identification accepted last: no older request is accepted.
     pub(crate) identification: u64,
-    /// Where its packets go.
+    /// The current binding; `None` at home.
     pub(crate) binding: Option<Binding>,
 }
 
@@ -18,15 +18,14 @@ pub(crate) struct Binding {
     pub(crate) care_of: Ipv4Addr,
     /// The lifetime granted, in seconds.
     pub(crate) granted: u16,
-    /// When it ends, by the wall clock, which is all that two runs have in common.
+    /// When it ends, by the wall clock: the monotonic clock does not continue after a restart.
     pub(crate) ends: WallTime,
 }
 
-/// The first byte of a record, so that another format can be told from this one.
+/// The first byte of a record: the version of its format.
 const FORMAT: u8 = 1;
 
 impl Record {
-    /// Its bytes.
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
         out.extend_from_slice(&self.identification.to_be_bytes());
@@ -38,7 +37,6 @@ impl Record {
         out
     }
 
-    /// The record in these bytes.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("record_short"));
         if r.u8()? != FORMAT {

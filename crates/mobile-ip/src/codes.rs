@@ -1,10 +1,10 @@
-//! How many replies there were of each code, for an operator.
+//! Counts of replies by code, for the operator.
 
 use crate::message::Code;
 use node::Value;
 use std::collections::BTreeMap;
 
-/// Replies by the number of their code: at most one entry for each of 256 numbers.
+/// Number of replies by code number: at most 256 entries.
 #[derive(Debug, Default)]
 pub(crate) struct Codes(BTreeMap<u8, u64>);
 

@@ -1,4 +1,4 @@
-//! What an operator writes. Defaults are the RFC's where it gives one, ours otherwise; both are named.
+//! The configuration. Defaults are those of the RFC if it has one, otherwise ours; the docs name the source.
 
 use crate::message::{Algorithm, Association};
 use auth::Key;
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
-/// The shortest key of an association, in bytes (RFC 5944, section 5.1).
+/// The minimum length of an association's key, in bytes (RFC 5944, section 5.1).
 const SHORTEST_KEY: usize = 16;
-/// Security parameter indices from 0 to this one are reserved (RFC 5944, section 5.1).
+/// The greatest reserved security parameter index; 0 to this one are reserved (RFC 5944, section 5.1).
 const RESERVED_SPIS: u32 = 255;
 
 /// A home agent.
@@ -195,13 +195,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The association.
+    /// Returns the security association with this peer.
     pub fn association(&self) -> Association {
         Association { spi: self.spi, algorithm: self.algorithm, key: self.key.clone() }
     }
 }
 
-/// The associations that one end has: those with each peer in the order of the configuration.
+/// The associations of a node, by peer; those with a peer in the order of the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Associations(BTreeMap<Ipv4Addr, Vec<Association>>);
 
@@ -214,19 +214,19 @@ impl Associations {
         Self(all)
     }
 
-    /// The one to sign with.
+    /// Returns the association to sign with: the first that is configured for `peer`.
     pub(crate) fn first(&self, peer: Ipv4Addr) -> Option<&Association> {
         self.0.get(&peer)?.first()
     }
 
-    /// The one that an authentication names.
+    /// Returns the association with `peer` that has this SPI.
     pub(crate) fn named(&self, peer: Ipv4Addr, spi: u32) -> Option<&Association> {
         self.0.get(&peer)?.iter().find(|association| association.spi == spi)
     }
 }
 
 impl HomeAgentConfig {
-    /// Refuses what cannot work.
+    /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
@@ -234,7 +234,7 @@ impl HomeAgentConfig {
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         for peer in &self.mobile_nodes {
-            // It would answer ARP for an address of somebody else's network.
+            // The home agent answers ARP for this address, so it must be of the home network, and not its own.
             let at_home = self.address.link.contains(peer.address) && peer.address != self.address.address;
             if !at_home || self.address.is_broadcast(peer.address) {
                 let problem =
@@ -254,7 +254,7 @@ impl HomeAgentConfig {
 }
 
 impl ForeignAgentConfig {
-    /// Refuses what cannot work.
+    /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
@@ -269,7 +269,7 @@ impl ForeignAgentConfig {
 }
 
 impl MobileNodeConfig {
-    /// Refuses what cannot work.
+    /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
@@ -288,9 +288,9 @@ impl Advertise {
             let problem = "`interval` must be greater than zero, and `jitter` shorter than it";
             return Err(ConfigError::new("advertise", problem));
         }
-        // With less, an agent is lost with one or two advertisements.
+        // With less, an agent would expire after one or two lost advertisements.
         let least = self.interval.saturating_mul(3);
-        // The greatest is of RFC 1256, section 4.1.
+        // The maximum lifetime is RFC 1256's (section 4.1).
         if self.lifetime < least || self.lifetime > Duration::from_mins(150) {
             let problem = format!(
                 "`lifetime` must be at least three times `interval` ({least:?}; RFC 5944, section 2.3) and at most 9000s"
@@ -311,7 +311,7 @@ fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigE
     Err(ConfigError::new(key, format!("{} is not a unicast host address", own.address)))
 }
 
-/// Refuses what cannot be an association: which of `spi` and `key`, and what is wrong with it.
+/// Checks an association. The error is the key that is wrong, `spi` or `key`, and what is wrong with it.
 pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, String)> {
     if spi <= RESERVED_SPIS {
         return Err(("spi", format!("SPI {spi} is reserved; use {} or more", RESERVED_SPIS + 1)));
@@ -339,8 +339,8 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A lifetime goes onto the wire as whole seconds, and the largest number means that it never ends. One that is shorter than
-/// three seconds ends before a lost request has been repeated: registrations are at least a second apart.
+/// A lifetime is sent as whole seconds, and 0xffff means infinite. A lifetime shorter than three seconds would end
+/// before a lost request is repeated: registrations are at least a second apart.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
     if lifetime.subsec_nanos() == 0 && (3..0xffff).contains(&lifetime.as_secs()) {
         return Ok(());
@@ -348,7 +348,7 @@ fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigErr
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
 }
 
-/// Whether an address can be a host's at all: not one of no host, of this host, of a group, of class E or of all hosts.
+/// Whether an address can be a host's: not of 0.0.0.0/8, loopback, multicast, class E or limited broadcast.
 pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
     !matches!(address.octets()[0], 0 | 127 | 224..)
 }

@@ -1,19 +1,21 @@
-//! The foreign agent: the end of the tunnels to its visitors.
+//! The foreign agent: advertises, relays registrations, and ends the tunnels to its visitors.
 //!
-//! A request waits until the home agent has answered; only then its sender is a visitor. A host on a visited link cannot
-//! answer for a home agent: replies, and ICMP errors about requests, count only if they come in by an interface that no
-//! foreign agent of this host has visitors on.
-//! Tunnels are opened for a visitor only if they come from its home agent. From tunnels the agent sends to visitors alone,
-//! by the link address that they registered from, without ARP; other packets are dropped without an answer (RFC 5944,
+//! A request waits until the home agent has accepted it; only then the mobile node is a visitor. A host on a visited
+//! link cannot answer for a home agent: replies, and ICMP errors about requests, are dropped if they arrive by an
+//! interface of any foreign agent of this host.
+//!
+//! A tunnel is opened for a visitor only if its source is the visitor's home agent. Packets from tunnels are sent to
+//! visitors only, to the link address that registered, without ARP. All others are dropped without an answer (RFC 5944,
 //! section 4.2.2).
 //!
-//! A visitor that nothing proves (no association with it or with its home agent) can claim any home address. So of what this host
-//! sends itself, such a visitor gets only what the care-of address sends, as ICMP errors; a home address on the visited link
-//! itself is refused, as the neighbor who has it would be cut off.
+//! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
+//! any home address. So of this host's own packets, such a visitor receives only those from the care-of address, as
+//! ICMP errors. A home address of the visited link is refused, because it would cut off the neighbor that has it.
 //!
-//! There is room for `visitors` visits (1024 by default). A host on the link can fill it within a minute, with made-up addresses
-//! and a helper outside that accepts as their home agent; newcomers are refused then (`no_place`) until those registrations end. Who has a
-//! visit renews it. Shorter registrations (`registration_lifetime`) end that sooner.
+//! There are places for `visitors` visits (1024 by default). A host on the link can fill them within a minute, with
+//! made-up addresses and a helper outside that accepts them as their home agent. New mobile nodes are then refused
+//! (`no_place`) until those registrations end; visitors can still renew theirs. A shorter `registration_lifetime`
+//! limits this time.
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
@@ -36,41 +38,42 @@ use wire::icmp::{self, Quote};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, ntp_distance};
 
-/// Packets out of tunnels from hosts that are no visitor's home agent. No route leads on from here.
+/// The class of packets from tunnels whose source is no visitor's home agent. It has no route but the one that drops
+/// them.
 const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
-/// Packets out of the tunnels of one home agent meet the routes to its visitors only: each has a class, from this one on.
+/// The first class of a home agent. Each home agent has a class, so that packets from its tunnels find routes to its
+/// own visitors only.
 const FIRST_CLASS: u8 = STRANGERS.0 + 1;
-/// Home agents whose mobile nodes may be here at a time (ours): as many as there are classes.
+/// Home agents whose mobile nodes may visit at a time (ours): the number of classes.
 const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
-/// From a tunnel, to a host that is not registered here.
+/// A packet from a tunnel to a host that is not a visitor.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
-/// A request that has given its place to a newer one; counted only, for the packet was relayed.
+/// A request that was dropped for a newer one; counted only, because its packet was relayed.
 pub const GAVE_WAY: Reason = Reason("gave_way");
-/// A request that found no place and was denied; counted only.
+/// A request that was denied because there is no place for it; counted only.
 pub const NO_PLACE: Reason = Reason("no_place");
-/// A reply to no request that waits here.
+/// A reply or ICMP error that matches no waiting request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
-/// A request that another link address has sent already.
+/// A request that was sent before from another link address.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
-/// A reply, or an error about a request, from a visited link: no home agent is there.
+/// A reply, or an ICMP error about a request, from a visited link: no home agent is there.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
-/// The home agent is not who it says it is.
+/// A reply that the home agent did not authenticate, though there is an association with it.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
-/// A mobile node by its home address, and its home agent: a home address that is claimed with another home agent is another
-/// mobile node.
+/// The home address and home agent of a mobile node. The same home address with another home agent is another visit.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
 /// A mobile node that is registered here.
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
-    /// Of the request that was accepted last.
+    /// The Identification of the request accepted last.
     identification: u64,
-    /// What was granted then, in seconds, and when that ends.
+    /// The granted lifetime in seconds, and when it ends.
     lifetime: u16,
     ends: Instant,
-    /// Which of this host's own packets go to this visitor.
+    /// The route of this host's own packets to this visitor; `None` if they do not go to it.
     reached: Option<Key>,
 }
 
@@ -79,7 +82,7 @@ struct Visitor {
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
     iface: Iface,
-    /// The interfaces to visited networks of this host: its own, and those of the host's other foreign agents.
+    /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
     listens: [Listen; 5],
     mobile_nodes: Associations,
@@ -88,18 +91,18 @@ pub struct ForeignAgent {
     visitors: BTreeMap<Visit, Visitor>,
     /// When visits end.
     expiry: Expiry<Visit>,
-    /// The home agents that visitors have, and the class of what comes out of their tunnels.
+    /// The home agents of visitors, and the class of packets from each one's tunnels.
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
     denials: Limiter<Mac>,
-    /// Replies to mobile nodes: the home agents', and denials of this agent.
+    /// Replies that were sent to mobile nodes: those of home agents, and denials by this agent.
     codes: Codes,
     refused: BTreeMap<Reason, u64>,
     clock: Clock,
 }
 
 impl ForeignAgent {
-    /// A foreign agent with this configuration, on a host with these interfaces.
+    /// Creates a foreign agent on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
@@ -183,7 +186,7 @@ impl ForeignAgent {
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
-            // Without an association with the home agent nothing else tells a forged reply.
+            // Without an association, the interface is the only way to detect a forged reply.
             Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
             Registration::Reply(reply) => self.reply(now, reply, out),
         }
@@ -199,7 +202,8 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
-        // Only who is on the link may be answered, and nobody by a name that is not a host's.
+        // The reply goes to `mac` and to the home address: both must be one station's, and the address not this
+        // agent's.
         let is_own = request.home == self.config.address.address;
         if mac.is_group() || ip.src != request.home || !is_host(request.home) || is_own {
             return Err(Reason("implausible_source"));
@@ -219,7 +223,7 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Whether a request is relayed, and those that give way to it.
+    /// Returns the requests to drop so that this one can be relayed, or the code of the denial.
     fn judge(&self, pending: &Pending) -> Result<Vec<Asked>, Code> {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
@@ -231,7 +235,8 @@ impl ForeignAgent {
         {
             return Err(Code::ForeignBadRequest);
         }
-        // To another address of this host no request is sent on (section 3.7.2), unless a home agent is there.
+        // A request to an address of this host is not relayed (section 3.7.2), unless a home agent of the host has the
+        // address.
         let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
         let is_beside = request.home_agent != own && self.config.beside.contains(&request.home_agent);
         if is_ours(&request.home_agent) && !is_beside {
@@ -240,7 +245,8 @@ impl ForeignAgent {
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
         }
-        // A visitor gets what this host sends to its address.
+        // This host's packets to a visitor's address go to the visitor. So the addresses of neighbors, of other roles'
+        // peers and of this host are refused.
         let is_others = self.config.address.link.contains(request.home)
             || self.config.partners.contains(&request.home)
             || is_ours(&request.home);
@@ -259,7 +265,7 @@ impl ForeignAgent {
         self.place(pending).ok_or(Code::ForeignResources)
     }
 
-    /// Where there is an association with the mobile node, it has to be used.
+    /// Whether the mobile node is authenticated. Always true without an association with it.
     fn is_authentic(&self, request: &Request) -> bool {
         if self.mobile_nodes.first(request.home).is_none() {
             return true;
@@ -269,8 +275,8 @@ impl ForeignAgent {
         association.is_some_and(|association| request.verify(Between::MobileForeign, association))
     }
 
-    /// Whether another link address has sent this request before: it was heard on the link and is sent again. The answer,
-    /// and the visit, are the first sender's. A mobile node's next request always has a later Identification.
+    /// Whether another link address has sent this request before, so that this one may be a replay. The reply and the
+    /// visit belong to the first sender. A mobile node's next request always has a later Identification.
     fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         let asked = (request.home, low(request.identification));
         let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
@@ -284,7 +290,7 @@ impl ForeignAgent {
         visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
     }
 
-    /// What speaks for a request. Where there is an association, [`Self::is_authentic`] is still to be asked.
+    /// Returns the standing of a request. With an association, [`Self::is_authentic`] is still to be checked.
     fn standing(&self, mac: Mac, request: &Request) -> Standing {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
         let is_known = self.waiting.is_answered(request.home_agent)
@@ -298,15 +304,15 @@ impl ForeignAgent {
         }
     }
 
-    /// The requests that give way to one more; `None` if it cannot wait.
+    /// Returns the requests to drop so that `new` can wait; `None` if it cannot.
     fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
         let mut give_way = self.class_place(new)?;
         give_way.extend(self.waiting.place(new)?);
         Some(give_way)
     }
 
-    /// The same for the class of its home agent's visitors. Requests that wait have theirs: once the home agent has accepted one,
-    /// it is too late to have none.
+    /// Like [`Self::place`], for the class of the home agent. A waiting request reserves a class, because one must be
+    /// available when the home agent accepts it.
     fn class_place(&self, new: &Pending) -> Option<Vec<Asked>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
@@ -348,7 +354,7 @@ impl ForeignAgent {
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }
 
-    /// How long a request waits: no longer than the lifetime that it asks for (section 3.7.2.2).
+    /// Returns how long a request waits: at most the requested lifetime (section 3.7.2.2).
     fn patience(&self, request: &Request) -> Duration {
         let timeout = self.config.pending_timeout;
         match request.lifetime {
@@ -357,7 +363,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Tells a mobile node that it cannot register here, at most once a second (section 3.7.2.3).
+    /// Denies a request, at most once a second for each link address (section 3.7.2.3). It is an error if that is too
+    /// soon.
     fn deny(&mut self, now: Instant, pending: &Pending, code: Code, out: &mut Outbox) -> Result<(), Reason> {
         if !self.denials.may(now, pending.mac) {
             return Err(refusal::ANSWERED);
@@ -394,7 +401,7 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Where there is an association with the home agent, it has to be used.
+    /// Whether the home agent authenticated the reply. Always true without an association with it.
     fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
         let home_agent = pending.request.home_agent;
         if self.home_agents.first(home_agent).is_none() {
@@ -405,7 +412,7 @@ impl ForeignAgent {
         association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
     }
 
-    /// Requests of this mobile node that are older than the accepted one need no answer any more.
+    /// Drops the requests of this mobile node that are older than the accepted one.
     fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
         let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
         let own = self.waiting.of(request.home, *mac).filter(|(_, other)| older(&other.request));
@@ -414,7 +421,7 @@ impl ForeignAgent {
         }
     }
 
-    /// The home agent agrees: the mobile node is a visitor for so many seconds, or with 0 no longer one.
+    /// Registers or renews a visitor for `lifetime` seconds, as the home agent accepted; 0 ends the visit.
     fn admit(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
         let Request { home: host, home_agent, identification, .. } = pending.request;
         let visit = (host, home_agent);
@@ -436,8 +443,8 @@ impl ForeignAgent {
             self.unreach(key, host, out);
         }
         if let Some(key) = reached {
-            // What this host itself sends to a visitor, such as ICMP errors, stays on the link: its home agent could not tell
-            // a packet from the care-of address from a loop. Nor is ARP used (section 4.6).
+            // This host's own packets to a visitor, such as ICMP errors, are sent on the link, without ARP (section
+            // 4.6). The home agent would take them for a tunnel loop, because their source is the care-of address.
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
@@ -447,7 +454,7 @@ impl ForeignAgent {
         }
     }
 
-    /// The class of what comes out of a home agent's tunnels, which are opened from now on; `None` if all are taken.
+    /// Returns the class of a home agent, and opens its tunnels; `None` if no class is free.
     fn open_for(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) -> Option<Class> {
         if let Some(class) = self.classes.get(&home_agent) {
             return Some(*class);
@@ -460,7 +467,7 @@ impl ForeignAgent {
         Some(class)
     }
 
-    /// Packets to the care-of address from a home agent.
+    /// The route of packets to the care-of address from a home agent.
     const fn tunnel(&self, home_agent: Ipv4Addr) -> Key {
         Key { class: None, src: Prefix::host(home_agent), dst: Prefix::host(self.config.address.address) }
     }
@@ -482,7 +489,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Of the packets that this host itself sends, those that go to a visitor: all if an association proves who it is.
+    /// The route of this host's own packets to a visitor: from any source if an association authenticates the visit,
+    /// otherwise from the care-of address only.
     fn own_packets_to(&self, (host, home_agent): Visit) -> Key {
         let is_proved =
             self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
@@ -501,7 +509,7 @@ impl ForeignAgent {
         waits || self.classes.contains_key(&host)
     }
 
-    /// A visitor that registered under the address of a home agent does not get what this host sends to that home agent.
+    /// Removes the route of this host's own packets to a visitor whose home address is that of this home agent.
     fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
         let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.reached.is_some();
         let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
@@ -510,7 +518,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Sends a reply to who asked: by its link address, since ARP for it would be answered by its home agent.
+    /// Sends a reply to the link address of the request, without ARP, which the mobile node's home agent might answer.
     fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
@@ -523,15 +531,15 @@ impl ForeignAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// An ICMP error about a request that was relayed. It has to quote the request itself, and to come from the path to the
-    /// home agent: hosts of the visited link have heard the request, too.
+    /// Handles an ICMP error about a relayed request. It must quote the request, and must not come from a visited link,
+    /// where hosts have heard the request.
     fn unreachable(&mut self, now: Instant, rx: Rx, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         if self.visited.contains(&rx.iface) {
             return Err(NOT_FROM_HOME);
         }
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
-        // Behind the UDP header, or what is left of it.
+        // Offsets in the request, behind the UDP header of 8 bytes. The quote may be shorter.
         let field = |at: usize| quote.payload.get(8 + at..8 + at + 4)?.try_into().ok();
         let (Some(home), Some(low)) = (field(4), field(20)) else { return Err(NOT_PENDING) };
         let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));
@@ -554,7 +562,8 @@ impl ForeignAgent {
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(pending) = self.waiting.pop(now) {
             out.mark(Event::RequestTimedOut { host: pending.request.home }.into());
-            // It may be silent because that mobile node was just answered: then it asks again by itself.
+            // It is an error if the mobile node was denied within the last second. It then repeats its request by
+            // itself.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
         while let Some(visit) = self.expiry.pop(now) {
@@ -595,7 +604,7 @@ impl Role for ForeignAgent {
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
             Input::Link(iface, Link::Down(_)) if iface == self.iface => self.advertiser.down(),
-            // A route to a visitor ends with the visit, which is known here.
+            // [`Input::Idle`] is not needed: `expiry` ends a visit together with its routes.
             Input::Link(..)
             | Input::Idle(..)
             | Input::Stream(..)

@@ -1,11 +1,12 @@
-//! The home agent: it knows where its mobile nodes are, answers ARP for those that are away, and tunnels what comes.
+//! The home agent: keeps the bindings of its mobile nodes, answers ARP for those that are away, and tunnels their
+//! packets.
 //!
-//! A registration is accepted in this order (RFC 5944, section 3.8): it is authentic, it is new, it asks for nothing
-//! that cannot be had. Then the record is stored. When it is durable, and not before, the way is switched, the home
-//! network is told, and the reply leaves. Whoever has a reply can rely on it, whatever happens to this host.
+//! A registration is accepted in this order (RFC 5944, section 3.8): it is authentic, it is new, and it requests
+//! nothing that is not supported. Then its record is stored. Only when the record is durable, the path is switched, the
+//! home network is notified, and the reply is sent. So a mobile node can rely on a reply even if this host crashes.
 //!
-//! Meanwhile the agent goes on. What is accepted but not durable yet counts where the next request is judged, and nowhere
-//! else: if it cannot be stored, nothing has to be undone.
+//! The agent continues while records are being stored. An accepted registration that is not durable yet is used to
+//! check the next request only. If it cannot be stored, there is nothing to undo.
 
 use crate::advertiser::Advertiser;
 use crate::announcer::Announcer;
@@ -32,57 +33,59 @@ use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
 };
 
-/// Why an agent or a mobile node drops a registration message without an answer; malformed ones are dropped with the
-/// reasons of [`crate::message`].
+/// The reasons for which an agent or a mobile node drops a registration message without an answer. Malformed messages
+/// are dropped with the reasons of [`crate::message`].
 pub mod refusal {
     use wire::Reason;
 
-    /// A request where only replies come, or the other way round: nobody is to be made to answer itself.
+    /// A request where only replies are expected, or the reverse. It is not answered, so that no host can be made to
+    /// answer itself.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
-    /// There is no association with the mobile node by that index, or nothing is authenticated by it.
+    /// The message has no Mobile-Home Authentication, or there is no association with the mobile node that has its SPI.
     pub const NO_ASSOCIATION: Reason = Reason("no_association");
-    /// The other agent authenticates where no association is known.
+    /// The message has a Foreign-Home Authentication, and there is no association with that foreign agent.
     pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
-    /// It was answered with a denial; counted only, for the packet reached who it was for.
+    /// A request that was denied with a reply; counted only, because its packet was consumed.
     pub const DENIED: Reason = Reason("denied");
-    /// An answer would be due, but this one had its answer within the last second.
+    /// A request that would be answered, but an answer was sent within the last second.
     pub const ANSWERED: Reason = Reason("answered_recently");
-    /// It has been accepted already; the answer leaves when its record is durable.
+    /// A repetition of a request that is accepted already: the reply is sent when the record is durable.
     pub const UNDER_WAY: Reason = Reason("answer_under_way");
 }
 
-/// Why a request is not accepted.
+/// How a request that is not accepted is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Denial {
-    /// Nobody is told.
+    /// Without a reply.
     Silent(Reason),
-    /// The sender is told.
+    /// With a reply of this code.
     Code(Code),
-    /// It was accepted already: the same reply once more.
+    /// A repetition of the last accepted request: with the same reply and this lifetime, in seconds.
     Again(u16),
 }
 
-/// Where a reply goes.
+/// The path of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Path {
     to: SocketAddrV4,
-    /// A mobile node on the home network, by its link address: its reply heeds no binding (section 3.8.3.2).
+    /// The link address of a mobile node that sent from the home network: its reply does not follow a binding (section
+    /// 3.8.3.2).
     at_home: Option<Mac>,
 }
 
-/// What is known of one mobile node.
+/// The state of one mobile node.
 #[derive(Debug, Default)]
 struct Home {
-    /// What is durable, and what its packets go by.
+    /// The durable record, which forwarding follows.
     record: Option<Record>,
-    /// The association of the registration that this is; `None` if it is older than this start of the agent.
+    /// The SPI of the registration in `record`; `None` if the record is from before this start.
     spi: Option<u32>,
-    /// Records that have been asked for, in this order; `None`: that its binding has ended, which holds already.
+    /// The stores under way, oldest first; `None`: the end of a binding, which forwarding follows already.
     under_way: VecDeque<Option<Accepted>>,
 }
 
 impl Home {
-    /// What will be durable: what the next registration follows.
+    /// Returns the record after all stores under way, which the next request is compared with.
     fn latest(&self) -> Option<Record> {
         let accepted = self.under_way.iter().rev().flatten().next();
         accepted.map(|accepted| accepted.record).or(self.record)
@@ -93,14 +96,14 @@ impl Home {
 #[derive(Debug)]
 struct Accepted {
     record: Record,
-    /// The lifetime that the reply will tell, in seconds.
+    /// The granted lifetime of the reply, in seconds.
     granted: u16,
     path: Path,
     request: Box<Request>,
 }
 
-/// Records that may be under way at a time (ours): more than a second of ten thousand registrations, behind which a mobile
-/// node has asked again. Who asks for one more is told that there is no room.
+/// The maximum number of stores under way, of all mobile nodes (ours): 1.6 s at 10,000 registrations a second, and a
+/// mobile node repeats its request after 1 s. Beyond it, requests are denied with [`Code::HomeResources`].
 const UNDER_WAY: usize = 16_384;
 
 /// A home agent.
@@ -110,30 +113,32 @@ pub struct HomeAgent {
     iface: Iface,
     listens: [Listen; 5],
     clock: Clock,
-    /// What Identification fields are compared with: the clock, which is not set back here. Who has sent a later one could not
-    /// register until the clock has caught up.
+    /// The clock that Identification fields are compared with. It is not set back: a mobile node with a later
+    /// Identification on record could not register until the clock has caught up.
     steady: Clock,
     window: ReplayWindow,
-    /// After a start that followed no orderly end: requests from before it are refused, whatever is on record.
+    /// After an unclean stop: the NTP time of this start. Requests that are not later are refused, whatever is on
+    /// record.
     floor: Option<u64>,
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
-    /// Records under way, of all mobile nodes.
+    /// Number of stores under way, of all mobile nodes.
     under_way: usize,
     /// When bindings end.
     expiry: Expiry<Ipv4Addr>,
-    /// Our link address on the home network, once it is up.
+    /// Our link address on the home network; `None` while the link is down.
     mac: Option<Mac>,
     announcer: Announcer,
     advertiser: Advertiser,
     tunnels: Tunnels,
-    /// Answers to requests that are not authentic, by source.
+    /// Limits the replies to requests that are not authentic, by source address.
     answers: Limiter<Ipv4Addr>,
-    /// Answers to authentic requests, by mobile node and Identification: many mobile nodes have the source of one foreign
-    /// agent, and a request that somebody repeats does not take the answer to the mobile node's next one.
+    /// Limits the replies to authentic requests, by mobile node and Identification. The source address is not used:
+    /// many mobile nodes share that of a foreign agent. With the Identification, a replayed request does not suppress
+    /// the reply to the mobile node's next one.
     denials: Limiter<(Ipv4Addr, u64)>,
-    /// Senders that were told of an error inside a tunnel.
+    /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     told: Limiter<Ipv4Addr>,
     /// Replies that were sent.
     codes: Codes,
@@ -141,7 +146,7 @@ pub struct HomeAgent {
 }
 
 impl HomeAgent {
-    /// A home agent with this configuration, on a host with these interfaces.
+    /// Creates a home agent on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(
         config: HomeAgentConfig,
         interfaces: Interfaces<'_>,
@@ -186,10 +191,10 @@ impl HomeAgent {
 
     // --- starting --------------------------------------------------------------------------------------------------
 
-    /// Bindings outlive the process: their packets are tunnelled and their ARP answered from the first moment on.
+    /// Restores the stored bindings: from now on their packets are tunneled and ARP is answered for them.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
-        // Where there was no orderly end, records may have been lost that were told of.
+        // After an unclean stop, a record may be lost although the mobile node has received its reply.
         self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
@@ -293,7 +298,7 @@ impl HomeAgent {
         out.discard(rx.iface, packet, reason::CONSUMED);
     }
 
-    /// Whether to accept a request (section 3.8.2); nothing changes yet.
+    /// Decides whether to accept a request (section 3.8.2). Changes nothing.
     fn judge(&self, now: Instant, src: Ipv4Addr, request: &Request) -> Result<(), Denial> {
         let association = self.association(request).ok_or(Denial::Silent(refusal::NO_ASSOCIATION))?;
         let relayed = self.judge_foreign_agent(src, request)?;
@@ -323,22 +328,23 @@ impl HomeAgent {
         Err(Denial::Code(code))
     }
 
-    /// Whether a care-of address can be another host's: a tunnel to this host itself would lead nowhere, and one to all hosts of a
-    /// link to each of them.
+    /// Whether a care-of address can be another host's. A tunnel to an address of this host would end here, and one to
+    /// a broadcast address at all hosts of a link.
     fn is_elsewhere(&self, care_of: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
         is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
     }
 
-    /// The association that a request is signed with.
+    /// Returns the association that the request's Mobile-Home Authentication names.
     fn association(&self, request: &Request) -> Option<&Association> {
         let authentication = request.authentication(Between::MobileHome)?;
         self.mobile_nodes.named(request.home, authentication.spi)
     }
 
-    /// Whether the foreign agent is who it says it is; `None` if that is neither said nor asked.
+    /// Checks the Foreign-Home Authentication: whether it is authentic, or `Some(false)` if it is required and missing.
+    /// `None` if it is neither there nor required.
     ///
-    /// It does not sign the end of a registration (section 3.7.3.1), so that is not insisted upon.
+    /// A foreign agent does not add it to a deregistration (section 3.7.3.1), so it is not required there.
     fn judge_foreign_agent(&self, src: Ipv4Addr, request: &Request) -> Result<Option<bool>, Denial> {
         let known = self.foreign_agents.first(src).is_some();
         match request.authentication(Between::ForeignHome) {
@@ -359,7 +365,8 @@ impl HomeAgent {
         if let Some(record) = record
             && record.identification == request.identification
         {
-            // A repetition on the way, or by the mobile node: what it asks for is done, and does not last longer for it.
+            // A duplicate from the network, or a repetition by the mobile node. It is answered with the same reply, and
+            // does not extend the lifetime.
             let is_durable = home.and_then(|home| home.record) == Some(record);
             let again = |granted| {
                 if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) }
@@ -388,7 +395,7 @@ impl HomeAgent {
         let home = self.homes.entry(host).or_default();
         let binding = match home.latest().and_then(|record| record.binding) {
             _ if granted > 0 => Some(Binding { care_of: request.care_of, granted, ends }),
-            // The end of another binding than the one there is.
+            // A deregistration of another care-of address than the bound one does not end the binding.
             Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
             _ => None,
         };
@@ -398,14 +405,15 @@ impl HomeAgent {
         out.store(key_of(host), record.emit());
     }
 
-    /// The next record of this mobile node that has been asked for was decided.
+    /// Removes the oldest store under way of a mobile node, which has succeeded or failed. `None` if it stored the end
+    /// of a binding.
     fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
         let decided = self.homes.get_mut(&host)?.under_way.pop_front()?;
         self.under_way -= 1;
         decided
     }
 
-    /// A record is durable: now the registration holds.
+    /// Applies a registration whose record is durable.
     fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { record, granted, path, request }) = self.decided(host) else { return };
@@ -419,7 +427,8 @@ impl HomeAgent {
         mark_change(host, from, to, out);
     }
 
-    /// Makes the way to a mobile node what its binding says. `at_home` is its own link address, if it is heard there.
+    /// Switches the path to a mobile node from its old to its new binding. `at_home` is its link address, if it sent
+    /// from the home network.
     fn switch(
         &mut self,
         now: Instant,
@@ -463,22 +472,22 @@ impl HomeAgent {
         out.route(key_to(host), Route { action: Action::Tunnel(encap), life: Life::Until(ends) });
     }
 
-    /// The mobile nodes at a care-of address, and when their bindings end.
+    /// Returns the mobile nodes at a care-of address, and when their bindings end.
     fn bound_to(&self, care_of: Ipv4Addr) -> impl Iterator<Item = (Ipv4Addr, WallTime)> {
         let bindings = self.homes.iter().filter_map(|(host, home)| Some((*host, home.record?.binding?)));
         let there = bindings.filter(move |(_, binding)| binding.care_of == care_of);
         there.map(|(host, binding)| (host, binding.ends))
     }
 
-    /// Makes the tunnels to a care-of address as wide as they are known to be.
+    /// Sets the MTU of the tunnels to a care-of address to the one that is known now.
     fn adjust(&self, now: Instant, care_of: Ipv4Addr, out: &mut Outbox) {
         for (host, ends) in self.bound_to(care_of) {
             self.tunnel(host, care_of, now + until(self.clock.wall(now), ends), out);
         }
     }
 
-    /// An ICMP error about a packet in one of our tunnels. What it says of the path MTU holds for later packets; the sender
-    /// of this one is told, if enough of it is quoted (RFC 2003, section 4).
+    /// Handles an ICMP error about a packet in one of our tunnels. A path MTU in it is used for later packets. The
+    /// sender of the inner datagram receives an error, if enough of the datagram is quoted (RFC 2003, section 4).
     fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address.address;
         let report = Report::parse(icmp, own)?;
@@ -491,7 +500,7 @@ impl HomeAgent {
             self.adjust(now, report.care_of, out);
         }
         let error = report.error.map(|error| match report.mtu() {
-            // Another path to the exit may be wider than the one that packets take now.
+            // The error may be about an earlier path to the exit, with a larger MTU than the present one.
             Some(_) => {
                 let mtu = self.tunnels.mtu(report.care_of, self.config.tunnel_mtu);
                 IcmpError::FragmentationNeeded { mtu }
@@ -524,7 +533,7 @@ impl HomeAgent {
         let mut reply = request.reply(code);
         (reply.lifetime, reply.home_agent) = (lifetime, own);
         if code == Code::IdentificationMismatch {
-            // The high half is our clock, so that the mobile node can set its own by it (section 5.7.1).
+            // The high half is our clock, so that the mobile node can set its own clock (section 5.7.1).
             let low = request.identification & 0xffff_ffff;
             reply.identification = self.steady.ntp(now) & !0xffff_ffff | low;
         }
@@ -547,14 +556,14 @@ impl HomeAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// A lifetime ended. Nobody is told (section 3.8.3.1).
+    /// Ends a binding whose lifetime has ended, without a message (section 3.8.3.1).
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host) else { return };
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
-        // A registration under way is later than this end, and its record must be the last. Nor is this end needed then,
-        // or if it cannot be stored: the old record tells the next start the same.
+        // The end is not stored while a registration is under way, whose record must be the last. The end may be lost:
+        // the old record contains the end of the binding, and the next start drops it.
         let is_last = home.under_way.is_empty();
         self.switch(now, host, from, None, None, out);
         out.mark(Event::BindingExpired { host }.into());
@@ -565,7 +574,7 @@ impl HomeAgent {
         }
     }
 
-    /// A registration that could not be stored did not happen.
+    /// Rejects a registration whose record could not be stored.
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { path, request, .. }) = self.decided(host) else { return };
@@ -645,7 +654,7 @@ impl Role for HomeAgent {
     }
 }
 
-/// Tells whoever measures that a mobile node is reached by another way than before.
+/// Marks that the path to a mobile node has changed.
 fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: &mut Outbox) {
     let place = |binding: Option<Binding>| binding.map(|binding| binding.care_of);
     if place(from) == place(to) {
@@ -658,7 +667,8 @@ fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: 
     out.mark(Event::PathSwitched { host }.into());
 }
 
-/// With S, a mobile node asks for several bindings at a time: it is told that it has one (section 3.8.2.3).
+/// Returns the code of an accepted request. With S it asks for simultaneous bindings, which are not supported (section
+/// 3.8.2.3).
 const fn accepted(request: &Request) -> Code {
     if request.flags.has(RequestFlags::SIMULTANEOUS) { Code::AcceptedNoSimultaneous } else { Code::Accepted }
 }
@@ -671,7 +681,7 @@ fn until(now: WallTime, then: WallTime) -> Duration {
     Duration::from_nanos(then.0.saturating_sub(now.0).max(0).cast_unsigned())
 }
 
-/// A mobile node's record is kept under its home address.
+/// The key of a mobile node's record: its home address.
 fn key_of(host: Ipv4Addr) -> Vec<u8> {
     host.octets().to_vec()
 }
@@ -680,7 +690,7 @@ fn home_of(key: &[u8]) -> Option<Ipv4Addr> {
     <[u8; 4]>::try_from(key).ok().map(Ipv4Addr::from)
 }
 
-/// All packets to a mobile node, wherever they come from.
+/// The route of all packets to a mobile node, from any source.
 const fn key_to(host: Ipv4Addr) -> Key {
     Key { class: None, src: Prefix::ANY, dst: Prefix::host(host) }
 }

@@ -6,16 +6,16 @@
 //!                    └────────────────────── straight to the correspondent ────────────────────────┘
 //! ```
 //!
-//! Away from home a mobile node registers, through a foreign agent, the address where its tunnel is to end. Its home
-//! agent answers ARP for it, and tunnels what comes.
+//! Away from home a mobile node registers a care-of address, the exit of its tunnel, through a foreign agent. Its home
+//! agent answers ARP requests for the home address and tunnels the packets that arrive for it.
 //!
-//! - [`home_agent`]: keeps bindings, answers ARP for who is away, tunnels.
-//! - [`foreign_agent`]: advertises, relays registrations, opens tunnels for its visitors.
-//! - [`mobile_node`]: listens for agents, decides that it moved, registers.
-//! - [`message`]: what they say to each other. [`mark`]: what they mark for whoever measures.
+//! - [`home_agent`]: keeps bindings, answers ARP for mobile nodes that are away, tunnels their packets.
+//! - [`foreign_agent`]: advertises, relays registrations, opens the tunnels of its visitors.
+//! - [`mobile_node`]: listens for agents, detects movement, registers.
+//! - [`message`]: the messages that they exchange. [`mark`]: the events that they record for measurements.
 //!
-//! Not here yet: route optimization, smooth handoff, reverse tunnels, nonces, co-located care-of addresses, and
-//! movement detection other than by every new agent.
+//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, co-located care-of addresses, and
+//! movement detection other than eager cell switching.
 
 mod advertiser;
 mod agents;

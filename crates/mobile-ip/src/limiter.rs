@@ -1,13 +1,13 @@
-//! Answers to strangers, at most one a second each: an agent is no amplifier.
+//! A rate limit for answers to unauthenticated peers: one a second for each, so that an agent does not amplify traffic.
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// Strangers remembered at a time. When as many were answered within a second, the next is not.
+/// Peers remembered at a time. If this many were answered within the last second, no other peer is answered.
 const CAPACITY: usize = 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// When each stranger was answered last.
+/// When each peer was answered last.
 #[derive(Debug)]
 pub(crate) struct Limiter<K>(BTreeMap<K, Instant>);
 
@@ -18,7 +18,7 @@ impl<K> Default for Limiter<K> {
 }
 
 impl<K: Ord> Limiter<K> {
-    /// Whether this one may be answered now.
+    /// Returns whether this peer may be answered now, and if so records the answer.
     pub(crate) fn may(&mut self, now: Instant, who: K) -> bool {
         let recent = |at: Instant| now < at + PAUSE;
         if self.0.get(&who).is_some_and(|at| recent(*at)) {

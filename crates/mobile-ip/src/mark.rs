@@ -1,52 +1,53 @@
-//! What the roles mark. An outage is explained by these: detection from the link to the agent; registration from the
-//! request, or from where it waits for the rate that RFC 5944 allows (section 3.6.3), to the home agent's new binding; path
-//! switch from there to the first packet that takes the tunnel.
+//! The events that the roles record. They divide an outage into stages. Detection lasts from the link's coming up until
+//! an agent is heard. Registration lasts from the request to the home agent's new binding. It includes the wait before
+//! the request that RFC 5944 requires (section 3.6.3). The path switch lasts from then to the first packet on the new
+//! path.
 
 use crate::message::Code;
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
 
-/// The home agent, as a role is named in records.
+/// The home agent's name in records.
 pub const HOME_AGENT: &str = "home_agent";
-/// The foreign agent.
+/// The foreign agent's name in records.
 pub const FOREIGN_AGENT: &str = "foreign_agent";
-/// The mobile node.
+/// The mobile node's name in records.
 pub const MOBILE_NODE: &str = "mobile_node";
 
-/// Something worth measuring.
+/// An event that is recorded for measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// A mobile node's link came up: it does not know yet who is there.
+    /// The mobile node's link came up: the mobile node has not heard an agent on it yet.
     LinkUp,
-    /// It heard an agent and acts upon that.
+    /// The mobile node heard the agent that it will use, for the first time since its link came up.
     AgentHeard { agent: Ipv4Addr },
-    /// Its agent fell silent.
+    /// The agent of the mobile node expired, or advertised a lifetime of 0.
     AgentLost { agent: Ipv4Addr },
-    /// It is to register with that agent, and waits: its last registration began less than a second ago.
+    /// The mobile node waits before it registers: its last registration began less than a second ago.
     RegistrationWaits { agent: Ipv4Addr },
-    /// A request left.
+    /// The mobile node sent a request.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
-    /// It was accepted; the lifetime granted, 0 at home.
+    /// A request was accepted. `lifetime` is the granted one in seconds; 0 at home.
     Registered { care_of: Ipv4Addr, lifetime: u16 },
-    /// It was denied.
+    /// A request was denied.
     Denied { code: Code },
     /// The registration ended before it could be renewed.
     Lapsed,
-    /// A home agent has bound a mobile node to another place than before.
+    /// The home agent bound a mobile node to another care-of address.
     BindingChanged { host: Ipv4Addr, care_of: Ipv4Addr },
-    /// A mobile node is at home again.
+    /// The home agent removed a binding because the mobile node deregistered.
     BindingRemoved { host: Ipv4Addr },
-    /// From now on packets to that host take the new way.
+    /// From now on packets to that mobile node take the new path.
     PathSwitched { host: Ipv4Addr },
-    /// Nothing was heard of a mobile node for its lifetime.
+    /// A binding's lifetime ended without a new registration.
     BindingExpired { host: Ipv4Addr },
-    /// A binding was there already when the home agent started.
+    /// The home agent restored a binding from its store when it started.
     BindingRestored { host: Ipv4Addr, care_of: Ipv4Addr },
-    /// A record of the last run could not be read.
+    /// A stored record could not be read, or belongs to no configured mobile node.
     RecordRefused { why: &'static str },
-    /// A registration could not be stored, and was taken back.
+    /// A registration could not be stored, and was rejected.
     NotStored { host: Ipv4Addr },
-    /// A foreign agent has a visitor, who was not there before.
+    /// A foreign agent has a new visitor.
     VisitorArrived { host: Ipv4Addr },
     /// A visitor's lifetime ended.
     VisitorExpired { host: Ipv4Addr },

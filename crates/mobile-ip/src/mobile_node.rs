@@ -1,4 +1,4 @@
-//! The mobile node: it listens for agents, decides where it is, and tells its home agent.
+//! The mobile node: listens for agents, detects movement, and registers with its home agent.
 //!
 //! ```text
 //!             agent heard                 reply
@@ -27,37 +27,37 @@ use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
-/// Its own packets while no agent is heard, and no registration holds with one that was heard.
+/// Its own packet while it hears no agent and has no valid registration with the last one.
 pub const NO_AGENT: Reason = Reason("no_agent");
-/// Its own packets while it is not registered with an agent that routes for registered mobile nodes only.
+/// Its own packet while it is not registered with an agent that routes for registered mobile nodes only.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
-/// An advertisement of an agent that cannot be one, or that offers a care-of address which cannot be one.
+/// An advertisement whose source cannot be an agent's address, or whose care-of address is implausible.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
-/// An agent says that it is one no longer; counted only. Nothing proves that it is the agent who says so.
+/// An advertisement with lifetime 0: the agent leaves. Counted only; it is not authenticated.
 pub const AGENT_LEFT: Reason = Reason("agent_left");
 
-/// No more than one registration a second without a hint of the link (RFC 5944, section 3.6.3).
+/// The shortest time between two registrations without a hint of the link (RFC 5944, section 3.6.3).
 const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
-/// A link that flaps gives one hint in this time (ours).
+/// The shortest time between two hints of the link (ours), for links that go down and up repeatedly.
 const DEBOUNCE: Duration = Duration::from_millis(500);
-/// Solicitations: the first three a second apart, then twice as far each time, up to a minute (section 2.4).
+/// Solicitations: the first three are 1 s apart; then the pause doubles, up to a minute (section 2.4).
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// Requests without an answer after which another agent is tried (ours).
+/// Number of requests without a reply after which another agent is tried (ours).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// Ask again who is there.
+    /// Send the next solicitation.
     Solicit,
-    /// The pause between registrations is over, and an agent waits.
+    /// Register with `next`: the pause between registrations has ended.
     Hold,
-    /// No reply came.
+    /// Repeat the request: no reply arrived.
     Retry,
-    /// The registration is to be renewed.
+    /// Renew the registration.
     Renew,
-    /// The registration has ended.
+    /// The registration has expired.
     Lapse,
 }
 
@@ -79,23 +79,23 @@ pub struct MobileNode {
     agents: Agents,
     announcer: Announcer,
     timers: Timers<Timer, 5>,
-    /// Our link address, while the link is up.
+    /// Our link address; `None` while the link is down.
     mac: Option<Mac>,
     /// The agent that we are registered with, or are registering with.
     attached: Option<Ipv4Addr>,
-    /// The link came up, and no agent was heard since: the next advertisement decides.
+    /// The link came up, and no usable agent was heard since: the node registers with the next one that it hears.
     triggered: bool,
-    /// Nobody was heard since the link came up, for whoever measures.
+    /// The agent to use was not heard since the link came up; for [`Event::AgentHeard`] only.
     detecting: bool,
-    /// When the link gave its last hint.
+    /// The hint of the link that was followed last.
     hinted: Option<Instant>,
-    /// It has given another since, which counts when the link has been quiet for so long.
+    /// Another hint came within [`DEBOUNCE`] of `hinted`. It is followed when that time has passed.
     hinted_again: bool,
-    /// When the last agent was chosen.
+    /// When the last registration with an agent began; `None` if no pause is due before the next.
     chosen: Option<Instant>,
-    /// An agent that waits for the pause between registrations to end.
+    /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
-    /// An agent that is not heard any more, by which our packets leave as long as the registration with it holds.
+    /// An agent that has expired, through which packets are still sent while the registration with it holds.
     kept: Option<Ipv4Addr>,
     /// When the link came up last.
     linked: Instant,
@@ -106,7 +106,7 @@ pub struct MobileNode {
 const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
 
 impl MobileNode {
-    /// A mobile node with this configuration, on a host with these interfaces.
+    /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(
         config: MobileNodeConfig,
         interfaces: Interfaces<'_>,
@@ -166,7 +166,7 @@ impl MobileNode {
                     self.hint(now, out);
                 }
             }
-            // Somebody would have had the radio go elsewhere: it is where it was. How strong a cell is does not matter here.
+            // The radio did not change cells, so the link is as it was. Signal strength is not used.
             Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
             Link::Down(_) => {
                 self.mac = None;
@@ -179,11 +179,12 @@ impl MobileNode {
         }
     }
 
-    /// The link says that we may have moved: we ask at once who is there, and register with whoever answers.
+    /// Handles a hint of the link that the node may have moved: solicits at once, and registers with the agent that
+    /// answers.
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
         if self.triggered {
-            // The agent that waits was heard on the link as it was before.
+            // `next` was heard before the link changed.
             self.next = None;
             self.timers.stop(Timer::Hold);
         }
@@ -197,7 +198,7 @@ impl MobileNode {
         self.solicit(now, out);
     }
 
-    /// Asks who is there, and sets when to ask again.
+    /// Sends a solicitation, and sets the time of the next.
     fn solicit(&mut self, now: Instant, out: &mut Outbox) {
         if self.mac.is_none() {
             return;
@@ -226,7 +227,8 @@ impl MobileNode {
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        // An advertisement is not authenticated: check its care-of address before a request with it is signed.
+        // The care-of address is signed for the home agent, and the advertisement is not authenticated. So it must be
+        // plausible.
         let own = self.config.address;
         let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
         if offered(&said).is_some_and(is_none) {
@@ -238,7 +240,7 @@ impl MobileNode {
             self.lost(now, agent, None, out);
             return Ok(());
         }
-        // One that takes nobody new is as good as not heard, unless it is ours.
+        // An agent that takes no new visitors is ignored, unless it is ours.
         if said.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
@@ -248,7 +250,7 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Movement detection: whether to register with the agent that was just heard.
+    /// Movement detection: decides whether to register with the agent that was just heard.
     fn decide(&mut self, now: Instant, agent: Ipv4Addr, news: News, out: &mut Outbox) {
         if !self.is_usable(agent) {
             return;
@@ -257,14 +259,14 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            // The agent may have restarted while the link was down. Its sequence numbers do not show that if it has sent as many
-            // advertisements since as before. Also, a request that was on its way is not answered any more.
+            // The agent may have restarted while the link was down. Its sequence number does not show this if it is not
+            // lower than before. The reply to a request that was under way may also be lost.
             Some(_) if ours => news == News::Restarted || triggered,
             Some(_) if triggered => true,
-            // Who hears its home agent is at home, however long it was away (RFC 5944, section 2.4.3).
+            // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
             Some(_) if self.is_home_agent(agent) => true,
             Some(old) => match self.config.movement {
-                // Several agents of one subnet would have us run in circles.
+                // Agents of one subnet would otherwise be registered with in turn.
                 Movement::Eager => news == News::New && !self.agents.share_a_subnet(old, agent),
             },
         };
@@ -279,14 +281,14 @@ impl MobileNode {
         }
     }
 
-    /// What we do from now on is by what we heard, for whoever measures.
+    /// Marks the end of movement detection.
     fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
         if std::mem::take(&mut self.detecting) {
             out.mark(Event::AgentHeard { agent }.into());
         }
     }
 
-    /// Whether one can register there: at home, or with a foreign agent that takes registrations of any length.
+    /// Whether the node can register through this agent: the home agent, or a foreign agent that takes registrations.
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
         let known = self.agents.get(agent);
         known.is_some_and(|known| self.is_home_agent(agent) || known.takes_registrations())
@@ -296,7 +298,7 @@ impl MobileNode {
         agent == self.registrar.home_agent()
     }
 
-    /// Goes over to an agent, now or when the pause between registrations is over.
+    /// Registers with an agent, now or when the pause between registrations has ended.
     fn choose(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
         let debounced = self.hinted.filter(|_| self.hinted_again).map(|at| at + DEBOUNCE);
         let free = self.chosen.map(|at| at + REGISTRATION_PAUSE);
@@ -314,7 +316,7 @@ impl MobileNode {
     }
 
     fn attach(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
-        // Since it was chosen it may have said that it takes no registrations.
+        // The agent may have stopped taking registrations since it was chosen.
         let Some(known) = self.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else { return };
         let left = self.attached.replace(agent).filter(|left| *left != agent);
         self.chosen = Some(now);
@@ -336,7 +338,8 @@ impl MobileNode {
         out.tell(node::News::Gateway(agent));
     }
 
-    /// What to register, and with whom. No advertisement makes this the end of a registration.
+    /// Returns what to register with an agent; `None` if it takes no registrations. A foreign agent's lifetime of 0 is
+    /// not sent: it would end the registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
         let known = self.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
@@ -352,7 +355,7 @@ impl MobileNode {
         })
     }
 
-    /// At home: an ordinary host again, and neighbors are told so before the home agent is (section 4.6).
+    /// Becomes an ordinary host of the home network. Neighbors are notified before the home agent (section 4.6).
     fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
         let hop = |to| Action::Forward(Hop { iface: self.iface, to });
@@ -363,7 +366,7 @@ impl MobileNode {
         }
     }
 
-    /// Away: mute, but for the agent, before anybody is told (section 4.6).
+    /// Stops answering ARP, except for the agent, before it registers away from home (section 4.6).
     fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
@@ -373,7 +376,8 @@ impl MobileNode {
         self.route(way, way, out);
     }
 
-    /// An agent is not believed any more. `last` is what it said last, unless it says itself that it ends.
+    /// Handles an agent that has expired or left. `last` is its state when it expired; `None` if it advertised lifetime
+    /// 0.
     fn lost(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
         if self.next == Some(agent) {
             self.next = None;
@@ -393,8 +397,8 @@ impl MobileNode {
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
         self.timers.stop(Timer::Renew);
-        // At home it is an ordinary host, whose packets need no home agent. Away, advertisements may be lost while the agent is
-        // there: until another one is heard, it is as good a router as it was.
+        // At home the node is an ordinary host and needs no home agent. Away, only the advertisements may be lost. So
+        // the agent stays the router until another one is heard.
         if !self.is_home_agent(agent) {
             self.kept = Some(agent);
             if !last.is_some_and(|last| self.is_registered_by(last)) {
@@ -404,13 +408,13 @@ impl MobileNode {
         self.solicit(now, out);
     }
 
-    /// Whether the registration holds with this agent, and it was heard on the link as it is now.
+    /// Whether the registration with this agent holds, and the agent was heard since the link came up.
     fn is_registered_by(&self, agent: &Agent) -> bool {
         let holds = agent.care_of.is_some() && agent.care_of == self.registrar.care_of();
         holds && self.mac.is_some() && agent.heard >= self.linked
     }
 
-    /// Our packets do not leave by an agent any more that is not heard.
+    /// Stops sending packets through the kept agent.
     fn end_kept(&mut self, out: &mut Outbox) {
         if let Some(agent) = self.kept.take() {
             out.neighbor(self.iface, agent, None);
@@ -418,13 +422,13 @@ impl MobileNode {
         }
     }
 
-    /// The freshest agent but the one that we have.
+    /// Returns the usable agent that was heard last, other than ours.
     fn other_agent(&self) -> Option<Ipv4Addr> {
         self.agents.freshest(|who, _| Some(who) != self.attached && self.is_usable(who))
     }
 
-    /// Where our own packets go: `near` to the home network, `far` elsewhere. The home network is on our link only while
-    /// we are there, whatever the interface's address says.
+    /// Sets the routes of our own packets: `near` to the home network, `far` to all others. The home network is on the
+    /// link only while the node is at home, so the interface's own prefix is not used.
     fn route(&self, far: Action, near: Action, out: &mut Outbox) {
         let home_link = Key { dst: self.config.address.link, ..DEFAULT_ROUTE };
         for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
@@ -434,7 +438,7 @@ impl MobileNode {
 
     // --- registration (section 3.6) --------------------------------------------------------------------------------
 
-    /// Sends a request for what the registrar is turned to.
+    /// Sends a request for the registrar's target.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         out.mark(event.into());
@@ -466,8 +470,8 @@ impl MobileNode {
             }
             Outcome::Denied { by_agent, is_proven } => {
                 out.mark(Event::Denied { code: reply.code }.into());
-                // Another agent may be of another mind; a home agent will not be. Where nothing proves who denies, the home
-                // agent's reply may still come.
+                // Another agent may accept, while the home agent would deny again. After an unauthenticated denial, the
+                // home agent's reply may still arrive.
                 if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
                     self.choose(now, other, out);
                 }
@@ -476,10 +480,11 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Everything counts from when the request was sent, so that we never believe longer than the home agent.
+    /// Sets the timers of a registration. Its lifetime counts from when the request was sent, so that it ends here
+    /// before it ends at the home agent.
     fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
         if self.next == self.attached {
-            self.next = None; // it was to be asked once more
+            self.next = None; // this agent has answered: no further request is due
             self.timers.stop(Timer::Hold);
         }
         self.timers.stop(Timer::Retry);
@@ -489,8 +494,8 @@ impl MobileNode {
             return self.timers.stop(Timer::Lapse);
         }
         let lifetime = Duration::from_secs(lifetime.into());
-        // Never in the past: a reply that took most of the lifetime would have us renew without end.
-        // Nor so late that a round trip, and a second one after a loss, take longer than what is left.
+        // At least `REGISTRATION_PAUSE` from now: otherwise, a reply that took most of the lifetime would cause
+        // constant renewal. And early enough for two round trips within the lifetime, since a request may be lost.
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
         let renew = sent + in_time.min(lifetime * 4 / 5);
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
@@ -503,7 +508,7 @@ impl MobileNode {
         }
     }
 
-    /// No reply: once more, or with another agent.
+    /// Repeats the request, or tries another agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
         let turns = self.registrar.attempts() >= PATIENCE || self.registrar.has_unproven_denial();
         match self.other_agent().filter(|_| turns) {
@@ -551,7 +556,7 @@ impl MobileNode {
         }
     }
 
-    /// `register {agent}`: with this agent, or once more with the one that we have.
+    /// `register {agent}`: registers with this agent, or without an argument again with the present one.
     fn command_register(
         &mut self,
         now: Instant,
@@ -571,7 +576,8 @@ impl MobileNode {
         Ok(Value::map([("agent", Value::from(agent))]))
     }
 
-    /// `deregister`: by the agent that we have; nothing is registered again before the next agent.
+    /// `deregister`: ends the registration through the present agent. The node registers again when it decides for an
+    /// agent.
     fn command_deregister(&mut self, now: Instant, out: &mut Outbox) -> Result<Value, String> {
         let target = self.attached.and_then(|agent| self.target(agent)).ok_or("no agent")?;
         let answer = Value::map([("agent", Value::from(target.agent))]);
@@ -587,7 +593,7 @@ impl MobileNode {
             ipv4::ICMP if payload.first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
-            // A group that we listen to carries other things as well.
+            // The groups that the role listens to also carry other protocols.
             _ => return out.pass(rx, packet),
         };
         match ends {

@@ -1,41 +1,47 @@
-//! The requests that wait for a home agent at a foreign agent, and which of them gives way when all places are taken.
+//! The requests that wait for a home agent's reply at a foreign agent, and which request is dropped when there is no
+//! room.
 //!
-//! A request costs its sender nothing, and neither its link address nor its home address proves anything. So a flood of forged
-//! requests takes all places, and the limits here are such that it stops nobody who is registered, and as few newcomers as can be:
+//! A request costs its sender nothing, and neither its link address nor its home address is authenticated. So a flood
+//! of forged requests can take all places. The limits here keep such a flood from stopping registered visitors, and let
+//! as many new mobile nodes register as possible:
 //!
-//! - A visitor that asks from the link address of its visit has places of its own. There are as many as visitors.
-//! - All other requests share the rest. When that is full, a request that has waited for [`GIVES_WAY`] gives its place to a newer one.
-//! - Each half of these places belongs to one kind of request: to those that something speaks for, and to all others. A kind
-//!   uses free places of the other kind, and gives them back at once when that kind needs them.
+//! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places. The number of
+//!   visitors bounds them.
+//! - All other requests share `capacity` places. When these are full, a request that has waited for [`GIVES_WAY`] is
+//!   dropped for a newer one.
+//! - One half of the shared places is for requests of [`Standing::Known`], the other for those of
+//!   [`Standing::Unknown`]. A request may use a free place of the other half. It is dropped at once when the other half
+//!   needs the place.
 
 use crate::message::Request;
 use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant, Ipv4Addr, Mac, SocketAddrV4};
 
-/// Requests of one mobile node from one link address that wait at a time (ours): it repeats the first before the home
-/// agent's time is over.
+/// Requests of one mobile node from one link address that wait at a time (ours). A mobile node repeats a request before
+/// the home agent's time to answer ends.
 const PENDING_EACH: usize = 2;
-/// Requests from one link address that wait at a time (ours).
+/// Requests from one link address that wait at a time, without those of visitors (ours).
 const PENDING_OF_LINK_ADDRESS: usize = 4;
-/// A request that has waited for so long gives its place to a newer one if there is no other (ours). Most home agents have answered by
-/// then; where one has not, the mobile node asks again (RFC 5944, section 3.6.3).
+/// The time after which a waiting request may be dropped for a newer one (ours). Most home agents have answered by
+/// then; otherwise the mobile node repeats the request (RFC 5944, section 3.6.3).
 const GIVES_WAY: Duration = Duration::from_millis(250);
-/// Home agents remembered that have answered (ours).
+/// Home agents that are remembered because they have answered (ours).
 const ANSWERED: usize = 256;
 
-/// Which request a reply is to: the home address, and the low half of the Identification (section 3.7.3.1).
+/// The key of a request, by which a reply is matched: the home address, and the low half of the Identification (section
+/// 3.7.3.1).
 pub(crate) type Asked = (Ipv4Addr, u32);
 
 const FIRST: Asked = (Ipv4Addr::UNSPECIFIED, 0);
 const LAST: Asked = (Ipv4Addr::BROADCAST, u32::MAX);
 
-/// What speaks for a request, the least first.
+/// How plausible a request is, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Standing {
-    /// Nothing.
+    /// Nothing is known of the mobile node or its home agent.
     Unknown,
-    /// Its home agent has answered before, or an association proves the mobile node or the home agent.
+    /// The home agent has answered before or has visitors here, or there is an association with it or the mobile node.
     Known,
     /// The mobile node is registered here from the same link address.
     Visitor,
@@ -44,11 +50,11 @@ pub(crate) enum Standing {
 /// A request that waits for the home agent.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    /// Who asked, by link address.
+    /// The link address of the sender.
     pub(crate) mac: Mac,
-    /// From where.
+    /// The address and port that the reply is sent to.
     pub(crate) from: SocketAddrV4,
-    /// Since when.
+    /// When the request arrived.
     pub(crate) since: Instant,
     pub(crate) standing: Standing,
     pub(crate) request: Request,
@@ -59,7 +65,7 @@ impl Pending {
         (self.request.home, low(self.request.identification))
     }
 
-    /// The home agent, if a visit with it may begin.
+    /// Returns the home agent if the request may begin a visit: not a deregistration.
     fn wanted(&self) -> Option<Ipv4Addr> {
         (self.request.lifetime != 0).then_some(self.request.home_agent)
     }
@@ -68,18 +74,18 @@ impl Pending {
 /// The requests that wait at one foreign agent.
 #[derive(Default, Debug)]
 pub(crate) struct Waiting {
-    /// Places of those that are no visitors.
+    /// Places for requests that are not visitors'.
     capacity: usize,
     all: BTreeMap<Asked, Pending>,
-    /// When the home agent has had its time.
+    /// When the time of the home agent to answer ends.
     due: Expiry<Asked>,
     by_age: BTreeSet<(Standing, Instant, Asked)>,
     by_mac: BTreeSet<(Mac, Asked)>,
-    /// Those with which a visit may begin, by home agent.
+    /// The requests that may begin a visit, by home agent.
     by_home_agent: BTreeSet<(Ipv4Addr, Asked)>,
-    /// Those that are no visitors: unknown, known.
+    /// Number of requests of [`Standing::Unknown`] and of [`Standing::Known`].
     counts: [usize; 2],
-    /// Home agents that have answered, and when they did so last.
+    /// Home agents that have answered, and when each did so last.
     answered: BTreeMap<Ipv4Addr, Instant>,
 }
 
@@ -100,7 +106,7 @@ impl Waiting {
         self.all.values().map(|pending| &pending.request)
     }
 
-    /// Of a mobile node, from one link address.
+    /// Returns the requests of a mobile node from one link address.
     pub(crate) fn of(&self, home: Ipv4Addr, mac: Mac) -> impl Iterator<Item = (Asked, &Pending)> {
         let own = self.all.range((home, 0)..=(home, u32::MAX));
         own.map(|(asked, pending)| (*asked, pending)).filter(move |(_, pending)| pending.mac == mac)
@@ -131,18 +137,19 @@ impl Waiting {
         Some(pending)
     }
 
-    /// When the next request has waited in vain.
+    /// When the time of the next request ends.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due.next()
     }
 
-    /// Takes the next request that has waited in vain.
+    /// Removes and returns a request whose time has ended.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Pending> {
         let asked = self.due.pop(now)?;
         self.remove(asked)
     }
 
-    /// Notes that a home agent has answered. The one that has not done so for the longest time makes room.
+    /// Records that a home agent has answered. When the list is full, the home agent that answered least recently is
+    /// removed.
     pub(crate) fn has_answered(&mut self, now: Instant, home_agent: Ipv4Addr) {
         if self.answered.len() >= ANSWERED && !self.answered.contains_key(&home_agent) {
             let oldest = self.answered.iter().min_by_key(|(_, at)| **at).map(|(other, _)| *other);
@@ -157,8 +164,9 @@ impl Waiting {
 
     // --- places ----------------------------------------------------------------------------------------------------
 
-    /// The requests that give way to one more, if it can wait. A mobile node that repeats itself takes the place of its own oldest;
-    /// what another link address sends under the same name has other places.
+    /// Returns the requests to drop so that `new` can wait; `None` if it cannot. A mobile node that repeats itself
+    /// replaces its own oldest request. Requests for the same home address from another link address are counted
+    /// separately.
     pub(crate) fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {
@@ -187,8 +195,8 @@ impl Waiting {
         self.oldest(takes, new).next().map(|asked| vec![asked])
     }
 
-    /// Home agents of requests that wait, of which a class is not taken: those whose requests give way to one more of another home
-    /// agent. The first is the one to choose.
+    /// Returns the home agent whose requests are to be dropped so that a request with another home agent can wait. It
+    /// is one that has no class yet (`has_class`).
     pub(crate) fn home_agent_that_gives_way(
         &self,
         new: &Pending,
@@ -200,19 +208,19 @@ impl Waiting {
         wanted.find(|home_agent| !has_class(*home_agent))
     }
 
-    /// The home agents with which visits may begin.
+    /// Returns the home agents of requests that may begin a visit.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.by_home_agent.iter().map(|(home_agent, _)| *home_agent)
     }
 
-    /// The requests with which a visit with this home agent may begin.
+    /// Returns the requests that may begin a visit with this home agent.
     pub(crate) fn wanting(&self, home_agent: Ipv4Addr) -> Vec<Asked> {
         let same = self.by_home_agent.range((home_agent, FIRST)..=(home_agent, LAST));
         same.map(|(_, asked)| *asked).collect()
     }
 
-    /// Requests of a kind that may give way to a new one, the oldest first. To a request of another kind they do at once: they
-    /// are more than their share.
+    /// Returns the requests of a kind that may be dropped for `new`, the oldest first. Only those of the kind of `new`
+    /// must have waited for [`GIVES_WAY`]: others use more than their half, or have a lower standing.
     fn oldest(&self, kind: Standing, new: &Pending) -> impl Iterator<Item = Asked> {
         let all = self.by_age.range((kind, Instant::ZERO, FIRST)..);
         let same = all.take_while(move |(other, ..)| *other == kind);
@@ -225,7 +233,7 @@ fn has_waited(new: &Pending, since: Instant) -> bool {
     new.since >= since + GIVES_WAY
 }
 
-/// The half of an Identification that a reply repeats.
+/// Returns the low half of an Identification, which a reply repeats.
 pub(crate) const fn low(identification: u64) -> u32 {
     identification as u32
 }

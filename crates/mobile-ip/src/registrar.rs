@@ -1,4 +1,5 @@
-//! The registrations of a mobile node: what was asked, what was answered, and what holds (RFC 5944, section 3.6).
+//! The registrations of a mobile node: the target, the pending request, and the registration that holds (RFC 5944,
+//! section 3.6).
 
 use crate::clock::Clock;
 use crate::codes::Codes;
@@ -10,41 +11,42 @@ use node::{Seed, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
-/// A reply to another request than the last.
+/// A reply that does not match the pending request.
 pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
-/// The reply is not signed by who could have sent it.
+/// A reply whose required authentication is missing or wrong.
 pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 
-/// The first request's time for an answer, at least; more where the round trip is longer, for a late reply is a reply
-/// to nothing (section 3.6.3).
+/// The shortest wait for the reply to the first request. It is longer if the round trip is, because a reply that
+/// arrives after the next request is dropped (section 3.6.3).
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait (ours; section 3.6.3 leaves it open). Before the first registration the path may be slower than that.
+/// The longest wait before the first registration, when the round trip is not known (ours; section 3.6.3 sets no
+/// limit).
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// The longest wait after that: a mobile node whose home agent is reached again is not to wait for a minute.
+/// The longest wait after the first registration: it limits the time to register after an outage of the path.
 const LONGEST_WAIT_LATER: Duration = Duration::from_secs(8);
-/// The shortest lifetime that a foreign agent's denial without proof is followed to (ours). A shorter limit is in the agent's
-/// advertisement already, and a forged one would have us register all the time.
+/// The shortest lifetime in a foreign agent's unauthenticated denial that the next request uses, in seconds (ours). An
+/// honest agent's shorter limit is in its advertisement already. A forged one would make the node register constantly.
 const LEAST_UNPROVEN: u16 = 30;
-/// The bits of an Identification that are random.
+/// The random bits of an Identification.
 const RANDOM: u64 = 0xfff;
-/// Requests whose low halves are not used again (ours).
+/// Number of last Identifications whose low halves are not used again (ours).
 const RECENT: usize = 16;
 const MARGIN: Duration = Duration::from_millis(100);
-/// A request's time to live: an agent can tell that nobody carried it on.
+/// The time to live of a request: an agent can see that no router has forwarded it.
 const TTL: u8 = 255;
 
-/// What to register, and with whom.
+/// What to register, and through which agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Target {
     pub(crate) agent: Ipv4Addr,
     pub(crate) mac: Mac,
-    /// The home address: at home.
+    /// The home address if the node is at home.
     pub(crate) care_of: Ipv4Addr,
-    /// Seconds; 0 ends the binding.
+    /// In seconds; 0 ends the binding.
     pub(crate) lifetime: u16,
 }
 
-/// The request that waits for an answer.
+/// The request that waits for a reply.
 #[derive(Debug)]
 struct Pending {
     identification: u64,
@@ -57,24 +59,24 @@ struct Pending {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     care_of: Ipv4Addr,
-    /// In seconds, from when the request was sent.
+    /// In seconds, from `sent`.
     lifetime: u16,
     sent: Instant,
 }
 
-/// What a reply means.
+/// The result of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// It holds, for so many seconds from when the request was sent.
+    /// The registration holds for `lifetime` seconds from when the request was `sent`; 0: it was ended.
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
-    /// It may hold with what the reply told us: ask again at once.
+    /// It was denied, and the next request uses a correction from the reply: send it at once.
     Again,
-    /// It does not hold, as the foreign agent says, or the home agent. What is not proven does not end the wait, also if the next
-    /// request takes something from it.
+    /// It was denied by the foreign agent (`by_agent`) or the home agent. Without `is_proven` the denial is not
+    /// authenticated: the request stays pending, even if the next one uses a correction from the denial.
     Denied { by_agent: bool, is_proven: bool },
 }
 
-/// Keeps a mobile node's registrations.
+/// The registrations of a mobile node.
 #[derive(Debug)]
 pub(crate) struct Registrar {
     home: Ipv4Addr,
@@ -82,25 +84,25 @@ pub(crate) struct Registrar {
     association: Association,
     foreign_agents: Associations,
     clock: Clock,
-    /// How far the home agent's clock is ahead of ours, as the difference of NTP timestamps.
+    /// How far the home agent's clock is ahead of ours, as a difference of NTP timestamps in whole seconds.
     offset: u64,
     last_identification: u64,
-    /// The low halves of the last requests: replies and agents tell requests apart by these alone (section 3.7.3.1).
+    /// The low halves of the last Identifications: replies and agents identify a request by these alone (section
+    /// 3.7.3.1).
     recent: VecDeque<u32>,
     chance: Seed,
     target: Option<Target>,
     pending: Option<Pending>,
-    /// The last request was denied, for a reason that the next request does not take into account.
+    /// The last request was denied, and the next one uses no correction from the reply.
     is_denied: bool,
-    /// Requests for this target without an answer that held.
+    /// Requests for this target since a reply was accepted or gave a correction.
     attempts: u32,
-    /// Corrections that were followed already: the same again waits its time.
+    /// The codes of corrections that were used already: a second denial with the same code is not corrected again.
     followed: Vec<Code>,
-    /// Replies that were authentic, or could not be.
+    /// Replies that were authentic, or that need no authentication.
     codes: Codes,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,
-    /// The registration that holds.
     current: Option<Held>,
 }
 
@@ -131,12 +133,12 @@ impl Registrar {
         self.clock.zero = zero;
     }
 
-    /// Our home agent, as it named itself last.
+    /// Returns the address of the home agent: the configured one, or the one that a denial (code 136) has named.
     pub(crate) const fn home_agent(&self) -> Ipv4Addr {
         self.home_agent
     }
 
-    /// Another registration is wanted, or none; what was asked is asked no longer.
+    /// Sets the target, and drops the pending request.
     pub(crate) fn turn_to(&mut self, target: Option<Target>) {
         self.target = target;
         self.pending = None;
@@ -145,33 +147,33 @@ impl Registrar {
         self.followed.clear();
     }
 
-    /// The last round trip of a registration; 0 before the first.
+    /// Returns the last round trip of a registration; zero before the first.
     pub(crate) fn round_trip(&self) -> Duration {
         self.round_trip.unwrap_or_default()
     }
 
-    /// Requests so far that no answer settled.
+    /// Returns the number of requests for this target since a reply was accepted or gave a correction.
     pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Returns whether the pending request was denied by an unauthenticated reply, for a reason that the next request does not take into
-    /// account. A proven denial leaves no request pending.
+    /// Returns whether the pending request was denied by an unauthenticated reply, and the next one uses no correction
+    /// from it. An authenticated denial leaves no request pending.
     pub(crate) const fn has_unproven_denial(&self) -> bool {
         self.is_denied && self.pending.is_some()
     }
 
-    /// The lifetime of what held is over.
+    /// Drops the registration, whose lifetime has ended.
     pub(crate) const fn lapsed(&mut self) {
         self.current = None;
     }
 
-    /// The care-of address that holds.
+    /// Returns the registered care-of address.
     pub(crate) fn care_of(&self) -> Option<Ipv4Addr> {
         self.current.map(|held| held.care_of)
     }
 
-    /// What an operator is shown of the registrations.
+    /// Returns the registration's part of the role's status.
     pub(crate) fn status(&self) -> [(&'static str, Value); 6] {
         let held =
             |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
@@ -189,7 +191,7 @@ impl Registrar {
         ]
     }
 
-    /// Where things stand, for an operator.
+    /// Returns the name of the state, for the role's status.
     pub(crate) fn state(&self) -> &'static str {
         match (&self.target, &self.pending, &self.current) {
             (None, ..) => "searching",
@@ -201,7 +203,7 @@ impl Registrar {
         }
     }
 
-    /// The next request, and until when to wait for its answer.
+    /// Returns the next request, its event, and when the wait for its reply ends; `None` without a target.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, Event, Instant)> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
@@ -221,7 +223,7 @@ impl Registrar {
         Some((packet, event, now + self.wait(lifetime)))
     }
 
-    /// How long to wait for an answer: twice as long each time.
+    /// Returns how long to wait for a reply: twice as long after each attempt, up to a maximum.
     fn wait(&self, lifetime: u16) -> Duration {
         let first = SHORTEST_WAIT.max(self.round_trip() * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
@@ -230,8 +232,9 @@ impl Registrar {
         doubled.min(longest.max(first))
     }
 
-    /// Strictly increasing, whatever the clock does. The last 12 bits, a microsecond, are random (section 5.7.1), and no low
-    /// half is one of the last 16: requests that are whole seconds apart would otherwise share it.
+    /// Returns the Identification of the next request, larger than the last one whatever the clock does. The last 12
+    /// bits, about 1 us, are random (section 5.7.1). Its low half is none of the last 16: requests that are whole
+    /// seconds apart could otherwise have the same one.
     fn identification(&mut self, now: Instant) -> u64 {
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
         let mut next = self.last_identification.wrapping_add(1);
@@ -251,7 +254,7 @@ impl Registrar {
         self.last_identification
     }
 
-    /// Judges a reply (section 3.6.2).
+    /// Evaluates a reply (section 3.6.2). The error is the reason to drop it.
     pub(crate) fn reply(&mut self, now: Instant, from: Ipv4Addr, reply: &Reply) -> Result<Outcome, Reason> {
         let (Some(target), Some(pending)) = (&self.target, &self.pending) else { return Err(STALE_REPLY) };
         let same = |identification: u64| identification as u32 == pending.identification as u32;
@@ -270,8 +273,8 @@ impl Registrar {
             self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
             return Ok(Outcome::Registered { care_of, lifetime, sent });
         }
-        // A foreign agent's denial proves nothing where there is no association with it: the home agent's reply, which may be
-        // on its way, still counts.
+        // Without an association, a foreign agent's denial is not authenticated. The home agent's reply may be under
+        // way, and still counts.
         let is_proven = !by_agent || self.foreign_agents.first(target.agent).is_some();
         if is_proven {
             self.pending = None;
@@ -288,8 +291,8 @@ impl Registrar {
         Ok(Outcome::Again)
     }
 
-    /// Whether a reply comes from who says so. A foreign agent's denial is believed without proof where there is no
-    /// association with it: there is nothing that it could prove.
+    /// Checks that a reply comes from the agent and has the required authentications. A foreign agent's denial without
+    /// an association is accepted unauthenticated: the agent has no key to sign it with.
     fn authenticate(
         &self,
         agent: Ipv4Addr,
@@ -309,7 +312,7 @@ impl Registrar {
         if home && foreign { Ok(()) } else { Err(BAD_AUTHENTICATION) }
     }
 
-    /// Takes from a denial what would have been right, if it says so.
+    /// Applies the correction in a denial to the next request. Returns whether there was one.
     fn follow(&mut self, now: Instant, asked: u16, is_proven: bool, reply: &Reply) -> bool {
         let Some(target) = &mut self.target else { return false };
         let least = if is_proven { 1 } else { LEAST_UNPROVEN };
@@ -319,10 +322,10 @@ impl Registrar {
                 true
             }
             Code::IdentificationMismatch => {
-                // Whole seconds: the low half is still our own.
+                // Whole seconds: the low half of the reply's Identification is the request's.
                 let (theirs, ours) = (reply.identification >> 32, self.clock.ntp(now) >> 32);
                 self.offset = theirs.wrapping_sub(ours) << 32;
-                // What we said before was by the wrong clock; going back is what this is about.
+                // The clock was wrong, so the next Identification may be smaller than the last.
                 self.last_identification = 0;
                 true
             }

@@ -1,5 +1,5 @@
-//! What a home agent learns about its tunnels from ICMP (RFC 2003, section 4): the path MTU to each care-of address, for
-//! a time, and errors that the sender of what was inside has to be told of.
+//! What a home agent learns about its tunnels from ICMP errors (RFC 2003, section 4): the path MTU to each care-of
+//! address, and errors for the sender of the inner datagram.
 
 use node::Expiry;
 use std::collections::BTreeMap;
@@ -7,28 +7,28 @@ use wire::icmp::{self, IcmpError, Quote};
 use wire::ipv4;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
-/// An error about a packet that did not come from here.
+/// An ICMP error that does not quote a packet of one of this agent's tunnels.
 pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
-/// How long a path MTU is believed after it was last reported (RFC 1191, section 6.3).
+/// How long a path MTU is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
-/// The smallest MTU inside a tunnel that a report may cause: what every link takes, less the outer header. An error that
-/// quotes a tunnel's two addresses is easily forged.
+/// The smallest MTU inside a tunnel that a report may set (ours), as of `tunnel_mtu`. An ICMP error is easily forged:
+/// it need only quote the tunnel's two addresses.
 pub(crate) const SMALLEST: u16 = 548;
 
-/// What an ICMP error says about a tunnel.
+/// An ICMP error about a tunnel.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     /// The exit of the tunnel.
     pub(crate) care_of: Ipv4Addr,
-    /// What the sender of the inner datagram is to be told, if anything.
+    /// The error for the sender of the inner datagram, if any.
     pub(crate) error: Option<IcmpError>,
-    /// What is quoted of the inner datagram.
+    /// The quoted part of the inner datagram.
     pub(crate) inner: &'a [u8],
 }
 
 impl<'a> Report<'a> {
-    /// How much fits into the tunnel, if that is what it says.
+    /// Returns the MTU inside the tunnel, if the packet was too big.
     pub(crate) const fn mtu(&self) -> Option<u16> {
         match self.error {
             Some(IcmpError::FragmentationNeeded { mtu }) => Some(mtu),
@@ -36,7 +36,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The report in an ICMP message about a tunnel that begins at `own`.
+    /// Parses an ICMP error about a tunnel that begins at `own`.
     pub(crate) fn parse(icmp: &'a [u8], own: Ipv4Addr) -> Result<Self, Reason> {
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
@@ -44,7 +44,7 @@ impl<'a> Report<'a> {
             return Err(NOT_ABOUT_A_TUNNEL);
         }
         let error = match (quote.kind, quote.code) {
-            // An old router does not say how much fits.
+            // A router older than RFC 1191 reports an MTU of 0: [`SMALLEST`] is used then.
             (3, 4) => Some(IcmpError::FragmentationNeeded { mtu: quote.mtu }.through_tunnel()),
             (3, 0 | 1 | 2 | 6..=12) | (11, 0) => Some(IcmpError::HostUnreachable),
             _ => None,
@@ -59,17 +59,17 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The tunnels that there are, by their exits, and the path MTUs that were reported.
+/// The tunnels in use, by their exits, and the reported path MTUs.
 #[derive(Debug, Default)]
 pub(crate) struct Tunnels {
-    /// How many mobile nodes are at each care-of address.
+    /// Number of mobile nodes at each care-of address.
     bound: BTreeMap<Ipv4Addr, usize>,
     mtu: BTreeMap<Ipv4Addr, u16>,
     expiry: Expiry<Ipv4Addr>,
 }
 
 impl Tunnels {
-    /// Takes in that `mtu` fits into the tunnel to `care_of`. Whether that changes anything.
+    /// Records an MTU of the tunnel to `care_of`, unless a smaller one is known. Returns whether the known MTU changed.
     pub(crate) fn lower(&mut self, now: Instant, care_of: Ipv4Addr, mtu: u16) -> bool {
         let known = self.mtu.get(&care_of).copied();
         if known.is_some_and(|known| known < mtu) {
@@ -80,29 +80,29 @@ impl Tunnels {
         known != Some(mtu)
     }
 
-    /// The largest datagram that fits into the tunnel to `care_of`; `configured` where nothing is known.
+    /// Returns the MTU inside the tunnel to `care_of`: the smaller of the reported one and `configured`.
     pub(crate) fn mtu(&self, care_of: Ipv4Addr, configured: u16) -> u16 {
         self.mtu.get(&care_of).map_or(configured, |known| configured.min(*known))
     }
 
-    /// When the next report is forgotten.
+    /// When the next path MTU expires.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.expiry.next()
     }
 
-    /// Forgets one that is no longer believed.
+    /// Removes a path MTU that has expired, and returns the tunnel's exit.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Ipv4Addr> {
         let care_of = self.expiry.pop(now)?;
         self.mtu.remove(&care_of);
         Some(care_of)
     }
 
-    /// Whether a mobile node is there.
+    /// Whether a mobile node is bound to this care-of address.
     pub(crate) fn is_exit(&self, care_of: Ipv4Addr) -> bool {
         self.bound.contains_key(&care_of)
     }
 
-    /// A mobile node is bound to another care-of address than before. What is known of a tunnel ends with its last one.
+    /// Moves a mobile node from one care-of address to another. A path MTU is dropped with the last mobile node.
     pub(crate) fn rebind(&mut self, from: Option<Ipv4Addr>, to: Option<Ipv4Addr>) {
         if let Some(care_of) = to {
             *self.bound.entry(care_of).or_default() += 1;

@@ -1,4 +1,4 @@
-//! What an operator may not write, and what an attacker does not achieve.
+//! Configurations that are rejected, and attacks that must have no effect.
 
 #![cfg(test)]
 
@@ -110,7 +110,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(nodes(&node("224.0.0.1", 256, KEY)), "`mobile_nodes`", "no host's address");
     let twice = format!("{}, {}", node("10.1.0.7", 256, KEY), node("10.1.0.7", 256, KEY));
     refused(nodes(&twice), "`mobile_nodes`", "two associations");
-    // It would answer ARP for somebody else's host, or for itself, or for everybody.
+    // The home agent would answer ARP for a host of another network, for itself, or for a broadcast address.
     for address in ["10.2.0.7", "10.1.0.2", "10.1.255.255"] {
         refused(nodes(&node(address, 256, KEY)), "`mobile_nodes`", "no mobile node's address");
     }
@@ -124,7 +124,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     refused(mobile_node("lifetime = \"2s\""), "`lifetime`", "from 3s to 65534s");
     refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");
     refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "eager");
-    // Who carries it is no business of Mobile IP's.
+    // The radio's moves are not part of Mobile IP's configuration.
     refused(mobile_node("moves = []"), "moves", "unknown field");
     let own = format!("home_agent = {{ address = \"10.1.0.7\", spi = 256, key = \"{KEY}\" }}");
     refused(mobile_node(&own), "`home_agent`", "its own home agent");
@@ -132,7 +132,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
 
 // --- attacks -----------------------------------------------------------------------------------------------------------
 
-/// What a role does about an input; its records are durable at once.
+/// The effects of an input; stores succeed at once.
 fn give(role: &mut impl Role, now: Instant, input: Input<'_>) -> Vec<Effect> {
     let mut out = Outbox::default();
     role.handle(now, input, &mut out);
@@ -187,7 +187,7 @@ fn packet(src: Ipv4Addr, dst: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     datagram(src, dst, 255, payload)
 }
 
-/// Whether an agent did more than answer: it moved somebody.
+/// Whether an agent did more than answer: it changed a path.
 fn moved(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| {
         matches!(effect, Effect::Do(Act::Store(..) | Act::Route(..) | Act::Neighbor(..)))
@@ -224,8 +224,8 @@ fn a_request_moves_nobody_twice() {
     }
 }
 
-/// A flood of forgeries from ever new addresses: the answers are no more than the agent remembers, and in the end
-/// whoever is honest is still heard.
+/// A flood of forgeries from new addresses. The number of answers is bounded, and afterwards an honest mobile node is
+/// served.
 #[test]
 fn a_flood_of_forgeries_costs_a_bounded_number_of_answers() {
     let mut agent = home_agent("").unwrap();
@@ -268,13 +268,13 @@ fn requests_that_wait_are_bounded_for_all_and_for_each() {
     };
     assert_eq!(ask(&mut agent, HOME, 7, 1), None);
     assert_eq!(ask(&mut agent, HOME, 7, 2), None);
-    // Another link address under the same name: it has its own places.
+    // The same home address from another link address has separate places.
     assert_eq!(ask(&mut agent, HOME, 8, 3), None);
     assert_eq!(ask(&mut agent, HOME, 7, 4), None);
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
 }
 
-/// A router with two foreign agents: a host on the second's link does not speak for a home agent to the first either.
+/// A router with two foreign agents: a host on the second's link cannot answer for a home agent to the first either.
 #[test]
 fn no_visited_link_speaks_for_a_home_agent() {
     let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
@@ -297,8 +297,8 @@ fn no_visited_link_speaks_for_a_home_agent() {
     assert!(moved(&heard(&mut agent, now, 3, MOBILE, reply)));
 }
 
-/// Visitors of different home agents have a class each, and there are not as many as requests that may wait: a request is
-/// refused while it can be, not once its home agent has accepted it.
+/// Each home agent of visitors has a class, and there are fewer classes than requests that may wait. A request is
+/// refused before it is relayed, not after its home agent has accepted it.
 #[test]
 fn what_a_home_agent_accepts_there_is_room_for() {
     let mut agent = foreign_agent("pending = 256").unwrap();
@@ -328,8 +328,8 @@ fn what_a_home_agent_accepts_there_is_room_for() {
     }
 }
 
-/// Somebody who repeats an old request of a mobile node is denied, and does not take the denial of its next one: that says by
-/// which clock it has to ask.
+/// An attacker repeats an old request of a mobile node and is denied. That does not suppress the denial of the mobile
+/// node's next one, which has the home agent's time.
 #[test]
 fn a_repeated_request_does_not_take_the_answer_to_the_next() {
     let mut agent = home_agent("").unwrap();
@@ -345,7 +345,7 @@ fn a_repeated_request_does_not_take_the_answer_to_the_next() {
     assert_eq!(answer(at(20_200), wrong_clock), Some(Code::IdentificationMismatch));
 }
 
-/// An agent's own messages, sent back to it, are none that it takes.
+/// An agent does not answer its own messages when they are sent back to it.
 #[test]
 fn nobody_is_made_to_answer_itself() {
     let now = Instant::from_millis(1000);
@@ -376,7 +376,7 @@ fn nobody_is_made_to_answer_itself() {
     );
 }
 
-/// Which of the host's own packets a foreign agent routes to a visitor, once its home agent has accepted it.
+/// The host's own packets that a foreign agent routes to a visitor, after its home agent has accepted it.
 fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<Key> {
     let now = Instant::from_millis(1000);
     let asks = request(now, home);
@@ -390,8 +390,8 @@ fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<Key> {
     own.collect()
 }
 
-/// Without an association anybody on the link can register, with a home agent of its own, the address of a server: it does not get
-/// what the router itself sends there.
+/// Without an association, any host on the link can register the address of a server, with its own home agent. It does
+/// not get the router's own packets to that server.
 #[test]
 fn a_visitor_that_nothing_proves_gets_no_packets_of_the_routers_own() {
     let server = Ipv4Addr::new(192, 0, 2, 1);
@@ -417,8 +417,8 @@ fn the_address_of_a_neighbor_on_the_link_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
 }
 
-/// A support router beside the agent sends forward pointers to other routers, from the agent's address: nobody gets them by
-/// registering one of theirs.
+/// A support router beside the agent sends forward pointers to other routers, from the agent's address. No visitor gets
+/// them by registering the address of such a router.
 #[test]
 fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
     let router = Ipv4Addr::new(10, 4, 0, 1);
@@ -435,8 +435,8 @@ fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), None);
 }
 
-/// No request goes from an agent to its own host, where no home agent is (RFC 5944, section 3.7.2); nor is one of the host's addresses
-/// a visitor's.
+/// A request to an address of the agent's host without a home agent is not relayed (RFC 5944, section 3.7.2). A visitor
+/// cannot have an address of the host.
 #[test]
 fn an_address_of_the_agents_host_is_no_home_agents_and_no_visitors() {
     let (up, beside) = (Ipv4Addr::new(10, 9, 0, 3), Ipv4Addr::new(10, 5, 0, 1));
@@ -472,7 +472,7 @@ fn foreign_advertisement() -> Advertisement {
     }
 }
 
-/// A mobile node that has heard one foreign agent, and the request that it sent to it.
+/// A mobile node that has heard one foreign agent, and the request that it has sent.
 fn asked(now: Instant) -> (MobileNode, Request) {
     let mut node = mobile_node("").unwrap();
     start(&mut node);
@@ -509,8 +509,8 @@ fn no_bit_of_an_acceptance_can_be_changed_on_the_way() {
     }
 }
 
-/// Advertisements are not authenticated, so that they may do no more than this: they come from one hop away, from one
-/// host, and not in our own name.
+/// Advertisements are not authenticated. So they must come from one hop away, from a single host, and not from the
+/// node's own address.
 #[test]
 fn who_cannot_be_an_agent_is_not_one() {
     let now = Instant::from_millis(1000);
@@ -545,7 +545,7 @@ fn who_cannot_be_an_agent_is_not_one() {
     assert!(!said(Ipv4Addr::UNSPECIFIED, MOBILE, 1));
 }
 
-/// What a mobile node signs for its home agent is not what anybody on the link says.
+/// The request is signed with the care-of address of an advertisement, so an implausible one is refused.
 #[test]
 fn a_care_of_address_that_cannot_be_one_is_not_asked_for() {
     let now = Instant::from_millis(1000);
@@ -566,7 +566,8 @@ fn a_care_of_address_that_cannot_be_one_is_not_asked_for() {
     }
 }
 
-/// A tunnel to the home agent's own host leads nowhere, and one to a broadcast address of its links to all hosts there.
+/// A tunnel to the home agent's own host would end there, and one to a broadcast address of its links at all hosts
+/// there.
 #[test]
 fn a_care_of_address_that_is_no_other_host_is_denied() {
     let config: HomeAgentConfig = table(HOME_AGENT, "").try_into().unwrap();
@@ -602,7 +603,7 @@ fn reply_to(request: &Request, src: Ipv4Addr) -> Vec<u8> {
     packet(src, VISITED, &reply.emit())
 }
 
-/// The link address that a foreign agent delivers to from now on, as far as these effects change it.
+/// The link addresses to which the routes in these effects forward.
 fn delivers_to(effects: &[Effect]) -> Vec<Mac> {
     let to = |effect: &Effect| match effect {
         Effect::Do(Act::Route(key, Some(route))) if key.dst.len() == 32 => match route.action {
@@ -614,7 +615,8 @@ fn delivers_to(effects: &[Effect]) -> Vec<Mac> {
     effects.iter().filter_map(to).collect()
 }
 
-/// A host of the visited link, which hears every request there, answers in the home agent's name: nothing is believed.
+/// A host of the visited link, which hears every request there, answers in the home agent's name. Its messages are
+/// dropped.
 #[test]
 fn a_reply_or_an_error_from_the_visited_link_is_none() {
     let now = Instant::from_millis(1000);
@@ -635,14 +637,13 @@ fn a_reply_or_an_error_from_the_visited_link_is_none() {
     let error = wire::IcmpError::HostUnreachable.about(&relayed, Ipv4Addr::new(10, 3, 0, 99)).unwrap();
     let effects = heard(&mut agent, now, 1, ATTACKER, error.clone());
     assert_eq!(code_sent(&effects), None, "the request still waits");
-    // From the side of the home agent both count; the reply from whichever of its addresses it has.
+    // From the home agent's side both are accepted, and the reply from any source address.
     let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, Ipv4Addr::new(10, 9, 0, 2)));
     assert_eq!(delivers_to(&effects), [MOBILE, MOBILE], "from tunnels, and from this host itself");
     assert_eq!(code_sent(&heard(&mut ask(), now, UP, ATTACKER, error)), Some(Code::HomeHostUnreachable));
 }
 
-/// A request that was heard on the link and is sent again from another link address: while it waits, and when its sender
-/// is a visitor already.
+/// A request is repeated from another link address: while it waits, and after its sender has become a visitor.
 #[test]
 fn a_repeated_request_moves_no_visit_to_another_link_address() {
     let now = Instant::from_millis(1000);
@@ -655,15 +656,15 @@ fn a_repeated_request_moves_no_visit_to_another_link_address() {
     assert!(!relays(&heard(&mut agent, now, 1, ATTACKER, bytes.clone())), "it waits already");
     assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, AGENT))), [MOBILE; 2]);
     assert!(!relays(&heard(&mut agent, now, 1, ATTACKER, bytes)), "it was accepted already");
-    // The mobile node itself has got another interface: its next request moves the visit.
+    // The mobile node has changed its interface: its next request moves the visit.
     let later = request(Instant::from_millis(3000), HOME);
     let other = Mac([2, 0, 0, 0, 0, 0x17]);
     heard(&mut agent, now, 1, other, packet(HOME, VISITED, &later.emit()));
     assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&later, AGENT))), [other; 2]);
 }
 
-/// An attacker on the link registers a visitor's home address with a home agent of its own, which accepts everything. It gets
-/// what that home agent tunnels, and no packet of the visitor's.
+/// An attacker on the link registers a visitor's home address with its own home agent, which accepts everything. It
+/// gets the packets of that home agent's tunnel, and no packet of the visitor.
 #[test]
 fn another_home_agent_gives_no_right_to_a_visitors_packets() {
     let now = Instant::from_millis(1000);
@@ -698,13 +699,13 @@ fn another_home_agent_gives_no_right_to_a_visitors_packets() {
     );
 }
 
-/// A registration that was accepted leaves no older request of the same mobile node to be denied later.
+/// An accepted registration drops older requests of the same mobile node, so that none is denied later.
 #[test]
 fn an_accepted_registration_ends_the_wait_of_older_requests() {
     let now = Instant::from_millis(1000);
     let mut agent = foreign_agent("").unwrap();
     start(&mut agent);
-    // Requests that are whole seconds apart have the same low half, so the second would take the place of the first.
+    // Requests that are whole seconds apart have the same low half, so the second would replace the first.
     let asked = [1000, 1500].map(|at| request(Instant::from_millis(at), HOME));
     for one in &asked {
         heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &one.emit()));
@@ -717,7 +718,7 @@ fn an_accepted_registration_ends_the_wait_of_older_requests() {
 
 // --- crowds ------------------------------------------------------------------------------------------------------------
 
-/// Twenty are answered one by one, and all others together.
+/// Twenty solicitations are answered one by one, and all others together.
 #[test]
 fn a_crowd_that_solicits_is_answered() {
     let now = Instant::from_millis(1000);
@@ -737,8 +738,8 @@ fn a_crowd_that_solicits_is_answered() {
     assert_eq!(effects.iter().filter(to_all).count(), 1);
 }
 
-/// Ten mobile nodes with wrong clocks behind one foreign agent: each is told, for each needs the home agent's time.
-/// A flood of forgeries through the same agent silences none of them.
+/// Ten mobile nodes with wrong clocks behind one foreign agent: each is denied, since each needs the home agent's time.
+/// A flood of forgeries through the same agent does not suppress these denials.
 #[test]
 fn denials_are_limited_for_each_mobile_node() {
     let nodes: Vec<String> = (7..17)
@@ -764,7 +765,7 @@ fn denials_are_limited_for_each_mobile_node() {
 
 // --- the mobile node ---------------------------------------------------------------------------------------------------
 
-/// Requests that are repeated whole seconds apart: replies and agents tell them apart by the low half alone.
+/// Requests that are repeated whole seconds apart: replies and agents identify them by the low half alone.
 #[test]
 fn no_two_requests_of_a_row_share_their_low_half() {
     for start_at in 0..200 {

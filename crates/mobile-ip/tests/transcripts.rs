@@ -1,5 +1,5 @@
-//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
-//! indented lines are what the role answered, and are compared with what it answers now.
+//! The protocol as inputs and effects. Each file in `transcripts/` is a script. Its numbered, indented lines are the
+//! role's recorded answers, which are compared with the present ones.
 //!
 //! ```text
 //! 20ms request fa lifetime=300     a request, relayed by the foreign agent
@@ -9,8 +9,8 @@
 //! 50ms wait                        nothing comes in; timers run
 //! ```
 //!
-//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
-//! every line that changed.
+//! With `WAYFARE_BLESS=1` in the environment, the present answers are written to the files. Commit them only if you can
+//! explain every line that changed.
 
 #![cfg(test)]
 

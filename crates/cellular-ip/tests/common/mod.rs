@@ -1,4 +1,4 @@
-//! What the tests around one role share: configurations, and real messages signed with a key of the tests.
+//! Shared by the tests of one role: configurations, and messages signed with a test key.
 
 use auth::Key;
 use cellular_ip::config::StationConfig;
@@ -10,9 +10,9 @@ use wire::{Instant, Ipv4Addr, Mac, WallTime};
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 pub(crate) const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
-/// The address of a node itself.
+/// The address of a node.
 pub(crate) const NODE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
-/// What clocks say when a test begins: 2000-01-01 00:00 UTC.
+/// The wall time when a test begins: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
 const NETWORK_KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -28,7 +28,7 @@ const STATION: &str = r#"
     network_key = "000102030405060708090a0b0c0d0e0f"
 "#;
 
-/// A configuration with some of its values changed, each written as in a file.
+/// A configuration with some values changed, each written as in a file.
 pub(crate) fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
     let mut table: toml::Table = base.parse().unwrap();
     table.extend(changes.parse::<toml::Table>().unwrap());
@@ -49,7 +49,7 @@ pub(crate) fn station<T>(
     new(station_config(changes), Interfaces(&names)).unwrap()
 }
 
-/// The key that registration would have given to `host`.
+/// The key that `host` would get when it registers.
 pub(crate) fn key_of(host: Ipv4Addr) -> Key {
     session_key(&NETWORK_KEY.parse().unwrap(), 1, host, R_MH)
 }
@@ -64,7 +64,7 @@ pub(crate) fn stamp(at: Instant) -> u64 {
     WALL.plus(at.since(Instant::ZERO)).to_ntp()
 }
 
-/// What [`HOST`] says at `at`, not signed yet.
+/// An unsigned route-update that [`HOST`] sends at `at`.
 pub(crate) fn update(at: Instant, semisoft: bool) -> RouteUpdate {
     RouteUpdate {
         mobile: HOST,
@@ -77,7 +77,7 @@ pub(crate) fn update(at: Instant, semisoft: bool) -> RouteUpdate {
     }
 }
 
-/// The same as a datagram, signed by the host that it names.
+/// A route-update as a datagram, signed by the host that it names.
 pub(crate) fn signed(mut update: RouteUpdate) -> Vec<u8> {
     update.sign(&key_of(update.mobile));
     update.emit()

@@ -1,4 +1,4 @@
-//! Reads a script, plays it to a node with one role, and writes down what comes out.
+//! Reads a script, plays it to a node with one role, and writes down the node's effects.
 
 mod words;
 
@@ -27,33 +27,33 @@ const MOBILE: &str = r#"
     ]
 "#;
 
-/// The codepoint of expedited forwarding, where a header has it.
+/// The codepoint of expedited forwarding, at its position in the TOS byte.
 const EF: u8 = 46 << 2;
 
-/// Tells one transcript.
+/// The state while one transcript is written.
 pub(crate) struct Teller {
     text: String,
-    /// What the role is.
+    /// The kind of the role.
     kind: String,
-    /// Changes to the role's configuration, as its file would have them.
+    /// Changes to the role's configuration, written as in a file.
     changes: String,
     node: Option<Node>,
     interfaces: &'static [&'static str],
     out: Outbox,
     now: Instant,
-    /// Effects so far.
+    /// Number of effects so far.
     effects: u32,
-    /// Data packets so far.
+    /// Number of data packets so far.
     data: u64,
-    /// The newest timestamp that the role itself has sent, and all of them.
+    /// The newest timestamp that the role has sent, and all of them.
     newest: u64,
     stamps: BTreeSet<u64>,
-    /// Its clock was set: it may sign by two of them.
+    /// The role's clock was set, so it may sign by two clocks.
     two_clocks: bool,
 }
 
 impl Teller {
-    /// What a script and its role have to say, whatever answers the script has now.
+    /// Returns the script with the role's present answers in place of those that it contains.
     pub(crate) fn tell(script: &str) -> String {
         let mut teller = Self {
             text: String::new(),
@@ -99,7 +99,7 @@ impl Teller {
         self.text.push('\n');
     }
 
-    /// Makes the role anew, as configured by now.
+    /// Creates the role with the present configuration.
     fn begin(&mut self) {
         let kind = self.kind.as_str();
         let role: Box<dyn Role> = match kind {
@@ -125,7 +125,7 @@ impl Teller {
         self.node = Some(Node::new(vec![role], addresses));
     }
 
-    /// Lets every timer run that is due by then.
+    /// Runs all timers that are due until `at`.
     fn run_to(&mut self, at: Instant) {
         while let Some(due) = self.node.as_ref().and_then(Node::deadline).filter(|due| *due <= at) {
             self.now = self.now.max(due);
@@ -247,7 +247,7 @@ impl Teller {
         }
     }
 
-    /// A mobile host's timestamps never stand still, or its route-updates would be refused.
+    /// Asserts that a mobile host's timestamps increase: nodes would refuse its route-updates otherwise.
     fn must_be_newer(&mut self, packet: &Packet) {
         if let (["air"], Some(update)) = (self.interfaces, words::route_update(packet)) {
             assert!(self.stamps.insert(update.timestamp), "{packet:?}");
@@ -268,7 +268,7 @@ const fn own(number: u16) -> Mac {
     Mac([2, 0, 0, 0, 1, number as u8])
 }
 
-/// What carries numbers, so that a reader can follow one packet.
+/// Whether a packet carries numbered data, which a reader can follow.
 pub(crate) fn is_data(header: &Header) -> bool {
     header.protocol == ipv4::UDP
 }

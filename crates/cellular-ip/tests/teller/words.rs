@@ -1,4 +1,4 @@
-//! How a transcript words what came out.
+//! The words of a transcript's effects.
 
 use super::{EF, is_data};
 use cellular_ip::message::RouteUpdate;
@@ -119,7 +119,7 @@ fn mark_name(mark: &Mark) -> String {
     format!("mark {}{}{span}", mark.name, fields.concat())
 }
 
-/// A value as a person would write it.
+/// A value as text for a person.
 pub(crate) fn value(of: &Value) -> String {
     match of {
         Value::None => "none".to_owned(),

@@ -1,5 +1,5 @@
 //! The Agent Advertisement: a Router Advertisement (RFC 1256, section 4.1) with the Mobility Agent Advertisement
-//! Extension (RFC 5944, section 2.1.1) and, if all agents of a subnet have it, the Prefix-Lengths Extension (2.1.2).
+//! Extension (RFC 5944, section 2.1.1) and optionally the Prefix-Lengths Extension (2.1.2).
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -26,7 +26,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// Its ICMP type.
+/// The ICMP type.
 pub const ADVERTISEMENT: u8 = 9;
 
 const PADDING: u8 = 0;
@@ -34,23 +34,23 @@ const MOBILITY: u8 = 16;
 const PREFIX_LENGTHS: u8 = 19;
 /// The code of an agent that routes for registered mobile nodes only.
 const NOT_COMMON: u8 = 16;
-/// Size of a router address with its preference, in words of four bytes.
+/// Size of a router address with its preference, in 4-byte words.
 const ENTRY_SIZE: u8 = 2;
 
-/// What an agent offers; the bits of the second byte, U, X, I and those that are reserved, are kept and ignored.
+/// The flags of an agent. U, X, I and the reserved bits of the second byte are kept and ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AgentFlags(pub u16);
 
 impl AgentFlags {
-    /// R: register here, even with a care-of address of your own.
+    /// R: a mobile node must register through this agent, even with a co-located care-of address.
     pub const REGISTRATION_REQUIRED: Self = Self(0x8000);
-    /// B: takes no more mobile nodes.
+    /// B: the agent takes no new mobile nodes.
     pub const BUSY: Self = Self(0x4000);
-    /// H: a home agent.
+    /// H: the agent is a home agent.
     pub const HOME: Self = Self(0x2000);
-    /// F: a foreign agent.
+    /// F: the agent is a foreign agent.
     pub const FOREIGN: Self = Self(0x1000);
-    /// T: reverse tunnels.
+    /// T: the agent supports reverse tunnels.
     pub const REVERSE: Self = Self(0x0100);
 
     /// Whether any of `other` is set.
@@ -66,40 +66,42 @@ impl BitOr for AgentFlags {
     }
 }
 
-/// An agent says that it is there.
+/// An Agent Advertisement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advertisement {
-    /// The agent: where requests are sent.
+    /// The agent's address, to which requests are sent.
     pub src: Ipv4Addr,
-    /// [`super::ALL_SYSTEMS`], the broadcast address, or the mobile node that asked.
+    /// [`super::ALL_SYSTEMS`], the broadcast address, or the mobile node that solicited.
     pub dst: Ipv4Addr,
-    /// Whether it routes for registered mobile nodes only.
+    /// Whether the agent routes for registered mobile nodes only.
     pub registered_only: bool,
-    /// For how many seconds it is to be believed; 0: stop using me.
+    /// How long the advertisement is valid, in seconds; 0: the agent is not to be used any more.
     pub lifetime: u16,
-    /// Router addresses and how much each is preferred.
+    /// Router addresses and their preferences.
     pub routers: Vec<(Ipv4Addr, i32)>,
-    /// Counts up; see [`Advertisement::after`].
+    /// The sequence number; see [`Advertisement::after`].
     pub sequence: u16,
-    /// The longest registration that it takes, in seconds; [`super::INFINITE`] has no end.
+    /// The longest registration that the agent accepts, in seconds; [`super::INFINITE`] means without limit.
     pub registration_lifetime: u16,
-    /// What it offers.
+    /// The flags of the agent.
     pub flags: AgentFlags,
-    /// Ends of tunnels that it offers.
+    /// The care-of addresses that it offers.
     pub care_of: Vec<Ipv4Addr>,
-    /// The prefix length of each router address, if said.
+    /// The prefix length of each router address, in the order of `routers`; `None` without the extension.
     pub prefix_lengths: Option<Vec<u8>>,
 }
 
 impl Advertisement {
-    /// The sequence number after this one: behind 0xffff comes 256, so that below 256 means a restart (section 2.3.2).
+    /// Returns the sequence number after this one. After 0xffff comes 256, so that a number below 256 means a restart
+    /// (section 2.3.2).
     pub const fn after(sequence: u16) -> u16 {
         if sequence == 0xffff { 256 } else { sequence + 1 }
     }
 
-    /// The agent advertisement in `icmp`, the payload of the datagram with header `ip`.
+    /// Parses `icmp`, the payload of the datagram with header `ip`.
     ///
-    /// A Router Advertisement without the Mobility Agent Advertisement Extension is refused: its sender is no agent.
+    /// It is an error if the message is malformed, its time to live is not 1, or it has no Mobility Agent Advertisement
+    /// Extension: then its sender is a router without mobility support.
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         let (code, body) = one_hop(ip, icmp, ADVERTISEMENT)?;
         if code != 0 && code != NOT_COMMON {
@@ -130,7 +132,7 @@ impl Advertisement {
         })
     }
 
-    /// The whole IPv4 datagram.
+    /// Returns the whole IPv4 datagram.
     pub fn emit(&self) -> Vec<u8> {
         let mut body = vec![self.routers.len() as u8, ENTRY_SIZE];
         body.extend_from_slice(&self.lifetime.to_be_bytes());
@@ -154,7 +156,7 @@ impl Advertisement {
         Header { ttl: 1, ..Header::new(ipv4::ICMP, self.src, self.dst) }.emit(&icmp)
     }
 
-    /// The prefix of the link that the agent's own address is on, if it said so.
+    /// Returns the prefix of the agent's own link; `None` if the advertisement has no length for the agent's address.
     pub fn prefix(&self) -> Option<wire::Prefix> {
         let at = self.routers.iter().position(|(router, _)| *router == self.src)?;
         self.prefix_lengths.as_ref()?.get(at).map(|length| wire::Prefix::new(self.src, *length))

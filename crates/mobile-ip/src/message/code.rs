@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Whether a registration was accepted, and who denied it why.
+/// Whether a registration was accepted, or which agent denied it and why.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Code {
     /// Accepted.
     Accepted,
-    /// Accepted, though not beside other bindings.
+    /// Accepted, but simultaneous bindings are not supported.
     AcceptedNoSimultaneous,
     /// Foreign agent: no reason given.
     ForeignUnspecified,
@@ -65,7 +65,7 @@ pub enum Code {
     HomeBadRequest,
     /// Home agent: too many simultaneous bindings.
     TooManyBindings,
-    /// Home agent: unknown home agent address; the reply's Home Agent field is one.
+    /// Home agent: unknown home agent address; the reply's Home Agent field has a known one.
     UnknownHomeAgent,
     /// Home agent: requested reverse tunnel unavailable (RFC 3024).
     HomeReverseTunnel,
@@ -73,11 +73,11 @@ pub enum Code {
     HomeReverseMandatory,
     /// Home agent: requested encapsulation unavailable (RFC 3024).
     HomeEncapsulation,
-    /// One that has no meaning here.
+    /// A number without a meaning here.
     Unassigned(u8),
 }
 
-/// Each code with a meaning, its number and its name.
+/// Each known code, its number and its name.
 const CODES: [(Code, u8, &str); 34] = [
     (Code::Accepted, 0, "accepted"),
     (Code::AcceptedNoSimultaneous, 1, "accepted, no simultaneous bindings"),
@@ -116,13 +116,13 @@ const CODES: [(Code, u8, &str); 34] = [
 ];
 
 impl Code {
-    /// The code of this number.
+    /// Returns the code of a number.
     pub fn from_number(number: u8) -> Self {
         let known = CODES.iter().find(|(_, other, _)| *other == number);
         known.map_or(Self::Unassigned(number), |(code, ..)| *code)
     }
 
-    /// Its number.
+    /// Returns the number of a code.
     pub fn number(self) -> u8 {
         if let Self::Unassigned(number) = self {
             return number;
@@ -130,12 +130,12 @@ impl Code {
         CODES.iter().find(|(code, ..)| *code == self).map_or(0, |(_, number, _)| *number)
     }
 
-    /// Whether the registration was accepted.
+    /// Returns whether the registration was accepted.
     pub const fn is_accepted(self) -> bool {
         matches!(self, Self::Accepted | Self::AcceptedNoSimultaneous)
     }
 
-    /// Whether a foreign agent denied it: such a reply carries no Mobile-Home Authentication.
+    /// Returns whether a foreign agent denied it. Such a reply has no Mobile-Home Authentication.
     pub fn is_of_foreign_agent(self) -> bool {
         matches!(self.number(), 64..=127) || self == Self::InvalidHomeAgent
     }

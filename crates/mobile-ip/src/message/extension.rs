@@ -1,11 +1,11 @@
-//! What follows the fixed part of a registration message: extensions, and who has authenticated what.
+//! The extensions of a registration message, and its authentication.
 
 use auth::{Key, equal, hmac_md5, hmac_sha256};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Malformed, Reader};
 
-/// Between whom an authentication extension is; its number is the extension's type (RFC 5944, section 3.5).
+/// The two ends that an authentication extension is for; the value is the extension's type (RFC 5944, section 3.5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Between {
@@ -24,20 +24,21 @@ impl Between {
 /// An authentication extension.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Authentication {
-    /// Between whom.
+    /// The two ends that it is for.
     pub between: Between,
-    /// The security parameter index: which association, of those that the two have.
+    /// The security parameter index: selects an association between the two ends.
     pub spi: u32,
-    /// The code itself; how long is the algorithm's to say.
+    /// The authenticator; its length depends on the algorithm.
     pub authenticator: Vec<u8>,
 }
 
-/// One extension.
+/// An extension.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Extension {
-    /// One of those three that authenticate.
+    /// One of the three authentication extensions.
     Authentication(Authentication),
-    /// One of 128 to 255 that nobody needs to understand: carried along, and covered where it stands.
+    /// An extension of type 128 to 255, which is not interpreted. It is kept at its position, as authenticators cover
+    /// it.
     Skipped {
         /// Its type.
         kind: u8,
@@ -57,19 +58,19 @@ pub enum Algorithm {
     HmacMd5,
 }
 
-/// A mobility security association, as one end of it has it.
+/// A mobility security association, as one of its ends has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Association {
     /// The security parameter index; 0 to 255 are reserved.
     pub spi: u32,
-    /// How an authenticator is made. Never the wire's to say.
+    /// How an authenticator is made. It is configured, never taken from a message.
     pub algorithm: Algorithm,
     /// The secret.
     pub key: Key,
 }
 
 impl Association {
-    /// Type, length and SPI of the extension: the last bytes that the authenticator covers (section 3.5.1).
+    /// Returns type, length and SPI of the extension: the last bytes that the authenticator covers (section 3.5.1).
     fn head(&self, between: Between) -> [u8; 6] {
         let length = 4 + match self.algorithm {
             Algorithm::HmacSha256 => 32,
@@ -79,7 +80,7 @@ impl Association {
         [between as u8, length, a, b, c, d]
     }
 
-    /// The extension that authenticates all of `before`.
+    /// Returns the extension that authenticates `before`, all bytes of the message before it.
     pub fn sign(&self, between: Between, before: &[u8]) -> Authentication {
         let parts = [before, &self.head(between)];
         let authenticator = match self.algorithm {
@@ -89,14 +90,14 @@ impl Association {
         Authentication { between, spi: self.spi, authenticator }
     }
 
-    /// Whether an extension authenticates all of `before`, in a time that does not depend on where it is wrong.
+    /// Returns whether an extension authenticates `before`. The time does not depend on the position of a wrong byte.
     pub fn verifies(&self, authentication: &Authentication, before: &[u8]) -> bool {
         authentication.spi == self.spi
             && equal(&self.sign(authentication.between, before).authenticator, &authentication.authenticator)
     }
 }
 
-/// The one extension between these two, and the extensions before it.
+/// Returns the authentication extension for these two ends, and the number of extensions before it.
 pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize, &Authentication)> {
     extensions.iter().enumerate().find_map(|(at, extension)| match extension {
         Extension::Authentication(found) if found.between == between => Some((at, found)),
@@ -104,10 +105,10 @@ pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize,
     })
 }
 
-/// The extensions up to the end of a message.
+/// Parses the extensions up to the end of a message.
 ///
-/// There is at most one authentication of each kind, and the one for the home agent comes first: what follows it is
-/// for the foreign agent (section 3.6.1.3).
+/// It is an error if there are two authentications of one kind, or if the Mobile-Home one is not the first: what
+/// follows it is for the foreign agent (section 3.6.1.3).
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
     let mut r = Reader::new(bytes, Malformed("mip_extension_truncated"));
     let mut extensions = Vec::new();
@@ -158,34 +159,34 @@ pub(super) fn emit(extensions: &[Extension], out: &mut Vec<u8>) {
     }
 }
 
-/// What a message with extensions can do, as methods of its own: requests and replies are signed alike.
+/// Defines the same methods for both messages with extensions, requests and replies.
 macro_rules! signed {
     ($message:ty) => {
         impl $message {
-            /// The UDP payload.
+            /// Returns the UDP payload.
             pub fn emit(&self) -> Vec<u8> {
                 self.emit_before(self.extensions.len())
             }
 
-            /// Adds an authentication of all that is here so far.
+            /// Appends an authentication of the whole message so far.
             pub fn sign(&mut self, between: extension::Between, association: &extension::Association) {
                 let signed = association.sign(between, &self.emit());
                 self.extensions.push(Extension::Authentication(signed));
             }
 
-            /// The authentication between these two, if there is one.
+            /// Returns the authentication between these two ends; `None` if there is none.
             pub fn authentication(&self, between: extension::Between) -> Option<&extension::Authentication> {
                 extension::find(&self.extensions, between).map(|(_, found)| found)
             }
 
-            /// Whether there is an authentication between these two, and it holds.
+            /// Returns whether the message has an authentication between these two ends and it is correct.
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))
             }
 
-            /// Takes off what follows the Mobile-Home Authentication: it is for the foreign agent only (RFC 5944,
-            /// sections 3.7.2.2 and 3.7.3.2).
+            /// Removes the extensions after the Mobile-Home Authentication, which are for the foreign agent only (RFC
+            /// 5944, sections 3.7.2.2 and 3.7.3.2).
             pub fn strip(&mut self) {
                 if let Some((at, _)) = extension::find(&self.extensions, extension::Between::MobileHome) {
                     self.extensions.truncate(at + 1);

@@ -1,10 +1,10 @@
-//! What agents and mobile nodes say to each other: bytes and authentication.
+//! The messages between agents and mobile nodes: bytes and authentication.
 //!
 //! - [`Advertisement`] and [`Solicitation`]: ICMP (RFC 1256, RFC 5944 section 2).
-//! - [`Request`] and [`Reply`]: UDP port 434 (RFC 5944 section 3), with [`Extension`]s behind them.
+//! - [`Request`] and [`Reply`]: UDP port 434 (RFC 5944 section 3), followed by [`Extension`]s.
 //!
-//! The numbers of ICMP extensions and of those behind UDP port 434 are two different spaces. In both, whoever meets an
-//! unknown one of 0 to 127 drops the whole message silently, and skips one of 128 to 255 (RFC 5944, section 1.8).
+//! Extensions of ICMP messages and of registration messages have separate type numbers. In both, a message with an
+//! unknown type of 0 to 127 is dropped silently. An unknown type of 128 to 255 is skipped (RFC 5944, section 1.8).
 
 mod advertisement;
 mod code;
@@ -25,7 +25,7 @@ use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4, icmp, udp};
 
 /// The UDP port of registration.
 pub const PORT: u16 = 434;
-/// A lifetime that does not end, in seconds.
+/// An infinite lifetime (RFC 5944, section 3.3).
 pub const INFINITE: u16 = 0xffff;
 /// All systems on this subnet.
 pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
@@ -44,7 +44,7 @@ pub enum Registration {
 }
 
 impl Registration {
-    /// The message in the payload of a datagram to or from [`PORT`].
+    /// Parses the UDP payload of a datagram to or from [`PORT`]. It is an error if the message is malformed.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         match payload.first() {
             Some(&request::TYPE) => Request::parse(payload).map(Self::Request),
@@ -55,19 +55,19 @@ impl Registration {
     }
 }
 
-/// A registration message and how it travelled.
+/// A registration message with its IP header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Received {
     /// The IP header.
     pub ip: Header,
-    /// The sender's port: a reply goes back there.
+    /// The UDP port of the sender, to which a reply is sent.
     pub src_port: u16,
-    /// What it says.
+    /// The message.
     pub message: Registration,
 }
 
 impl Received {
-    /// The registration message in a whole IPv4 datagram.
+    /// Parses a whole IPv4 datagram. It is an error if it is a fragment, not UDP, or malformed.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let (ip, payload) = Header::parse(packet)?;
         if ip.protocol != ipv4::UDP {
@@ -76,26 +76,27 @@ impl Received {
         if ip.is_fragment() {
             return Err(Malformed("mip_fragment"));
         }
-        // A wrong checksum is refused and a missing one is not (RFC 5944, section 3.2).
+        // A wrong checksum is an error; a missing one is not (RFC 5944, section 3.2).
         let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
         let message = Registration::parse(datagram.payload)?;
         Ok(Self { ip, src_port: datagram.src_port, message })
     }
 
-    /// Where the answer goes.
+    /// Returns the address and port to which the reply is sent.
     pub const fn sender(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.ip.src, self.src_port)
     }
 }
 
-/// A registration message as an IPv4 datagram with this time to live.
+/// Returns a registration message as an IPv4 datagram with this time to live.
 pub fn datagram(src: SocketAddrV4, dst: SocketAddrV4, ttl: u8, payload: &[u8]) -> Vec<u8> {
     let whole = udp::packet(src, dst, payload);
     let udp = whole.get(ipv4::HEADER..).unwrap_or_default();
     Header { ttl, ..Header::new(ipv4::UDP, *src.ip(), *dst.ip()) }.emit(udp)
 }
 
-/// The content of an ICMP message of this type that went no further than one hop (RFC 1256, section 4.3).
+/// Returns the code and body of an ICMP message of type `kind`. It is an error if the time to live is not 1: the
+/// message was not sent to the link only (RFC 1256, section 4.3).
 fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malformed> {
     if ip.protocol != ipv4::ICMP {
         return Err(Malformed("mip_protocol"));
@@ -113,7 +114,7 @@ fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malfo
     Ok((message.code, message.body.to_vec()))
 }
 
-/// Four bytes of an address.
+/// Reads an address of 4 bytes.
 fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
     r.array::<4>().map(Ipv4Addr::from)
 }

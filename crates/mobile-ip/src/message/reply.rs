@@ -23,25 +23,25 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// The type of the message.
 pub(super) const TYPE: u8 = 3;
 
-/// What became of a request.
+/// A Registration Reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// Accepted, or denied by whom and why.
+    /// Accepted, or which agent denied the request and why.
     pub code: Code,
-    /// Seconds granted. In a denial without meaning, unless the code is [`Code::LifetimeTooLong`].
+    /// The granted lifetime in seconds. In a denial it has no meaning, unless the code is [`Code::LifetimeTooLong`].
     pub lifetime: u16,
-    /// The mobile node.
+    /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// Its home agent.
+    /// The address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// The request's; with [`Code::IdentificationMismatch`] the high half is the home agent's clock.
+    /// As in the request. With [`Code::IdentificationMismatch`], the high half is the home agent's clock.
     pub identification: u64,
-    /// In their order.
+    /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,
 }
 
 impl Reply {
-    /// The reply in a UDP payload.
+    /// Parses a UDP payload. It is an error if it is short, of another type, or has malformed extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_reply_short"));
         if r.u8()? != TYPE {

@@ -25,16 +25,16 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// The type of the message.
 pub(super) const TYPE: u8 = 1;
 
-/// What a mobile node asks for besides the binding.
+/// What a mobile node requests besides the binding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RequestFlags(pub u8);
 
 impl RequestFlags {
     /// S: keep the other bindings.
     pub const SIMULTANEOUS: Self = Self(0x80);
-    /// B: tunnel broadcasts of the home network too.
+    /// B: also tunnel the broadcasts of the home network.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node opens the tunnel itself.
+    /// D: the mobile node decapsulates the packets itself.
     pub const DECAPSULATES: Self = Self(0x20);
     /// M: minimal encapsulation.
     pub const MINIMAL: Self = Self(0x10);
@@ -42,7 +42,7 @@ impl RequestFlags {
     pub const GRE: Self = Self(0x08);
     /// T: reverse tunnel.
     pub const REVERSE: Self = Self(0x02);
-    /// x: reserved. The bit before T, r, is too, but is ignored when received.
+    /// x: reserved. Bit r, before T, is also reserved, but is ignored when received.
     pub const RESERVED: Self = Self(0x01);
 
     /// Whether any of `other` is set.
@@ -51,27 +51,28 @@ impl RequestFlags {
     }
 }
 
-/// A request to bind a home address to a care-of address for a while.
+/// A request to bind a home address to a care-of address for a limited time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What else is asked for.
+    /// The options that are requested.
     pub flags: RequestFlags,
-    /// For how many seconds; 0 ends the binding, [`super::INFINITE`] never does.
+    /// In seconds; 0 ends the binding, [`super::INFINITE`] means without end.
     pub lifetime: u16,
-    /// The mobile node.
+    /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// Its home agent.
+    /// The address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// The end of the tunnel.
+    /// The exit of the tunnel.
     pub care_of: Ipv4Addr,
-    /// Against replay: NTP 32.32, strictly increasing. A reply repeats its low half.
+    /// For protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. A reply repeats its low
+    /// half.
     pub identification: u64,
-    /// In their order.
+    /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,
 }
 
 impl Request {
-    /// The request in a UDP payload.
+    /// Parses a UDP payload. It is an error if it is short, of another type, or has malformed extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_request_short"));
         if r.u8()? != TYPE {
@@ -88,7 +89,7 @@ impl Request {
         })
     }
 
-    /// The reply to this request, with the lifetime that was asked for and without extensions.
+    /// Returns the reply to this request, with the requested lifetime and without extensions.
     pub fn reply(&self, code: super::Code) -> Reply {
         Reply {
             code,

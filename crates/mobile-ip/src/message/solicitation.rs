@@ -5,20 +5,22 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed};
 
-/// Its ICMP type.
+/// The ICMP type.
 pub const SOLICITATION: u8 = 10;
 
-/// A mobile node asks who is there.
+/// An Agent Solicitation of a mobile node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Solicitation {
-    /// The mobile node; any address or none, for an agent must not insist on a neighbor's (RFC 5944, section 2.3).
+    /// The mobile node's address. It may be any: an agent must not require a neighbor's address (RFC 5944, section
+    /// 2.3).
     pub src: Ipv4Addr,
     /// [`super::ALL_ROUTERS`], [`super::ALL_AGENTS`] or the broadcast address.
     pub dst: Ipv4Addr,
 }
 
 impl Solicitation {
-    /// The solicitation in `icmp`, the payload of the datagram with header `ip`. The four reserved bytes are ignored.
+    /// Parses `icmp`, the payload of the datagram with header `ip`. The four reserved bytes are ignored. It is an error
+    /// if the message is malformed or its time to live is not 1.
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         let (code, body) = one_hop(ip, icmp, SOLICITATION)?;
         if code != 0 {
@@ -30,7 +32,7 @@ impl Solicitation {
         Ok(Self { src: ip.src, dst: ip.dst })
     }
 
-    /// The whole IPv4 datagram.
+    /// Returns the whole IPv4 datagram.
     pub fn emit(&self) -> Vec<u8> {
         let icmp = Message { kind: SOLICITATION, code: 0, body: &[0; 4] }.emit();
         Header { ttl: 1, ..Header::new(ipv4::ICMP, self.src, self.dst) }.emit(&icmp)

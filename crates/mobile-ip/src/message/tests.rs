@@ -11,7 +11,7 @@ fn association(algorithm: Algorithm) -> Association {
     Association { spi: 256, algorithm, key: Key::new(b"1234567812345678") }
 }
 
-/// The request of the golden vectors; that an independent home agent accepts it was tried.
+/// The request of the golden vectors. An independent home agent has accepted it.
 fn request() -> Request {
     Request {
         flags: RequestFlags(RequestFlags::DECAPSULATES.0 | 0x0a),
@@ -50,7 +50,7 @@ fn ip(packet: &[u8]) -> (Header, Vec<u8>) {
     (ip, payload.to_vec())
 }
 
-/// Makes the ICMP checksum fit the rest, as a forger would.
+/// Recomputes the ICMP checksum, as a forger would.
 fn mend(icmp: &mut [u8]) {
     icmp[2..4].fill(0);
     let sum = wire::checksum(icmp);
@@ -100,14 +100,15 @@ fn an_association_is_more_than_its_key() {
     ] {
         assert!(!signed.verify(Between::MobileHome, &other), "{other:?}");
     }
-    // A shorter code is not a code of that algorithm.
+    // An authenticator of another length is not this algorithm's.
     if let Some(Extension::Authentication(authentication)) = signed.extensions.last_mut() {
         authentication.authenticator.truncate(16);
     }
     assert!(!signed.verify(Between::MobileHome, &ours));
 }
 
-/// The foreign agent's extensions cover what comes before, and go away with `strip`; ours still holds.
+/// The foreign agent's authentications cover the bytes before them, and `strip` removes them. The mobile node's stays
+/// valid.
 #[test]
 fn a_relayed_request_keeps_what_the_home_agent_is_to_see() {
     let (ours, theirs) = (association(Algorithm::HmacSha256), association(Algorithm::HmacMd5));
@@ -208,7 +209,7 @@ fn an_advertisement_byte_for_byte() {
     assert_eq!(advertisement().prefix(), Some(wire::Prefix::new(Ipv4Addr::new(10, 3, 0, 0), 24)));
 }
 
-/// The reason why `change` makes an advertisement unreadable, its checksum mended.
+/// Returns the reason why an advertisement is refused after `change`, with a correct checksum.
 fn refused(change: impl FnOnce(&mut Header, &mut Vec<u8>)) -> &'static str {
     let (mut header, mut icmp) = ip(&advertisement().emit());
     change(&mut header, &mut icmp);
@@ -282,13 +283,14 @@ fn solicitations_are_made_read_and_refused() {
     assert_eq!(refused(|_, icmp| icmp.truncate(7)), "mip_solicitation_short");
 }
 
-// --- anything ----------------------------------------------------------------------------------------------------------
+// --- any message
+// -------------------------------------------------------------------------------------------------------
 
 fn addresses() -> impl Strategy<Value = Ipv4Addr> {
     any::<u32>().prop_map(Ipv4Addr::from_bits)
 }
 
-/// Extensions in an order that exists.
+/// Extensions in a valid order.
 fn extension_lists() -> impl Strategy<Value = Vec<Extension>> {
     let skipped =
         || (128..=255_u8, vec(any::<u8>(), 0..9)).prop_map(|(kind, data)| Extension::Skipped { kind, data });

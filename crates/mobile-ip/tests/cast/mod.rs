@@ -1,4 +1,4 @@
-//! Who speaks in the transcripts: a home network 10.1.0.0/16, two visited networks, a correspondent.
+//! The hosts of the transcripts: a home network 10.1.0.0/16, two visited networks, a correspondent.
 
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
@@ -38,7 +38,7 @@ const MOBILE_NODE_CONFIG: &str = r#"
     home_agent = { address = "10.1.0.2", spi = 256, key = "31323334353637383132333435363738" }
 "#;
 
-/// Everybody's name, IP address and link address.
+/// Name, IP address and link address of each host.
 const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
     ("mn", HOME, Mac([2, 0, 0, 0, 0, 7])),
     ("ha", HOME_AGENT, Mac([2, 0, 0, 0, 0, 2])),
@@ -48,7 +48,7 @@ const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
     ("other", Ipv4Addr::new(10, 1, 0, 8), Mac([2, 0, 0, 0, 0, 8])),
 ];
 
-/// The second foreign agent and the home agent trust each other; the first has no association.
+/// The second foreign agent and the home agent have an association; the first has none.
 const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
     (Between::MobileHome, 256, b"1234567812345678"),
     (Between::MobileForeign, 300, b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"),
@@ -57,9 +57,9 @@ const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
 
 #[derive(Default)]
 pub(crate) struct MobileIp {
-    /// The request that was sent or made last.
+    /// The last request that was sent or made.
     request: Option<Request>,
-    /// The last step's packet, to be said again.
+    /// The packet of the last step, to be sent again.
     last: Option<(String, Packet)>,
 }
 
@@ -137,7 +137,8 @@ impl Cast for MobileIp {
             }
             ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
             ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to),
-            // A router on the path of the tunnel drops a packet of the correspondent's, and tells the tunnel's entry.
+            // A router on the path of the tunnel drops a packet of the correspondent, and sends an error to the
+            // tunnel's entry.
             ["too-big", mtu, "to", care_of] => {
                 let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
                 ("up".to_owned(), about_tunnel(error, care_of))
@@ -204,7 +205,7 @@ impl Cast for MobileIp {
     }
 }
 
-/// `name=text` arguments of a step.
+/// The `name=text` arguments of a step.
 struct Args<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Args<'a> {
@@ -221,7 +222,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// A request as `from` would send it: the mobile node itself (`mn`), or an agent that relays it.
+/// A request as `from` sends it: the mobile node itself (`mn`), or an agent that relays it.
 fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
     let at_home = from == "mn" && !args.has("to");
@@ -269,7 +270,7 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     (iface.to_owned(), packet)
 }
 
-/// The reply to the request that was sent last, as it comes to a foreign agent or, by one, to the mobile node.
+/// The reply to the last request, as it arrives at a foreign agent, or through one at the mobile node.
 fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     let request = teller.cast.request.clone().unwrap();
     let code = Code::from_number(args.get("code", 0));
@@ -322,13 +323,13 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     packet
 }
 
-/// A datagram that carries its own number.
+/// A datagram that contains its number.
 fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     let [src, dst] = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
     udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())
 }
 
-/// Data out of a tunnel that begins at `entry`.
+/// Data from a tunnel that begins at `entry`.
 fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str) -> (String, Packet) {
     let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
     let outer = ipip::encapsulate(&inner, entry, person("fa").0).unwrap();

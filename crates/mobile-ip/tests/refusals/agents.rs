@@ -1,4 +1,4 @@
-//! What agents keep to themselves, grant and remember.
+//! What agents remove from relayed messages, what they grant, and what they remember.
 
 use super::*;
 use node::Value;
@@ -29,7 +29,7 @@ fn relayed(changes: &str, asked: &Request) -> (ForeignAgent, Vec<Registration>) 
     (agent, messages)
 }
 
-/// A home agent grants at most the lifetime that was asked for. A reply with more does not lengthen the visit.
+/// A home agent grants at most the requested lifetime. A reply with a longer one does not extend the visit.
 #[test]
 fn a_visit_lasts_no_longer_than_was_asked_for() {
     let mut asked = request(Instant::from_millis(1000), HOME);
@@ -50,8 +50,8 @@ fn a_visit_lasts_no_longer_than_was_asked_for() {
     assert_eq!(lifetime(&agent), None, "the visit has ended");
 }
 
-/// A request that waits is deleted when the lifetime is over that it asks for (section 3.7.2.2): an acceptance that comes later
-/// would begin a visit that has ended for the mobile node. One that ends a registration waits for 7 s.
+/// A waiting request is dropped when its requested lifetime has ended (section 3.7.2.2). A later acceptance would begin
+/// a visit that has ended for the mobile node. A deregistration waits for 7 s.
 #[test]
 fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
     for (lifetime, until) in [(3, 3), (0, 7), (300, 7)] {
@@ -73,8 +73,8 @@ fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
     }
 }
 
-/// The mobile node has asked from two link addresses, and the home agent's answers overtake each other: the visit stays where the
-/// later request came from.
+/// The mobile node has sent requests from two link addresses, and the replies arrive out of order. The visit stays at
+/// the link address of the later request.
 #[test]
 fn an_answer_to_an_older_request_moves_no_visit_back() {
     let now = Instant::from_millis(2000);
@@ -91,7 +91,7 @@ fn an_answer_to_an_older_request_moves_no_visit_back() {
     assert!(!moved(&effects) && code_sent(&effects).is_none(), "{effects:?}");
 }
 
-/// What the mobile node has signed for the foreign agent is not the home agent's to read (RFC 5944, section 3.7.2.2).
+/// The mobile node's authentication for the foreign agent is not relayed to the home agent (RFC 5944, section 3.7.2.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
     let mut asked = request(Instant::from_millis(1000), HOME);
@@ -102,7 +102,7 @@ fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
     assert_eq!(to_home.authentication(Between::MobileForeign), None);
 }
 
-/// Nor is what the home agent has signed for the foreign agent the mobile node's (section 3.7.3.2).
+/// The home agent's authentication for the foreign agent is not relayed to the mobile node (section 3.7.3.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_mobile_node() {
     let asked = request(Instant::from_millis(1000), HOME);
@@ -117,7 +117,7 @@ fn what_is_signed_for_the_foreign_agent_does_not_reach_the_mobile_node() {
     assert_eq!(to_node.authentication(Between::ForeignHome), None);
 }
 
-/// Replies go to the link address that a request came from. A multicast address is refused: it belongs to no single host.
+/// Replies are sent to the link address of the request. A multicast address is refused, because it is no single host's.
 #[test]
 fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
     let now = Instant::from_millis(1000);
@@ -131,8 +131,8 @@ fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
     }
 }
 
-/// A home agent starts again, and its clock is an hour behind what it was. Its mobile nodes, whose clocks are right, register as
-/// before: it goes on from the latest Identification that it has stored.
+/// A home agent restarts with its clock an hour behind. Its mobile nodes, whose clocks are right, register as before:
+/// its clock continues from the latest Identification on record.
 #[test]
 fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before() {
     let at = Instant::from_millis;
@@ -152,7 +152,7 @@ fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before()
     assert_eq!(code_sent(&effects), Some(Code::Accepted), "{effects:?}");
 }
 
-/// What a home agent answers to a request that came by a foreign agent.
+/// A home agent's reply to a request that a foreign agent relayed.
 fn answered(agent: &mut HomeAgent, now: Instant, asked: &Request) -> Option<Reply> {
     let effects = heard(agent, now, UP, ROUTER, packet(VISITED, AGENT, &asked.emit()));
     sent(&effects).into_iter().find_map(|message| match message {
@@ -170,14 +170,14 @@ fn changed(now: Instant, change: impl Fn(&mut Request)) -> Request {
     asked
 }
 
-/// The care-of address that a home agent has of the mobile node.
+/// The care-of address that a home agent has bound the mobile node to.
 fn bound_to(agent: &HomeAgent) -> Option<String> {
     let bindings = agent.status().get("bindings").cloned()?;
     bindings.get(&HOME.to_string())?.get("care_of")?.as_text().map(str::to_owned)
 }
 
-/// A foreign agent signs, and the home agent has no association with it: the request is dropped without an answer (RFC 5944,
-/// section 3.8.2.1, d), also if the mobile node's own signature is right.
+/// A foreign agent authenticates a request, but the home agent has no association with it. The request is dropped
+/// without an answer (RFC 5944, section 3.8.2.1, d), even if the mobile node's authentication is right.
 #[test]
 fn what_an_unknown_foreign_agent_signs_is_not_answered() {
     let now = Instant::from_millis(1000);
@@ -191,8 +191,8 @@ fn what_an_unknown_foreign_agent_signs_is_not_answered() {
     assert_eq!(refused.get("unknown_agent_association"), Some(&Value::Int(1)));
 }
 
-/// A lifetime of 0 with a care-of address ends the binding to that address, and no other; with the home address, all (RFC 5944,
-/// section 3.8.2.2).
+/// A lifetime of 0 with a care-of address ends the binding to that address only; with the home address, it ends all
+/// (RFC 5944, section 3.8.2.2).
 #[test]
 fn the_end_of_one_binding_is_not_that_of_another() {
     let at = Instant::from_millis;
@@ -212,7 +212,8 @@ fn the_end_of_one_binding_is_not_that_of_another() {
     assert_eq!(end_of(&mut agent, 5400, HOME), None);
 }
 
-/// Who asks another home agent than this one is told its address (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
+/// A request for another home agent than this one is answered with this one's address (RFC 5944, sections 3.8.2.1 and
+/// 3.8.3.2).
 #[test]
 fn who_names_another_home_agent_is_told_this_ones_address() {
     let now = Instant::from_millis(1000);
@@ -224,7 +225,7 @@ fn who_names_another_home_agent_is_told_this_ones_address() {
     assert!(reply.verify(Between::MobileHome, &association()));
 }
 
-/// A binding that ended while its home agent was down does not come back for an instant: no tunnel, no ARP.
+/// A binding that ended while its home agent was down is not restored: no tunnel, no ARP.
 #[test]
 fn a_binding_that_ended_while_the_agent_was_down_is_not_restored() {
     let at = Instant::from_millis;
@@ -243,8 +244,8 @@ fn a_binding_that_ended_while_the_agent_was_down_is_not_restored() {
     }
 }
 
-/// Records that are not durable yet take memory: beyond 16 384 a request is denied for lack of room, and taken again when one of
-/// them is durable.
+/// Records that are not durable yet take memory. Beyond 16 384, a request is denied with "insufficient resources". It
+/// is accepted again when one of them is durable.
 #[test]
 fn records_that_a_slow_disk_has_not_taken_are_bounded() {
     let now = Instant::from_millis(1000);

@@ -7,7 +7,7 @@ const fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// A link address that was made up.
+/// A made-up link address.
 const fn forged(number: u16) -> Mac {
     Mac([2, 0, 9, 0, (number >> 8) as u8, number as u8])
 }
@@ -16,7 +16,7 @@ const fn home(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, (number >> 8) as u8, number as u8)
 }
 
-/// A home agent that was made up.
+/// A made-up home agent.
 const fn nowhere(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 78, (number >> 8) as u8, number as u8)
 }
@@ -27,13 +27,13 @@ fn agent(pending: usize) -> ForeignAgent {
     agent
 }
 
-/// Gives the agent a request; whether it was relayed.
+/// Gives the agent a request; returns whether it was relayed.
 fn ask(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) -> bool {
     let effects = heard(agent, now, 1, mac, packet(asked.home, VISITED, &asked.emit()));
     effects.iter().any(|effect| matches!(effect, Effect::Send(None, _)))
 }
 
-/// Gives the agent the home agent's reply; whether the mobile node gets it.
+/// Gives the agent the home agent's reply; returns whether the mobile node gets it.
 fn answer(agent: &mut ForeignAgent, now: Instant, asked: &Request) -> bool {
     code_sent(&heard(agent, now, UP, ATTACKER, reply_to(asked, asked.home_agent))) == Some(Code::Accepted)
 }
@@ -50,7 +50,8 @@ fn counted(agent: &ForeignAgent, reason: &str) -> u64 {
     }
 }
 
-/// Requests from one link address have so many places, and a request in another's name takes none of his.
+/// Requests from one link address have 4 places. Requests for a mobile node's home address from another link address
+/// take none of the mobile node's.
 #[test]
 fn one_link_address_cannot_take_all_places() {
     let mut agent = foreign_agent("pending = 256").unwrap();
@@ -70,8 +71,8 @@ fn one_link_address_cannot_take_all_places() {
     assert_eq!(ask(&mut agent, HOME, MOBILE, 10), None);
 }
 
-/// The home agents do not answer: what has waited for 250 ms gives way, the longest first, and only as far as there is no other
-/// place.
+/// The home agents do not answer. A request that has waited for 250 ms is dropped for a newer one, the oldest first,
+/// and only if there is no free place.
 #[test]
 fn a_request_that_has_waited_for_long_gives_way_to_a_newer_one() {
     let mut agent = agent(8);
@@ -84,13 +85,13 @@ fn a_request_that_has_waited_for_long_gives_way_to_a_newer_one() {
     let honest = request(at(1250), HOME);
     assert!(ask(&mut agent, at(1250), MOBILE, &honest));
     assert_eq!((counted(&agent, "gave_way"), counted(&agent, "no_place")), (1, 1));
-    // Its answer arrives, while the first of the flood has no place any more.
+    // Its reply arrives. The first request of the flood has been dropped.
     assert!(answer(&mut agent, at(1290), &honest));
     assert!(!answer(&mut agent, at(1290), &asked(0)));
     assert!(answer(&mut agent, at(1290), &asked(1)));
 }
 
-/// The same holds for the places of one link address.
+/// The same applies to the places of one link address.
 #[test]
 fn a_link_address_gives_way_to_itself() {
     let mut agent = agent(256);
@@ -101,8 +102,8 @@ fn a_link_address_gives_way_to_itself() {
     assert!(ask(&mut agent, at(1250), ATTACKER, &request(at(1250), home(5))));
 }
 
-/// A visitor has places of its own, whatever the rate of the flood, and the flood has none of them: not by the visitor's link
-/// address, nor by its home address.
+/// A visitor has separate places at any rate of the flood. The flood can use none of them, neither with the visitor's
+/// link address nor with its home address.
 #[test]
 fn a_visitor_renews_its_registration_during_any_flood() {
     let mut agent = agent(8);
@@ -122,14 +123,15 @@ fn a_visitor_renews_its_registration_during_any_flood() {
         ask(&mut agent, at(2001), forged(300 + number), &request(at(2001), home(300 + number)));
     }
     assert!(answer(&mut agent, at(2002), &renewed));
-    // So it is with its next two requests; a third takes the place of the first.
+    // The same applies to its next two requests; a third replaces the first.
     let next = [3110, 4220, 5330].map(|ms| request(at(ms), HOME));
     assert!(next.iter().all(|asked| ask(&mut agent, at(2003), MOBILE, asked)));
     assert!(!answer(&mut agent, at(2003), &next[0]) && answer(&mut agent, at(2003), &next[1]));
 }
 
-/// A newcomer whose home agent has answered before finds a place at once, as long as those with made-up home agents have more than
-/// half of all. They have that half if all home agents of a flood are known.
+/// A new mobile node whose home agent has answered before finds a place at once, while requests with unknown home agents
+/// use more than half of all places. Requests with unknown home agents keep their half if all home agents of a flood
+/// are known.
 #[test]
 fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_is_known_of() {
     let mut known = agent(8);
@@ -154,7 +156,8 @@ fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_i
     assert!(answer(&mut flooded, at(2040), &unknown(0)));
 }
 
-/// Made-up home agents take all classes. A newcomer of a known one finds a class at once, another one when the others have waited.
+/// Made-up home agents take all classes. A new mobile node of a known home agent gets a class at once, one of an
+/// unknown home agent when the others have waited.
 #[test]
 fn home_agents_that_do_not_answer_give_way_to_others() {
     let mut agent = agent(1024);

@@ -1,4 +1,4 @@
-//! A mobile node: its agent falls silent, its link goes and returns, and it gets replies that are not authentic.
+//! A mobile node whose agent falls silent, whose link goes down and up, or that gets unauthenticated replies.
 
 use super::*;
 use node::Value;
@@ -6,7 +6,7 @@ use wire::Reason;
 
 /// The link address of the foreign agent.
 const VISITED_MAC: Mac = Mac([2, 0, 0, 0, 0, 3]);
-/// That of the home agent.
+/// The link address of the home agent.
 const HOME_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
 /// The requests that a mobile node has sent.
@@ -46,7 +46,7 @@ fn counted(node: &MobileNode, reason: &str) -> Option<i64> {
     node.status().get("refused")?.get(reason)?.as_int()
 }
 
-/// At home there is no foreign agent that could deny.
+/// At home there is no foreign agent that could send a denial.
 #[test]
 fn a_denial_of_a_foreign_agent_is_none_at_home() {
     let at = Instant::from_millis;
@@ -62,7 +62,7 @@ fn a_denial_of_a_foreign_agent_is_none_at_home() {
     assert_eq!(node.status().get("state"), Some(&Value::from("registering")));
 }
 
-/// A home agent may have one key for all its mobile nodes.
+/// A home agent may have the same key for all its mobile nodes.
 #[test]
 fn a_reply_to_another_mobile_node_is_none() {
     let now = Instant::from_millis(1000);
@@ -74,7 +74,7 @@ fn a_reply_to_another_mobile_node_is_none() {
     assert_eq!(counted(&node, "stale_reply"), Some(1));
 }
 
-/// It believes in its registration no longer than it asked for.
+/// The registration does not last longer than the mobile node requested.
 #[test]
 fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() {
     let now = Instant::from_millis(1000);
@@ -87,7 +87,7 @@ fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() 
     assert_eq!((request.lifetime, node.status().get("lifetime_s")), (300, Some(&Value::Int(300))));
 }
 
-/// Nor does it where another agent is heard: that one is asked when the next request is due, and not before.
+/// The same if another agent is heard: the next request goes to that one, but only when it is due.
 #[test]
 fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_is_over() {
     let at = Instant::from_millis;
@@ -97,7 +97,7 @@ fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_i
         for (src, mac) in [(VISITED, VISITED_MAC), (other, ATTACKER)] {
             heard(&mut node, at(1500), 1, mac, of_subnet(src).emit());
         }
-        // The second request, whose answer is waited for until 4000 ms: the pause after the first is over.
+        // The second request, which waits for its reply until 4000 ms. The pause after the first has ended.
         let request = requests(&time_passes(&mut node, at(2500))).pop().unwrap();
         let denial = request.reply(Code::ForeignResources);
         let effects = heard(&mut node, at(2500), 1, ATTACKER, packet(VISITED, HOME, &denial.emit()));
@@ -117,8 +117,8 @@ fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_i
     assert_eq!(agents, [other.to_string()]);
 }
 
-/// A denial that names a shorter lifetime (code 69) is no different: the home agent's reply still counts, and the next request, which
-/// asks for that lifetime, goes to the same agent when it is due.
+/// The same for a denial with a shorter lifetime (code 69): the home agent's reply still counts. The next request asks
+/// for that lifetime, from the same agent, when it is due.
 #[test]
 fn a_limit_of_unknown_origin_does_not_end_the_wait() {
     let at = Instant::from_millis;
@@ -154,7 +154,7 @@ fn home_advertisement(lifetime: u16) -> Advertisement {
     Advertisement { lifetime, care_of: Vec::new(), sequence: 7, ..own }
 }
 
-/// Whether the mobile node's own packets to anywhere leave by `mac`.
+/// The default route of the mobile node's own packets, if these effects set it.
 fn leaves_by(effects: &[Effect]) -> Option<node::Action> {
     effects.iter().rev().find_map(|effect| match effect {
         Effect::Do(Act::Route(key, Some(route))) if key.dst == wire::Prefix::ANY => Some(route.action),
@@ -162,7 +162,7 @@ fn leaves_by(effects: &[Effect]) -> Option<node::Action> {
     })
 }
 
-/// At home it is an ordinary host: a home agent that falls silent for its lifetime takes nothing from it.
+/// At home the node is an ordinary host: it still sends packets after its home agent has fallen silent.
 #[test]
 fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
     let mut node = mobile_node("").unwrap();
@@ -179,7 +179,8 @@ fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
     assert_eq!(leaves_by(&effects), None, "and its packets leave as before");
 }
 
-/// It was away for less than the lifetime of its home agent's last advertisement, so the home agent is not new to it.
+/// The node was away for less than the lifetime of its home agent's last advertisement, so the home agent is not new to
+/// it.
 #[test]
 fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
     let mut node = mobile_node("link_trigger = false").unwrap();
@@ -192,8 +193,8 @@ fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
     assert_eq!(leaves_by(&back), Some(node::Action::Forward(hop)));
 }
 
-/// The link flaps: its second hint comes within the debounce time and counts when that is over, not after the pause between
-/// registrations.
+/// The link goes down and up repeatedly: a second hint comes within the debounce time. It is followed when that time
+/// ends, not after the pause between registrations.
 #[test]
 fn a_second_hint_counts_when_the_link_has_been_quiet() {
     let mut node = mobile_node("").unwrap();
@@ -211,7 +212,7 @@ fn a_second_hint_counts_when_the_link_has_been_quiet() {
     assert_eq!(leaves_by(&effects), Some(node::Action::Forward(hop)), "{effects:?}");
 }
 
-/// A mobile node that a foreign agent has registered for 60 s from the instant 1000 ms on; the reply took 40 ms.
+/// A mobile node that is registered through a foreign agent for 60 s from 1000 ms on; the reply took 40 ms.
 fn registered_away() -> MobileNode {
     let (mut node, request) = asked(Instant::from_millis(1000));
     let now = Instant::from_millis(1040);
@@ -225,7 +226,7 @@ fn registered_away() -> MobileNode {
     node
 }
 
-/// What a role does about its time-outs before an instant.
+/// The effects of all timeouts before `until`.
 fn time_passes(role: &mut impl Role, until: Instant) -> Vec<Effect> {
     let mut effects = Vec::new();
     while let Some(due) = role.deadline().filter(|due| *due < until) {
@@ -234,8 +235,8 @@ fn time_passes(role: &mut impl Role, until: Instant) -> Vec<Effect> {
     effects
 }
 
-/// Advertisements are lost while the agent is there: its visitor's packets leave by it until the registration ends, another
-/// agent is heard, the link changes or the agent says that it ends.
+/// Advertisements are lost, but the agent is there. The visitor's packets leave through it until the registration ends,
+/// another agent is heard, the link changes, or the agent advertises lifetime 0.
 #[test]
 fn a_silent_agent_does_not_cut_off_its_visitor() {
     let at = Instant::from_millis;
@@ -267,7 +268,8 @@ fn a_silent_agent_does_not_cut_off_its_visitor() {
     assert_eq!(leaves_by(&heard(&mut registered_away(), at(2000), 1, agent, ends.emit())), dropped);
 }
 
-/// The home agent does not answer for half a minute, and its mobile node, which was registered before, asks every 8 s at least.
+/// The home agent does not answer. Its mobile node, which was registered before, repeats its request at least every 8
+/// s.
 #[test]
 fn after_the_first_registration_the_wait_is_bounded() {
     let mut node = registered_away();
@@ -282,7 +284,7 @@ fn after_the_first_registration_the_wait_is_bounded() {
     assert!(sent.len() > 9, "{sent:?}");
 }
 
-/// A round trip of no time at all is one: whoever was registered by it does not wait for a minute either.
+/// A round trip of zero also counts as known: the node does not wait for a minute after it.
 #[test]
 fn a_reply_in_the_instant_of_the_request_counts_as_a_registration() {
     let now = Instant::from_millis(1000);
@@ -304,20 +306,20 @@ fn asks(effect: &Effect) -> bool {
     matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "request_sent")
 }
 
-/// The agent that a request goes to.
+/// The agent that a request is sent to.
 fn asked_agent(effect: &Effect) -> Option<String> {
     let Effect::Do(Act::Mark(mark)) = effect else { return None };
     let (_, agent) = mark.fields.iter().find(|(name, _)| mark.name == "request_sent" && *name == "agent")?;
     agent.as_text().map(str::to_owned)
 }
 
-/// Of one subnet, so that the second is no reason to move.
+/// An advertisement of an agent of the same subnet, so that a second one is no reason to move.
 fn of_subnet(src: Ipv4Addr) -> Advertisement {
     let own = Advertisement { src, care_of: vec![src], routers: vec![(src, 0)], ..foreign_advertisement() };
     Advertisement { prefix_lengths: Some(vec![24]), ..own }
 }
 
-/// Its agent does not answer, and another one is heard all the time: after three requests it is asked.
+/// The agent does not answer, and another one is heard: after three requests the node registers through the other.
 #[test]
 fn after_three_requests_without_an_answer_another_agent_is_asked() {
     let at = Instant::from_millis;
@@ -343,8 +345,8 @@ fn after_three_requests_without_an_answer_another_agent_is_asked() {
 
 // --- a registration lifetime of 0 --------------------------------------------------------------------------------------
 
-/// Advertisements are not authenticated: any host on the link can send one with a registration lifetime of 0 and the agent's address. The
-/// agent's visitor does not deregister then, and asks for the same lifetime as before.
+/// Advertisements are not authenticated: any host on the link can send one with the agent's address and a registration
+/// lifetime of 0. The agent's visitor does not deregister then, and requests the same lifetime as before.
 #[test]
 fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     let at = Instant::from_millis;
@@ -352,11 +354,11 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     let none = Advertisement { registration_lifetime: 0, ..foreign_advertisement() };
     let counted_on = Advertisement { sequence: 300, ..foreign_advertisement() };
     heard(&mut node, at(1500), 1, VISITED_MAC, counted_on.emit());
-    // As if the agent had started again: then a node registers at once.
+    // With a sequence number as after a restart of the agent, which makes a node register at once.
     let forged = Advertisement { sequence: 1, ..none.clone() };
     let asked = requests(&heard(&mut node, at(3000), 1, ATTACKER, forged.emit()));
     assert_eq!(asked.iter().map(|request| request.lifetime).collect::<Vec<_>>(), [300]);
-    // The agent says so itself, and its visitor's registration is to be renewed.
+    // The agent itself advertises it, and its visitor's registration is to be renewed.
     let mut node = registered_away();
     let mut effects = Vec::new();
     for second in 2..60 {
@@ -368,7 +370,8 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
 
-/// An advertisement with an ICMP lifetime of 0 says that the agent is none any more (RFC 1256, section 5.2), and nothing proves whose it is.
+/// An advertisement with an ICMP lifetime of 0 means that the agent stops (RFC 1256, section 5.2). It is not
+/// authenticated.
 #[test]
 fn an_agent_that_is_said_to_have_left_is_counted() {
     let mut node = registered_away();
@@ -379,8 +382,8 @@ fn an_agent_that_is_said_to_have_left_is_counted() {
     assert_eq!(node.status().get("state"), Some(&Value::from("searching")));
 }
 
-/// Nor is such an agent chosen: not as the first, nor as one that is new, nor for one that has fallen silent, nor when it said
-/// so only after it was chosen.
+/// An agent that takes no registrations is not chosen: not as the first one, nor as a new one, nor in place of a silent
+/// one, nor if it stops taking registrations after it was chosen.
 #[test]
 fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     let at = Instant::from_millis;
@@ -402,7 +405,7 @@ fn an_agent_that_takes_no_registrations_is_not_turned_to() {
         assert_eq!(leaves_by(&effects), None, "after {second} s");
     }
 
-    // The pause between registrations is not over when it is heard, and until then it changes its mind.
+    // The agent is heard before the pause between registrations ends, and stops taking registrations before then.
     let mut node = registered_away();
     for said in [&second, &none] {
         assert_eq!(requests(&heard(&mut node, at(1100), 1, ATTACKER, said.emit())), []);
@@ -412,8 +415,8 @@ fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
 
-/// Once it takes registrations it counts as an agent that is heard for the first time: the node moves to it, and does not stay where it
-/// was until that agent falls silent.
+/// When an agent takes registrations again, it counts as new. So the node moves to it, even while its present agent is
+/// still heard.
 #[test]
 fn an_agent_that_takes_registrations_again_is_new() {
     let at = Instant::from_millis;
@@ -428,7 +431,7 @@ fn an_agent_that_takes_registrations_again_is_new() {
         let effects = heard(&mut node, at(4000), 1, ATTACKER, second.emit());
         let agents: Vec<_> = effects.iter().filter_map(asked_agent).collect();
         assert_eq!(agents, [other.to_string()], "{unusable:?}");
-        // Not each time.
+        // But only once.
         assert_eq!(requests(&heard(&mut node, at(5500), 1, ATTACKER, second.emit())), []);
     }
 }
