@@ -112,6 +112,8 @@ pub struct Mobile {
     signals: Signals,
     /// The station where it was attached last.
     home: Place,
+    /// The last station that was tried in turn, while the radio reports no signals.
+    sought: Place,
     /// The handoff under way, or the last one, was ordered, and so is marked already.
     ordered: bool,
     /// This host's own packets that wait for the radio.
@@ -141,6 +143,7 @@ impl Mobile {
             repeats: Repeats::default(),
             signals: Signals::default(),
             home: 0,
+            sought: 0,
             ordered: true,
             waiting: Vec::new(),
             next_move: 0,
@@ -329,6 +332,14 @@ impl Mobile {
         }
     }
 
+    /// The next station to try in turn. The one that the host came from is tried after each of them anyway.
+    fn next_sought(&self) -> Place {
+        let stations = self.config.stations.len().max(1);
+        let after = |place: Place| ((usize::from(place) + 1) % stations) as Place;
+        let next = after(self.sought);
+        if next == self.home { after(next) } else { next }
+    }
+
     /// Tunes to a station without an order. The handoff is marked, unless it follows a failed handoff that was ordered.
     fn find(&mut self, to: Place, out: &mut Outbox) {
         if !self.ordered {
@@ -341,7 +352,7 @@ impl Mobile {
     fn attached(&mut self, now: Instant, at: Place, out: &mut Outbox) {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retune);
-        self.home = at;
+        (self.home, self.sought) = (at, at);
         self.announce_repeatedly(now, at, "handoff", out);
         self.clocks.attached();
         for packet in std::mem::take(&mut self.waiting) {
@@ -444,9 +455,9 @@ impl Mobile {
                     self.set_next_repeat(next);
                 }
                 (Timer::Reauth, State::Attached { at }) => self.announce(now, at, "reauth", out),
-                (Timer::Retune, State::Lost { tried }) => {
-                    let next = (usize::from(tried) + 1) % self.config.stations.len().max(1);
-                    self.find(next as Place, out);
+                (Timer::Retune, State::Lost { .. }) => {
+                    self.sought = self.next_sought();
+                    self.find(self.sought, out);
                 }
                 _ => {}
             }

@@ -38,6 +38,7 @@ transcripts! {
     a_radio_that_carries_nothing_is_tuned_to_the_strongest_station_heard: "mobile-lost";
     a_first_attach_that_fails_locks_nobody_out: "mobile-lost-first";
     a_radio_without_signal_reports_is_tuned_again: "mobile-lost-unheard";
+    a_radio_without_signal_reports_is_tuned_to_each_station_in_turn: "mobile-lost-three";
     the_last_handoff_order_wins: "mobile-last-order";
     a_clock_that_is_set_does_not_lock_the_host_out: "mobile-clock";
     route_updates_make_mappings_and_data_keep_them: "station-mappings";

@@ -188,7 +188,10 @@ fn protocols_are_compared_and_who_cannot_says_why() {
     assert!(row("Cellular IP semisoft ").iter().any(|row| row.ends_with("cannot")), "{text}");
     let why = "  Cellular IP semisoft cannot: the new cell must be heard before the old one is left";
     assert!(text.lines().any(|line| line == why), "{text}");
-    assert!(text.contains("holds    sim        0  without a mobility protocol, a flow never recovers"), "{text}");
+    assert!(
+        text.contains("holds    sim        0  without a mobility protocol, a flow never recovers"),
+        "{text}"
+    );
     for end in ["csv", "json", "svg"] {
         assert!(folder.path().join(format!("runs/compare/compare.{end}")).is_file(), "{end}");
     }

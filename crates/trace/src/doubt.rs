@@ -314,7 +314,9 @@ impl Display for Doubt {
                 alone(Some(*alone_us), "(99 %)")
             ),
             Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
-            Self::NoSummary { host, why } => write!(f, "{host}: the daemon did not report at the end of the run: {why}"),
+            Self::NoSummary { host, why } => {
+                write!(f, "{host}: the daemon did not report at the end of the run: {why}")
+            }
             Self::BadEnd { host, exit } => {
                 write!(f, "{host}: the daemon reported at the end of the run, and then ended with {exit}")
             }

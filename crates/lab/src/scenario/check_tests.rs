@@ -157,10 +157,26 @@ const CASES: &[(&str, &str, &str)] = &[
         "line 20, column 11: `host.router.address`: 10.1.0.7 is an address of `mobile`",
     ),
     ("10.1.0.7", "10.1.0.1", "line 22, column 11: `host.mobile.address`: 10.1.0.1 is an address of `west`"),
-    ("10.1.0.7", "10.1.0.255", "line 22, column 11: `host.mobile.address`: 10.1.0.255 is not a unicast host address"),
-    ("10.1.0.7", "10.1.0.0", "line 22, column 11: `host.mobile.address`: 10.1.0.0 is not a unicast host address"),
-    ("10.1.0.7", "224.0.0.1", "line 22, column 11: `host.mobile.address`: 224.0.0.1 is not a unicast host address"),
-    ("10.1.0.7", "127.0.0.1", "line 22, column 11: `host.mobile.address`: 127.0.0.1 is not a unicast host address"),
+    (
+        "10.1.0.7",
+        "10.1.0.255",
+        "line 22, column 11: `host.mobile.address`: 10.1.0.255 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "10.1.0.0",
+        "line 22, column 11: `host.mobile.address`: 10.1.0.0 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "224.0.0.1",
+        "line 22, column 11: `host.mobile.address`: 224.0.0.1 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "127.0.0.1",
+        "line 22, column 11: `host.mobile.address`: 127.0.0.1 is not a unicast host address",
+    ),
     (
         "10.1.0.7",
         "10.1.0.300",

@@ -529,12 +529,8 @@ fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Opt
     wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
 }
 
-<<<<<<< HEAD
-/// Adds the events of one table, with what ends each. An event that overlaps one that is there already is left out.
-=======
 /// Draws the events of one table, each with the event that ends it. An event that conflicts with an earlier one is
 /// left out.
->>>>>>> s34-words-laba
 fn draw(
     scenario: &Scenario,
     random: &RandomTable,

@@ -169,7 +169,10 @@ impl Daemon {
         self.complaint = why.map(str::to_owned);
         // Nobody may be listening; that is no reason to end.
         let _ = match why {
-            Some(why) => writeln!(std::io::stderr(), "the store failed, so registrations that need it are refused: {why}"),
+            Some(why) => writeln!(
+                std::io::stderr(),
+                "the store failed, so registrations that need it are refused: {why}"
+            ),
             None => writeln!(std::io::stderr(), "can store again"),
         };
     }

@@ -77,7 +77,10 @@ impl Daemon {
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);
         if let Some(why) = failure.as_ref().filter(|_| hooks.failure.is_none()) {
-            let _ = writeln!(err, "the ingress hook is not there, so the kernel handles this daemon's packets too: {why}");
+            let _ = writeln!(
+                err,
+                "the ingress hook is not there, so the kernel handles this daemon's packets too: {why}"
+            );
         }
         hooks.failure = failure;
     }

@@ -28,8 +28,9 @@ impl Daemon {
             format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
         });
         let hooks = self.hooks.as_ref().and_then(Hooks::failure);
-        let hooks =
-            hooks.map(|why| format!("the ingress hook is not there, so the kernel handles this daemon's packets too: {why}"));
+        let hooks = hooks.map(|why| {
+            format!("the ingress hook is not there, so the kernel handles this daemon's packets too: {why}")
+        });
         [records, store, host, hooks].into_iter().flatten().collect()
     }
 
@@ -44,7 +45,8 @@ impl Daemon {
     /// of the connection can be read for ever, and at real-time priority that would keep the kernel from ending the lab.
     pub(super) fn lab_is_gone(&mut self) {
         if self.radio.take().is_some() {
-            let _ = writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
+            let _ =
+                writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
             self.ends = true;
         }
     }

@@ -161,13 +161,11 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
             Err(Errno::CONNREFUSED) => {
-                let why =
-                    "no daemon listens there: it was killed, and its socket file is left";
+                let why = "no daemon listens there: it was killed, and its socket file is left";
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {
-                let why =
-                    "not the socket of a daemon for programs; that one is called `daemon.clients`";
+                let why = "not the socket of a daemon for programs; that one is called `daemon.clients`";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {
