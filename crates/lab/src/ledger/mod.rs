@@ -192,7 +192,7 @@ impl Ledger {
         books: &mut Books,
     ) {
         if links != Links::Even {
-            books.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is always named
+            books.ports.sort_unstable_by_key(|(end, _)| *end); // so that the same one of several senders is always named
         }
         self.sent += u64::from(is_first);
         let (copied_before, mut origins) = (self.copied, 0);
@@ -243,14 +243,14 @@ impl Ledger {
         for (way, (sent, ended)) in links {
             if sent == 0 {
                 if ended == 0 {
-                    continue; // the way back, which it did not take
+                    continue; // the reverse direction, which the packet did not take
                 }
                 self.unsent(places, packet, way, ports);
                 continue;
             }
             let surplus = u64::from(ended.saturating_sub(sent));
             if ports.iter().any(|(_, port)| port.sent > 0 && port.to.is_group()) {
-                self.copied += surplus; // a frame for everybody is meant to come to more than one
+                self.copied += surplus; // a group frame has several receivers
             } else {
                 self.double(surplus, || places.way_name(way));
             }

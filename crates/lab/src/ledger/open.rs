@@ -57,7 +57,7 @@ impl Open {
         &mut self.slot(place).seen
     }
 
-    #[inline(never)] // so that those who need not search pay for nothing of it
+    #[inline(never)] // keeps the lookup out of the fast path
     fn find(&mut self, packet: PacketId) -> u32 {
         let place = match self.places.entry(packet) {
             Entry::Occupied(entry) => *entry.get(),

@@ -66,8 +66,7 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     steps
 }
 
-/// Returns the events of the scenario, each until another event ends it. Returns none if there are more than
-/// [`EVENTS`].
+/// Returns all events of the scenario, each until another event ends it. A figure has room for [`EVENTS`] of them.
 pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     let mut open: BTreeMap<(&str, EventKind), usize> = BTreeMap::new();
     let mut events: Vec<Step> = Vec::new();
