@@ -13,7 +13,7 @@ use std::fmt::Write;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
-/// Returns the report of a run: handoffs, flows, the causes of each outage, and the ledger.
+/// Returns the report of a run: handoffs, the causes of each outage, events, ledger, flows and failures.
 pub fn text(outcome: &Outcome) -> String {
     let mut out = String::new();
     let (plan, world) = (&outcome.plan, outcome.world.name());

@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         packets.opening = opening;
         let (end, ended, why) = fate(stream, other);
         packets.why = why;
-        // Data that the connection's initiator sends is a question, for which the other end owes an answer.
+        // Data from the end that requested the connection is a question: the other end owes an answer.
         let question = other.filter(|_| stream.asked).map(|other| Question {
             offered: self.offered(other, Some(stream), &self.feeding(other, Some(stream))),
             reads: &other.reads,
@@ -223,7 +223,7 @@ impl<'a> Builder<'a> {
         for (index, path) in self.of(Transport::Tcp) {
             let ours = known.contains(&path.to) || known.contains(&path.from);
             let says = path.high > 0 || (path.refused && path.begun < path.reset.unwrap_or(Instant::ZERO));
-            // A refused connection needs a program at its initiator only.
+            // If the connection is refused, the other end has no program.
             let is_programs = has_programs(path.from.0) && (path.refused || has_programs(path.to.0));
             if ours || !is_programs || !says {
                 continue;

@@ -16,8 +16,8 @@ pub(crate) struct Sending {
     pub(crate) packet: PacketId,
     /// Whether no byte of it was sent before.
     pub(crate) is_new: bool,
-    /// The position in the flow: the number of the first byte (from 0), of the first chunk, or of the datagram (from
-    /// 1).
+    /// The position in the flow: the number of the first byte (from 0), of the first chunk (from 0), or of the datagram
+    /// (from 1).
     pub(crate) place: u64,
     /// The leg on which it was sent, as an index into [`Path::legs`].
     pub(crate) leg: usize,
@@ -63,7 +63,7 @@ pub(super) struct Path {
     pub(super) base: u32,
     /// The end of the stream, as far as it was ever sent.
     pub(super) high: u64,
-    /// The end of each piece, and when it was first sent; in the order of the stream.
+    /// The end of each piece (for SCTP the length of each chunk), and when it was first sent; in the order of the stream.
     pub(super) pieces: Vec<(u64, Instant)>,
     pub(super) sendings: Vec<Sending>,
     /// The senders and the destination addresses, in the order of their first use. There are several senders if an

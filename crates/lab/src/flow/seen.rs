@@ -22,7 +22,7 @@ pub(super) struct Seen {
     by_ports: BTreeMap<(Transport, Port, Port), usize>,
     /// The path of a packet with data, and its range in the stream.
     packets: BTreeMap<PacketId, (usize, u64, u64)>,
-    /// Segments that acknowledge data, with or without data.
+    /// Segments that acknowledge data, whether or not they carry data.
     acks: BTreeMap<PacketId, Ack>,
     app_sent: BTreeSet<PacketId>,
     /// When and where an application received a datagram, or a stack received a packet of a stream.

@@ -36,7 +36,7 @@ impl AppStream {
     }
 }
 
-/// Returns whether a role of this name is an application. A program has an empty role name.
+/// Returns whether a role of this name is an application. A program outside of the daemon has an empty name.
 pub(super) fn is_application(role: &str) -> bool {
     role.is_empty() || Application::named(role).is_some()
 }

@@ -40,8 +40,8 @@ impl<'a> Story<'a> {
         Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
-    /// Assigns to the link, or to an event of the scenario, the time in which this host waited because the other end
-    /// had no link or because of that event.
+    /// Reassigns to the link the parts of an outage in which this host waited while the other end had no link. Does the
+    /// same with events of the scenario.
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
