@@ -14,8 +14,7 @@ use wire::Duration;
 /// The earliest departure of the host. The download has filled its window by then.
 const DEPARTURE: Duration = Duration::from_millis(1200);
 /// The range over which the phases are spread: one period of agent advertisements, which is 19 periods of the
-/// questions. Repetitions therefore also have different phases of the questions, unless their number is a multiple of
-/// 19.
+/// questions. So the repetitions also have different phases of the questions, unless 19 divides their number.
 pub(super) const PERIOD: Duration = Duration::from_millis(950);
 /// The capacity of a cell, in bit/s.
 const LOAD: u64 = 2_000_000;

@@ -232,8 +232,8 @@ impl Divergence {
 
 fn late<T: Counterpart>(ours: &T, theirs: &T) -> Option<String> {
     let ((ours, a), (theirs, b)) = (ours.time(), theirs.time());
-    // A message that is under way when a handoff begins may count from this handoff in one run, and from the handoff
-    // before it in the other.
+    // If a message is under way when a handoff begins, its reference may be this handoff in one run and the handoff
+    // before it in the other. So the absolute times are compared too.
     let absolute = ours.since(theirs).max(theirs.since(ours));
     let (apart, allowed) = (a.abs_diff(b).min(absolute), tolerance(a.min(b)));
     let ms = |span: Duration| span.as_secs_f64() * 1e3;

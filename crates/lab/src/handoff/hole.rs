@@ -163,9 +163,9 @@ impl Story<'_> {
         stages
     }
 
-    /// Returns the scenario event that caused a hole, with its end. It is an event at an end of the flow, or an event
-    /// during which packets of the flow were lost for a reason that only events have. Of several, an event of the
-    /// host that lost them is preferred.
+    /// Returns the scenario event that caused a hole, with its end. It is an event at an end of the flow, or one
+    /// during which the flow lost packets for a reason that only events have. Of several, an event of the host that
+    /// lost them is preferred.
     fn event_of(&self, flow: &Flow, lost: &[PacketEvent], [last, end]: [Instant; 2]) -> Option<[Event; 2]> {
         let by_event =
             lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {

@@ -7,8 +7,8 @@ use trace::HostId;
 
 /// The location of a packet's only copy, while there was never more than one and no step is missing.
 ///
-/// The counters (`books.rs`) of a packet that ends as a chain balance: each node received it as often as it sent or
-/// ended it, one node originated it, and each link delivered it as often as it took it.
+/// The counters (`books.rs`) of a packet that ends as a chain balance. One node originated it, each node sent or ended
+/// all copies that it received, and each link delivered all copies that it took.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Chain {
     #[default]

@@ -1,7 +1,7 @@
 //! `cellular-ip/udp-loss`: UDP packets lost in a handoff, against the round trip between host and crossover.
 //!
-//! A packet is lost if it passes the crossover after the last one that the host receives in its old cell, and before
-//! the route-update from the new cell has arrived there: during one round trip plus the retune time.
+//! Packets are lost that pass the crossover too late for the old cell, and before the route-update from the new cell
+//! arrives there: during one round trip plus the retune time.
 
 use super::figure::{Drawn, draw_at, line};
 use super::phases::stratified;

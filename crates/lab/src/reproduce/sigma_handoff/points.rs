@@ -10,8 +10,8 @@ const SIM: &[OnWorld] = &[OnWorld::Sim];
 
 /// The time in which each signal falls or rises between -50 dBm and -96 dBm, in seconds.
 const RAMP: f64 = 5.0;
-/// The time from the instant at which the second cell reaches -80 dBm, where it is prepared, until the first falls to
-/// -88 dBm, where it counts as lost; in seconds.
+/// The overlap of the cells in seconds. It begins when the second cell reaches -80 dBm, where it is prepared, and ends
+/// when the first falls to -88 dBm, where it counts as lost.
 const OVERLAP: f64 = 4.39;
 
 pub(super) const OVERLAP_S: &str = "overlap_s";
