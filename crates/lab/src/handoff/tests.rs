@@ -282,9 +282,9 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
     }
 }
 
-/// A support router relays the question of a host that moved. The host's TCP sent the question before the cut and
-/// retransmitted it until the router had it, so the outage is recovery. It is not traffic: the source had sent. The
-/// host's TCP did not wait for its timer, because the new router notified it.
+/// A support router relays the question of a host that moved. The host's TCP had sent the question when the path was
+/// cut, and retransmitted it until the router had it. So the outage is recovery, not traffic. Once there was a path,
+/// the host's TCP did not wait for its timer, because the new router notified it.
 #[test]
 fn a_relayed_question_is_followed_from_its_host() {
     let (file, text) = Scenario::find("compare/indirect-tcp/gap/requests").unwrap();

@@ -262,8 +262,8 @@ impl Ledger {
         }
     }
 
-    /// Records copies that a link delivered, lost or holds although no sending was recorded. They are not copies of
-    /// the link's: the sender kept no record.
+    /// Records copies that a link delivered, lost or holds although no sending was recorded. The link did not make
+    /// them: the sender kept no record.
     fn unsent(&mut self, places: &Places, packet: PacketId, way: Way, ports: &[(End, AtPort)]) {
         for ((host, iface), port) in ports {
             let Some(here) = places.port(*host, *iface) else { continue };
