@@ -1,4 +1,4 @@
-//! Two runs side by side, in words.
+//! A comparison of two runs, as text.
 
 use crate::compare_worlds::{Comparison, Divergence, Said, compare};
 use crate::flow::Flow;
@@ -8,16 +8,17 @@ use std::fmt::Write;
 use trace::{Record, What};
 use wire::Packet;
 
-/// What two runs have in common, or not.
+/// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Whether nothing was found that should be the same and is not.
+    /// Whether everything that should be equal is equal.
     pub equal: bool,
-    /// The findings.
+    /// The findings, as text.
     pub text: String,
 }
 
-/// One handoff as both runs had it, beside each other. `None` if a run has no handoff of this number.
+/// Returns a figure of one handoff (numbered from 1) in both runs, side by side. `None` if a run has no handoff with
+/// this number.
 pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::BesideFigure> {
     let plan = &runs[0].plan;
     let of_run = |run: &Outcome| {
@@ -34,7 +35,7 @@ pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::BesideFigure>
     })
 }
 
-/// Compares two runs. An error says why they cannot be compared.
+/// Compares two runs. Returns an error if they cannot be compared.
 pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let [a, b] = runs;
     let hosts = runs.map(|run| run.plan.host_names());
@@ -67,7 +68,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let is_unlike = repeats == Ok(true) && a.fingerprint != b.fingerprint;
     match &comparison.divergence {
         Some(divergence) => text.push_str(&diverges(runs, divergence)),
-        // The same scenario gives the same run, to the last bit.
+        // The same scenario in the simulator has to give bit-identical records.
         None if is_unlike => {
             let _ = writeln!(
                 text,
@@ -95,7 +96,8 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
 }
 
-/// What the applications were given in each run. Only control messages have to be the same: so this is no verdict.
+/// Describes what the applications received in each run. This is not part of the result: only control messages have
+/// to be equal.
 fn delivered([a, b]: [&Outcome; 2]) -> String {
     let mut text = String::new();
     if a.flows.len() != b.flows.len() {
@@ -110,7 +112,8 @@ fn delivered([a, b]: [&Outcome; 2]) -> String {
     text
 }
 
-/// Whether both are runs of the simulator, and of the same. The error names what differs between two runs of the simulator.
+/// Returns whether both are simulator runs of the same scenario, settings, seed and phase. The error names what
+/// differs between two simulator runs.
 fn is_repetition([a, b]: [&Outcome; 2]) -> Result<bool, &'static str> {
     if [a.world, b.world] != [OnWorld::Sim; 2] {
         return Ok(false);
@@ -137,7 +140,7 @@ fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
     text
 }
 
-/// Two runs in virtual time should be the same to the last bit.
+/// Compares the fingerprints of two simulator runs, which should be equal.
 fn fingerprints(runs: [&Outcome; 2]) -> String {
     let [a, b] = runs;
     let number =

@@ -1,7 +1,8 @@
-//! The life of each packet, hop by hop: which sighting led to which, and how every copy ended.
+//! The path of each packet, hop by hop, and the end of each of its copies.
 //!
-//! A hop is one sighting of a packet at one interface: a row of `packets.csv`, a packet of the capture. Sightings are
-//! joined first in, first out: what a node sends is taken for what it received earliest and has not accounted for.
+//! A hop is one observation of a packet at one interface: a row of `packets.csv`, a packet of the capture. Hops are
+//! joined first in, first out: a packet that a node sends continues the earliest received one that has no
+//! continuation yet.
 
 use crate::Plan;
 use crate::ledger::{Places, Way};
@@ -11,44 +12,44 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
 
-/// One sighting of a packet at one interface.
+/// One observation of a packet at one interface.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// The record that says so.
+    /// The index of its record.
     pub record: usize,
-    /// The packet's number.
+    /// The packet's number, from 1.
     pub packet: u64,
-    /// The sightings that follow from it; several where it was copied.
+    /// Indices of the hops that follow it; several if the packet was copied.
     pub next: Vec<usize>,
-    /// How copies ended here.
+    /// The ends of copies at this hop.
     pub ends: Vec<End>,
 }
 
-/// How a copy of a packet ended.
+/// The end of one copy of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// The record that says so.
+    /// The index of its record.
     pub record: usize,
-    /// When.
+    /// When it ended.
     pub at: Instant,
-    /// How, and where.
+    /// How and where it ended.
     pub fate: Fate,
 }
 
-/// How a copy ends, and where: a host, or `host:interface`.
+/// How a copy ended, and where: at a host, or at `host:interface`. A second string is the reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
-    /// An application was handed it.
+    /// An application received it.
     Delivered(String),
-    /// The role that it was for took it.
+    /// The role that it was addressed to consumed it.
     Consumed(String),
-    /// The link, or the host's stack, lost it.
+    /// The link or the host's stack lost it.
     Lost(String, String),
     /// A node dropped it.
     Dropped(String, String),
     /// A queue still held it when the run ended.
     Held(String),
-    /// Nobody says; the ledger does not balance.
+    /// No record shows its end, so the ledger does not balance.
     Unseen(String),
 }
 
@@ -70,15 +71,16 @@ impl std::fmt::Display for Fate {
 pub struct Journey {
     /// Its identity.
     pub id: PacketId,
-    /// When an application sent it, if one did, and where.
+    /// When and at which host an application sent it; `None` if a stack or a role did.
     pub sent: Option<(Instant, HostId)>,
-    /// Its hops in the order of time.
+    /// Indices of its hops, in the order of time.
     pub hops: Vec<usize>,
-    /// Ends of copies that were never seen at an interface: a role dropped what it had just made.
+    /// Ends of copies that were not observed at an interface, for example a packet that a role dropped right after
+    /// making it.
     pub strays: Vec<End>,
 }
 
-/// All packets of a run. They are numbered from 1 in the order of their first appearance, in either world.
+/// All packets of a run, numbered from 1 in the order of their first appearance, on both backends.
 pub struct Journeys<'a> {
     records: &'a [Record],
     places: Places,
@@ -103,27 +105,27 @@ impl<'a> Journeys<'a> {
         all
     }
 
-    /// All hops, in the order of time.
+    /// Returns all hops, in the order of time.
     pub fn hops(&self) -> &[Hop] {
         &self.hops
     }
 
-    /// All packets in the order of their numbers.
+    /// Returns all packets with their numbers, in the order of the numbers.
     pub fn packets(&self) -> impl Iterator<Item = (u64, &Journey)> {
         (1..).zip(&self.packets)
     }
 
-    /// The packet of a number.
+    /// Returns the packet with this number, or `None` if there is none.
     pub fn packet(&self, number: u64) -> Option<&Journey> {
         self.packets.get(usize::try_from(number.checked_sub(1)?).ok()?)
     }
 
-    /// The number of a packet.
+    /// Returns the number of a packet, or `None` if it does not appear.
     pub fn number(&self, id: PacketId) -> Option<u64> {
         self.numbers.get(&id).copied()
     }
 
-    /// When, where, which way (`true`: out) and what a hop is.
+    /// Returns the time, place, direction and content of a hop.
     pub fn seen(&self, hop: &Hop) -> Option<Sighting<'a>> {
         let record = self.records.get(hop.record)?;
         let (iface, sent, packet) = match &record.what {
@@ -134,29 +136,29 @@ impl<'a> Journeys<'a> {
         Some(Sighting { at: record.at, host: record.host, iface, sent, packet })
     }
 
-    /// `host:interface`.
+    /// Returns the interface's name, as `host:interface`.
     pub fn place(&self, host: HostId, iface: Iface) -> String {
         self.places.interface(host, iface)
     }
 
-    /// The interface, as `host:interface`, whose link address a text is.
+    /// Returns the interface with this link address (as text), as `host:interface`. `None` if no host has it.
     pub fn neighbor(&self, text: &str) -> Option<String> {
         self.places.by_mac(text.parse().ok()?)
     }
 
-    /// A host's name.
+    /// Returns the host's name.
     pub fn host(&self, host: HostId) -> Cow<'_, str> {
         self.places.host(host)
     }
 
-    /// How the copies that came by this hop ended.
+    /// Returns the ends of all copies that continued from this hop.
     pub fn ends(&self, hop: usize) -> Vec<End> {
         let mut ends = Vec::new();
         self.collect(hop, &mut ends);
         ends
     }
 
-    /// How all copies of a packet ended, in the order of time.
+    /// Returns the ends of all copies of a packet, in the order of time.
     pub fn all_ends(&self, journey: &Journey) -> Vec<End> {
         let mut ends: Vec<End> = self.roots(journey).flat_map(|root| self.ends(root)).collect();
         ends.extend(journey.strays.iter().cloned());
@@ -164,7 +166,7 @@ impl<'a> Journeys<'a> {
         ends
     }
 
-    /// The same for one hop, in words.
+    /// Returns the ends of all copies that continued from this hop, as text.
     pub fn fate(&self, hop: usize) -> String {
         let mut counts: BTreeMap<Fate, usize> = BTreeMap::new();
         for end in self.ends(hop) {
@@ -177,7 +179,7 @@ impl<'a> Journeys<'a> {
         words.collect::<Vec<_>>().join("; ")
     }
 
-    /// The hops with which a journey begins.
+    /// Returns the indices of the hops at which a journey begins.
     pub fn roots<'b>(&'b self, journey: &'b Journey) -> impl Iterator<Item = usize> + 'b {
         let is_next = |hop: usize| journey.hops.iter().any(|other| self.hops[*other].next.contains(&hop));
         journey.hops.iter().copied().filter(move |hop| !is_next(*hop))
@@ -208,7 +210,7 @@ impl<'a> Journeys<'a> {
                 let from = self.find(packet.id, |seen| seen.host == host && !seen.sent);
                 let end = End { record: index, at: record.at, fate: Fate::Delivered(name()) };
                 self.hop(index, packet, from);
-                // No application is told of a segment: the stack is where it was going.
+                // No application receives a TCP segment as such: the stack is its final receiver.
                 if *iface == Iface::HOST
                     && !segment::is_datagram(packet)
                     && let Some(hop) = self.hops.last_mut()
@@ -257,7 +259,7 @@ impl<'a> Journeys<'a> {
         }
     }
 
-    /// The number of a packet, a new one if it has none.
+    /// Returns the number of a packet, and assigns one if it has none.
     fn enter(&mut self, id: PacketId) -> u64 {
         *self.numbers.entry(id).or_insert_with(|| {
             self.packets.push(Journey { id, sent: None, hops: Vec::new(), strays: Vec::new() });
@@ -277,7 +279,7 @@ impl<'a> Journeys<'a> {
         }
     }
 
-    /// The earliest sighting that leads nowhere yet; else the latest, which is then copied.
+    /// Returns the earliest matching hop without a continuation; if there is none, the latest, which is then copied.
     fn find(&self, id: PacketId, wanted: impl Fn(&Sighting<'_>) -> bool) -> Option<usize> {
         let journey = self.packet(self.number(id)?)?;
         let matching = || {
@@ -288,7 +290,7 @@ impl<'a> Journeys<'a> {
         open.or_else(|| matching().last()).map(|(index, _)| index)
     }
 
-    /// Where a packet that a link brings was sent.
+    /// Returns the hop at which a packet that a link delivers was sent.
     fn sender(&self, host: HostId, iface: Iface, packet: &Packet) -> Option<usize> {
         let way = self.places.way_in(self.places.port(host, iface)?);
         let by_this_way = |seen: &Sighting<'_>| {
@@ -297,7 +299,7 @@ impl<'a> Journeys<'a> {
                 && seen.iface != Iface::HOST
                 && port.is_some_and(|port| self.places.way_out(port) == way)
         };
-        // In the air a copy for another station may be under way at the same time.
+        // On a radio, a copy for another station may be under way at the same time.
         let to: Mac = packet.link.dst;
         let same = |seen: &Sighting<'_>| by_this_way(seen) && (way != Way::Air || seen.packet.link.dst == to);
         self.find(packet.id, same).or_else(|| self.find(packet.id, by_this_way))
@@ -307,13 +309,13 @@ impl<'a> Journeys<'a> {
 /// A packet at an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting<'a> {
-    /// When.
+    /// When it was observed.
     pub at: Instant,
-    /// At which host.
+    /// The host.
     pub host: HostId,
-    /// At which interface.
+    /// The interface.
     pub iface: Iface,
-    /// Out, not in.
+    /// Whether it was sent, not received.
     pub sent: bool,
     /// The packet as it was there.
     pub packet: &'a Packet,

@@ -1,4 +1,4 @@
-//! A run as text, for people.
+//! The report of a run, as text.
 
 use crate::Plan;
 use crate::flow::{Delay, End};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
-/// What a run cost: the handoffs, each outage by owner, and the ledger.
+/// Returns the report of a run: handoffs, the causes of each outage, events, ledger, flows and failures.
 pub fn text(outcome: &Outcome) -> String {
     let mut out = String::new();
     let (plan, world) = (&outcome.plan, outcome.world.name());
@@ -56,7 +56,8 @@ pub fn text(outcome: &Outcome) -> String {
     out
 }
 
-/// A row for each event of the scenario, with what was lost until the next one for reasons that only events have.
+/// Returns a row for each event of the scenario, with the packets that were lost until the next event for reasons
+/// that only events have.
 fn event_table(outcome: &Outcome) -> String {
     let ordered = |record: &Record| match &record.what {
         What::Ordered(event) => Some((record.at, event.to_string())),
@@ -83,7 +84,7 @@ fn event_table(outcome: &Outcome) -> String {
     text
 }
 
-/// Hosts whose disk is filled though none of their roles stores anything.
+/// Returns the hosts whose disk an event fills although none of their roles stores anything.
 fn idle_disks(plan: &Plan) -> BTreeSet<&str> {
     let stores = |host: &crate::plan::HostPlan| {
         let is_keeper = |role: &RoleConfig| {
@@ -98,7 +99,7 @@ fn idle_disks(plan: &Plan) -> BTreeSet<&str> {
     full.filter(|host| !stores(host)).map(|host| host.config.name.as_str()).collect()
 }
 
-/// A handoff by its number; with its flow, if there are several.
+/// Returns the title of a handoff: its number (from 1), and the flow's if there are several. `flow` counts from 0.
 pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
     match outcome.flows.len() {
         0 | 1 => format!("handoff {number}"),
@@ -106,8 +107,8 @@ pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
     }
 }
 
-/// One row for each handoff and flow that it cut, and one for each hole. Hosts and flows are named where there are
-/// several.
+/// Returns the table with one row for each handoff and flow that it cut, and one for each hole. Hosts and flows are
+/// named if there are several.
 fn handoff_table(outcome: &Outcome) -> String {
     let mut rows: Vec<(Instant, Vec<String>)> = Vec::new();
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
@@ -166,7 +167,8 @@ fn handoff_table(outcome: &Outcome) -> String {
     table.render()
 }
 
-/// Handoffs that were ordered and did not come about, which the table does not have: how many of each host, to where and why.
+/// Describes requested handoffs that did not happen, which are not in the table: their number by host, target and
+/// reason.
 fn undone(outcome: &Outcome) -> String {
     let mut counted: BTreeMap<(HostId, &str, &str, &str), (usize, Instant)> = BTreeMap::new();
     for record in &outcome.records {
@@ -212,7 +214,7 @@ fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option
     ]
 }
 
-/// What stands where the glossary defines no value.
+/// The cell text if the glossary defines no value.
 const NOTHING: &str = "-";
 
 fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
@@ -224,7 +226,7 @@ fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
     }
 }
 
-/// One row for each flow; without any, a line that says so.
+/// Returns the table with one row for each flow, or a line if there is none.
 pub fn flow_table(outcome: &Outcome) -> String {
     if outcome.flows.is_empty() {
         return "no flow: no application was given or sent data\n".to_owned();
@@ -273,12 +275,12 @@ pub fn flow_table(outcome: &Outcome) -> String {
     text
 }
 
-/// A host's name and a port; an address and a port where no host has it.
+/// Returns the host's name and port, or the address and port if no host has the address.
 pub(crate) fn end(outcome: &Outcome, end: &End) -> String {
     end_of(&outcome.plan, end)
 }
 
-/// The same where only the plan is known.
+/// Returns the same from a plan alone.
 pub(crate) fn end_of(plan: &Plan, end: &End) -> String {
     if plan.has_host(end.host) {
         format!("{}:{}", plan.host_name(end.host), end.at.port())
@@ -287,7 +289,7 @@ pub(crate) fn end_of(plan: &Plan, end: &End) -> String {
     }
 }
 
-/// As it is printed: `none`, milliseconds, `never` or `not measured`.
+/// Returns the cell text: `none`, milliseconds, `never` or `not measured`.
 pub fn experience(experience: &Experience) -> String {
     match experience {
         Experience::None => "none".to_owned(),
@@ -297,7 +299,8 @@ pub fn experience(experience: &Experience) -> String {
     }
 }
 
-/// One line for each owner of an outage of this host; they sum to it. A link of another host is named.
+/// Returns one line for each cause of an outage of this host; the parts sum to the outage. If the link of another
+/// host is the cause, the host is named.
 fn outage(outcome: &Outcome, host: HostId, title: &str, experience: &Experience) -> Option<String> {
     let outage = experience.outage()?;
     let mut out = format!(
@@ -319,7 +322,7 @@ fn outage(outcome: &Outcome, host: HostId, title: &str, experience: &Experience)
     Some(out)
 }
 
-/// The closed books.
+/// Returns the ledger as text: the sums, the drops by reason, and what does not balance.
 pub fn books(ledger: &Ledger) -> String {
     let mut out = format!(
         "ledger: {} sent + {} copied = {} delivered + {} dropped + {} held\n",
@@ -338,7 +341,7 @@ pub fn books(ledger: &Ledger) -> String {
     out
 }
 
-/// Milliseconds, to the microsecond.
+/// Returns milliseconds with three decimals.
 pub fn millis(span: Duration) -> String {
     format!("{:.3}", span.as_secs_f64() * 1e3)
 }

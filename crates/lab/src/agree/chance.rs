@@ -1,30 +1,31 @@
-//! How often the rule of agreement is wrong: about two samples of one distribution, and about two of different ones.
+//! How often the rule of agreement is wrong, for two samples of one distribution and for two samples of different
+//! distributions.
 
 use super::{Agreement, COMPARED, Compared};
 use crate::reproduce::stratified;
 use wire::{Duration, Seed};
 
-/// How often it is tried.
+/// The number of trials.
 const TRIALS: usize = 1000;
-/// What phases are spread over.
+/// The period of the phases.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How much later than in the simulator a run on Linux may meet anything, in milliseconds: frames are up to 2 ms late.
+/// The largest delay of a run on Linux relative to the simulator, in milliseconds: frames are up to 2 ms late.
 const LATE_MS: f64 = 2.0;
 
-/// An outage in milliseconds, by the phase: a fraction below one.
+/// An outage in milliseconds as a function of the phase, from 0 to below 1.
 type Outage = fn(f64) -> f64;
 
-/// Two samples that are compared.
+/// Two distributions whose samples are compared.
 pub(super) struct Pair {
-    /// What they are, in words.
+    /// A description.
     pub(super) text: &'static str,
     first: Outage,
     second: Outage,
-    /// Whether both are at the same phases, as `agree` has them; or each at phases of its own.
+    /// Whether both samples are at the same phases, as in `agree`, or each at separate random phases.
     is_at_same_phases: bool,
 }
 
-/// One distribution twice: what differs is chance.
+/// Pairs of equal distributions: any difference is random.
 pub(super) const SAME: [Pair; 4] = [
     Pair { text: "one mode, at the same phases", first: one_mode, second: one_mode, is_at_same_phases: true },
     Pair {
@@ -47,7 +48,7 @@ pub(super) const SAME: [Pair; 4] = [
     },
 ];
 
-/// Two distributions.
+/// Pairs of different distributions.
 pub(super) const DIFFERENT: [Pair; 4] = [
     Pair { text: "40 ms longer on Linux", first: one_mode, second: longer, is_at_same_phases: true },
     Pair {
@@ -78,7 +79,7 @@ fn longer(phase: f64) -> f64 {
     one_mode(phase) + 40.0
 }
 
-/// As the outages of a download are that meets its time-out in half of the phases.
+/// Outages like those of a download that meets its time-out at half of the phases.
 fn two_modes(phase: f64) -> f64 {
     modes(phase, 0.5, 1.0)
 }
@@ -99,12 +100,12 @@ fn modes(phase: f64, fast: f64, times: f64) -> f64 {
     }
 }
 
-/// What [`two_modes`] has in the mean: 70 and 850 ms.
+/// Outages with a single mode and the mean of [`two_modes`]: 460 ms, between its modes at 70 and 850 ms.
 fn the_mean(phase: f64) -> f64 {
     40.0f64.mul_add(phase, 440.0)
 }
 
-/// In how many of 100 trials two samples of `n` values each are said to differ.
+/// Returns the percentage of trials in which two samples of `n` values each differ by the rule.
 pub(super) fn differs(pair: &Pair, n: usize) -> f64 {
     let mut random = Seed::new(1).fork("chance").fork(pair.text);
     let [outage, ..] = &COMPARED;
@@ -130,7 +131,7 @@ fn is_found(outage: &Compared, pair: &Pair, n: usize, trial: usize, random: &mut
     outage.judge(&first, &second) == Agreement::Differs
 }
 
-/// Below one.
+/// Returns a random number from 0 to below 1.
 fn uniform(random: &mut Seed) -> f64 {
     (random.draw() >> 11) as f64 / (1u64 << 53) as f64
 }

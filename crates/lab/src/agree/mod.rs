@@ -1,9 +1,9 @@
 //! Whether both backends give the same results: the distributions of what applications experienced, not the messages.
 //!
-//! A median alone says nothing: many of these distributions have two modes. So whole distributions are compared, and their
-//! means. Two samples of 40 and 12 from one distribution are at a Kolmogorov-Smirnov distance of 0.3 in two of five cases, by
-//! chance alone. So the simulator also runs at the very phases of the runs on Linux that count
-//! ([`crate::scenario::Repetition`]), and those are judged: what is left is the backends' difference.
+//! Many of these distributions have two modes, so medians are not enough: whole distributions and their means are
+//! compared. Two random samples of 40 and 12 values from one distribution have a Kolmogorov-Smirnov distance of 0.3 in
+//! two of five cases. So the simulator also runs at the phases of the valid Linux runs ([`crate::scenario::Repetition`]),
+//! and these runs are evaluated. The remaining difference is that of the backends.
 
 mod chance;
 mod page;
@@ -22,35 +22,35 @@ use crate::compare::course;
 use crate::scenario::ScenarioError;
 use crate::stats::{self, Difference};
 
-/// The largest distance of Kolmogorov and Smirnov of two distributions that agree.
+/// The largest Kolmogorov-Smirnov distance of two distributions that agree.
 pub const DISTANCE: f64 = 0.3;
-/// How far means may be apart, of the larger one.
+/// The largest difference of means that agree, as a share of the larger mean.
 pub const SHARE: f64 = 0.2;
-/// Fewer runs than this on either backend show nothing.
+/// The smallest number of runs on each backend for a verdict.
 pub const LEAST: usize = 6;
 
 /// A metric that is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// As in [`crate::batch::METRICS`].
+    /// The name, as in [`crate::batch::METRICS`].
     pub metric: &'static str,
-    /// Values that are no further apart than this are the same to the comparison: what the Linux backend can resolve.
+    /// The resolution of the Linux backend. Values that differ by at most this are treated as equal.
     pub resolution: Resolution,
-    /// Means no further apart than this agree, in the metric's unit.
+    /// Means that differ by at most this agree; in the metric's unit.
     pub allowance: f64,
 }
 
-/// What is the same value.
+/// The largest difference of values that are treated as equal.
 #[derive(Clone, Copy, Debug)]
 pub enum Resolution {
     /// In the metric's unit.
     Absolute(f64),
-    /// A part of the larger median.
+    /// As a share of the larger median.
     Relative(f64),
 }
 
-/// What is compared. The emulator's frames are up to 2 ms late (a run with later ones is repeated), packets are counted
-/// whole, and a goodput is known as well as its flow's length.
+/// The compared metrics. The emulator's frames are up to 2 ms late (a run with later ones is repeated). Packets are
+/// counted exactly. A goodput is as precise as its flow's duration.
 pub const COMPARED: [Compared; 4] = [
     Compared { metric: "outage_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
     Compared { metric: "longest_stall_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
@@ -58,28 +58,28 @@ pub const COMPARED: [Compared; 4] = [
     Compared { metric: "lost_packets", resolution: Resolution::Absolute(0.0), allowance: 1.0 },
 ];
 
-/// The scenarios that have to agree, before those of [`legs`].
+/// The scenarios that must agree, before those of [`legs`].
 pub const SCENARIOS: [&str; 5] =
     ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"];
 
-/// Every leg of `wayfare compare`.
+/// Returns the names of all legs of `wayfare compare`.
 pub fn legs() -> Result<Vec<String>, ScenarioError> {
     Ok(course()?.legs.iter().map(|leg| leg.name.clone()).collect())
 }
 
-/// What was found of a metric, or of a scenario.
+/// The verdict on a metric, or on a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Agreement {
-    /// Distance and means are within the limits.
+    /// The distance and the means are within the limits.
     Agrees,
-    /// Too few runs of one backend can be trusted.
+    /// Too few runs of one backend are valid.
     Inconclusive,
-    /// Distance or means are not, or one backend alone has values.
+    /// The distance or the means are outside the limits, or only one backend has values.
     Differs,
 }
 
 impl Agreement {
-    /// In one word.
+    /// Returns the verdict as one word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -89,54 +89,56 @@ impl Agreement {
     }
 }
 
-/// One metric of one scenario on both backends; pairs are the simulator's and Linux's.
+/// The comparison of one metric of one scenario. Pairs have the simulator first, then Linux.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// As in [`crate::batch::METRICS`], with the kind of handoff behind a dot if there are several.
+    /// The name, as in [`crate::batch::METRICS`]; if there are several kinds of handoffs, the kind follows after a
+    /// dot.
     pub metric: String,
-    /// Runs that count and have it.
+    /// The numbers of valid runs with this metric.
     pub n: [usize; 2],
-    /// Medians; `None` where it was not measured.
+    /// The medians; `None` if not measured.
     pub medians: [Option<f64>; 2],
-    /// Means at the same phases: these are judged.
+    /// The means at the same phases, which are evaluated.
     pub means: [Option<f64>; 2],
-    /// Linux's median less the simulator's, with its 95 % interval.
+    /// Linux's median minus the simulator's, with its 95 % confidence interval.
     pub difference: Option<Difference>,
-    /// Kolmogorov-Smirnov distance of all values as they are, 0 to 1.
+    /// The Kolmogorov-Smirnov distance of all values, from 0 to 1.
     pub distance: Option<f64>,
-    /// That at the same phases, where values within the resolution are equal: this is judged.
+    /// The distance at the same phases, with values within the resolution treated as equal. This one is evaluated.
     pub judged_distance: Option<f64>,
-    /// What it amounts to.
+    /// The verdict.
     pub agreement: Agreement,
-    /// What one backend alone has, if so.
+    /// A note, if only one backend has values or infinite outages.
     pub note: Option<String>,
 }
 
-/// Both backends' results of a scenario.
+/// The results of both backends for a scenario.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The scenario.
     pub scenario: String,
-    /// Runs that were asked for: simulator, Linux.
+    /// The numbers of requested runs: simulator, Linux.
     pub runs: [u64; 2],
-    /// Runs of each that count.
+    /// The numbers of valid runs.
     pub counted: [usize; 2],
-    /// The runs of each that are not to be trusted and do not count: which, and why.
+    /// The invalid runs, with their numbers and the reasons.
     pub untrusted: [Vec<NotCounted>; 2],
     /// A row for each metric.
     pub rows: Vec<Row>,
-    /// The worst of the rows.
+    /// The worst verdict of the rows.
     pub agreement: Agreement,
-    /// Why it differs, where that is known.
+    /// The cause of a difference, if it is known.
     pub cause: Option<&'static str>,
 }
 
-/// Judges what runs on both backends gave.
+/// Evaluates the runs of a scenario on both backends.
 pub fn report(measured: &Measured) -> Report {
     report_of(measured.scenario(), [&measured.sim, &measured.same, &measured.linux])
 }
 
-/// The same of runs that are recorded nowhere: in the simulator, there at the phases of those on Linux, and on Linux.
+/// Evaluates runs that are not recorded: in the simulator, in the simulator at the phases of the Linux runs, and on
+/// Linux.
 pub(crate) fn report_of(scenario: &str, [sim, same, linux]: [&Sample; 3]) -> Report {
     let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
     let mut names = sim.names();
@@ -156,7 +158,7 @@ pub(crate) fn report_of(scenario: &str, [sim, same, linux]: [&Sample; 3]) -> Rep
     }
 }
 
-/// What is judged: `same` is what the simulator gave at the phases of the runs on Linux that count.
+/// The evaluated samples. `same`: the simulator at the phases of the valid Linux runs.
 struct Samples<'a> {
     sim: &'a Sample,
     linux: &'a Sample,
@@ -180,14 +182,14 @@ fn row(compared: &Compared, name: &str, samples: &Samples<'_>) -> Row {
     }
 }
 
-/// What is found about one metric alone, as [`report_of`] finds it.
+/// Returns the verdict on one metric, as in [`report_of`].
 pub(crate) fn about(name: &str, [sim, same, linux]: [&Sample; 3]) -> Agreement {
     let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
     let compared = COMPARED.iter().find(|compared| compared.metric == metric(name));
     compared.map_or(Agreement::Inconclusive, |compared| verdict(compared, name, &samples).0)
 }
 
-/// What a metric amounts to, and what one backend alone has, if so.
+/// Returns the verdict on a metric, with a note if only one backend has values.
 fn verdict(compared: &Compared, name: &str, samples: &Samples<'_>) -> (Agreement, Option<String>) {
     let all = [samples.sim, samples.linux, samples.same];
     if all.iter().any(|sample| sample.counted() < LEAST) {
@@ -201,7 +203,7 @@ fn verdict(compared: &Compared, name: &str, samples: &Samples<'_>) -> (Agreement
     (agreement, never(&same, &linux).filter(|_| agreement == Agreement::Differs))
 }
 
-/// That the parts of the runs that have a metric differ by more than a distance may be, in words.
+/// Returns a note if the shares of runs that have the metric differ by more than [`DISTANCE`].
 fn only_one_has(samples: &Samples<'_>, values: [&Vec<f64>; 2]) -> Option<String> {
     let of = [samples.same, samples.linux].map(Sample::counted);
     let [same, linux] = values.map(Vec::len);
@@ -217,7 +219,7 @@ fn only_one_has(samples: &Samples<'_>, values: [&Vec<f64>; 2]) -> Option<String>
     }
 }
 
-/// That outages end on one backend and not on the other, in words.
+/// Returns a note if the numbers of infinite outages differ.
 fn never(same: &[f64], linux: &[f64]) -> Option<String> {
     let without_end = |values: &[f64]| values.iter().filter(|value| value.is_infinite()).count();
     match (without_end(same), without_end(linux)) {
@@ -233,7 +235,8 @@ fn never(same: &[f64], linux: &[f64]) -> Option<String> {
 }
 
 impl Compared {
-    /// The Kolmogorov-Smirnov distance where values within the resolution are equal; `None` without values.
+    /// Returns the Kolmogorov-Smirnov distance with values within the resolution treated as equal, or `None` if a
+    /// sample is empty.
     fn distance(&self, a: &[f64], b: &[f64]) -> Option<f64> {
         let resolution = match self.resolution {
             Resolution::Absolute(resolution) => resolution,
@@ -244,7 +247,7 @@ impl Compared {
         stats::ks_distance_within(a, b, resolution)
     }
 
-    /// Whether two samples agree.
+    /// Returns the verdict on two samples.
     fn judge(&self, a: &[f64], b: &[f64]) -> Agreement {
         if a.len().min(b.len()) < LEAST {
             return Agreement::Inconclusive;
@@ -255,7 +258,7 @@ impl Compared {
     }
 }
 
-/// Whether means agree. Outages that never end make a mean infinite: on both backends, or on none.
+/// Returns whether two means agree. A mean with an infinite outage is infinite: either both are, or neither.
 fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
     if a.is_infinite() || b.is_infinite() {
         return a.is_infinite() && b.is_infinite();
@@ -264,7 +267,7 @@ fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
     apart <= allowance || apart <= SHARE * a.abs().max(b.abs())
 }
 
-/// Known causes of differences, by the beginning of the scenario's name.
+/// Known causes of differences, by the start of the scenario's name.
 const CAUSES: [(&str, &str); 1] = [(
     "compare/indirect-tcp/gap/bulk",
     "on Linux the relay's segments carry PSH where its source has nothing more to give at once, and the mobile host's kernel \

@@ -1,4 +1,4 @@
-//! The page that is kept of a recorded agreement, as Markdown.
+//! The page of a recorded agreement, as Markdown.
 
 use super::chance::{DIFFERENT, Pair, SAME, differs};
 use super::text::{counts, distance, number, worst};
@@ -7,7 +7,7 @@ use crate::batch::metric;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Columns of the table: a metric, and its head.
+/// The columns of the table: a metric and its title.
 const COLUMNS: [(&str, &str); 4] = [
     ("outage_ms", "outage, ms"),
     ("longest_stall_ms", "longest stall, ms"),
@@ -15,7 +15,7 @@ const COLUMNS: [(&str, &str); 4] = [
     ("lost_packets", "lost packets"),
 ];
 
-/// Returns the page: all that was recorded, and its evaluation.
+/// Returns the page: the recorded measurements and their evaluation.
 pub fn page(recorded: &Recorded) -> String {
     let reports: Vec<Report> = recorded.all().iter().map(report).collect();
     let mut out = head(recorded);
@@ -49,7 +49,7 @@ pub fn page(recorded: &Recorded) -> String {
 
 const TITLE: &str = "# Agreement of the two backends";
 
-/// Whether a text is such a page: then a new one may replace it.
+/// Returns whether a text is such a page, which may be overwritten.
 pub fn is_page(text: &str) -> bool {
     text.strip_prefix(TITLE).is_some_and(|rest| rest.trim_start().starts_with("Generated from"))
 }
@@ -77,7 +77,7 @@ fn head(recorded: &Recorded) -> String {
     )
 }
 
-/// The kinds of handoffs that have rows of their own; one without a name if there are none.
+/// Returns the kinds of handoffs with separate rows; an empty name if there are none.
 fn kinds(report: &Report) -> Vec<&str> {
     let mut kinds: Vec<&str> = Vec::new();
     for kind in report.rows.iter().filter_map(|row| Some(row.metric.split_once('.')?.1)) {
@@ -88,7 +88,7 @@ fn kinds(report: &Report) -> Vec<&str> {
     if kinds.is_empty() { vec![""] } else { kinds }
 }
 
-/// What is measured of whole runs stands in the first row.
+/// Returns a row of the table. Metrics of whole runs are in the first row.
 fn row(report: &Report, kind: &str, is_first: bool) -> String {
     let cells = COLUMNS.iter().map(|(of, _)| {
         let here = |row: &&Row| match row.metric.split_once('.') {
@@ -115,7 +115,7 @@ fn cell(row: &Row) -> String {
     }
 }
 
-/// What the rule is worth.
+/// Describes how often the rule is wrong.
 fn chances() -> String {
     let mut out = "\n## How often the rule is wrong\n\n\
          Two samples are made up and judged as outages are, 1000 times; the second is later by up to 2 ms, as a run on Linux may\n\
@@ -146,7 +146,7 @@ mod tests {
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
     }
 
-    /// `None` if there is no file.
+    /// Returns the recorded measurements, or `None` if there is no file.
     fn recorded() -> Option<Recorded> {
         match std::fs::read_to_string(docs().join("agreement.linux.json")) {
             Ok(text) => Some(Recorded::read(&text).unwrap()),
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// `wayfare agree --from docs/agreement.linux.json --write-table docs/agreement.md` writes it anew.
+    /// `wayfare agree --from docs/agreement.linux.json --write-table docs/agreement.md` rewrites the page.
     #[test]
     fn the_page_is_what_is_recorded() {
         let then = std::fs::read_to_string(docs().join("agreement.md")).unwrap();
@@ -173,7 +173,8 @@ mod tests {
         assert!(then == now, "docs/agreement.md: {differs:?}");
     }
 
-    /// `wayfare agree --from docs/agreement.linux.json --simulate-again --write-table docs/agreement.md` writes it anew.
+    /// `wayfare agree --from docs/agreement.linux.json --simulate-again --write-table docs/agreement.md` rewrites the
+    /// page.
     #[test]
     fn the_simulator_gives_what_is_recorded_of_it() {
         for measured in recorded().iter().flat_map(Recorded::all) {

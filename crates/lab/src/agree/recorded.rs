@@ -1,4 +1,4 @@
-//! What was measured, in a file: a later call continues there, and judges what is there without a run.
+//! Measurements in a file. A later call continues from them, and can evaluate them without new runs.
 
 use super::sample::{Key, Repeated, Sample};
 use super::{SCENARIOS, legs};
@@ -6,16 +6,16 @@ use crate::rundir::digests::digest_of;
 use crate::scenario::ScenarioError;
 use serde::{Deserialize, Serialize};
 
-/// What was measured of several scenarios.
+/// The measurements of several scenarios.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// The digest of what follows it in the file.
+    /// The digest of the rest of the file.
     sha256: String,
     scenarios: Vec<Measured>,
 }
 
-/// The first line of the file: the digest of the lines below.
+/// Returns the first line of the file, with the digest of the lines below.
 fn head(digest: &str) -> String {
     format!("{{\"sha256\": \"{digest}\", \"scenarios\": [\n")
 }
@@ -24,14 +24,14 @@ fn digest(body: &str) -> Result<String, String> {
     digest_of(&mut body.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// What was measured of a scenario.
+/// The measurements of one scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Measured {
     #[serde(flatten)]
     key: Key,
     /// The kernel of the runs on Linux, as `uname -r` prints it.
     pub(super) kernel: String,
-    /// The fingerprint of the simulator's first run: another one needs the simulator's runs again.
+    /// The fingerprint of the simulator's first run. If it changes, the simulator's runs have to be repeated.
     fingerprint: String,
     /// The simulator's runs.
     pub sim: Sample,
@@ -42,7 +42,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Of a scenario of which nothing has been run.
+    /// Returns measurements of a scenario without runs.
     pub fn new(of: &Repeated, [sim, linux]: [u64; 2], kernel: &str) -> Self {
         Self {
             key: of.key(),
@@ -54,13 +54,13 @@ impl Measured {
         }
     }
 
-    /// The scenario's name.
+    /// Returns the scenario's name.
     pub fn scenario(&self) -> &str {
         &self.key.scenario
     }
 
-    /// What `old` has of the same scenario, settings and seed: runs on the same kernel, as many of them, stay; so do those in the
-    /// simulator, if its first run now has the fingerprint of then.
+    /// Keeps the runs of `old` if it is of the same scenario, settings and seed. Linux runs are kept if the kernel
+    /// and their number are the same. Simulator runs are kept if the first run's fingerprint is the same.
     #[must_use]
     pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: u64) -> Self {
         self.fingerprint = format!("{fingerprint:016x}");
@@ -78,7 +78,7 @@ impl Measured {
         self
     }
 
-    /// The scenario, as it is now. An error says that it is another one than then.
+    /// Returns the scenario as it is now. Returns an error if it has changed since the measurement.
     pub fn repeated(&self) -> Result<Repeated, String> {
         let set: Result<Vec<_>, _> = self.key.set.iter().map(|setting| setting.parse()).collect();
         let scenario =
@@ -90,7 +90,7 @@ impl Measured {
         }
     }
 
-    /// The runs on Linux alone.
+    /// Returns a copy with only the Linux runs.
     #[must_use]
     pub fn without_simulator(&self, fingerprint: u64) -> Self {
         let (sim, same) = (Sample::new(self.sim.of), Sample::new(self.same.of));
@@ -98,15 +98,15 @@ impl Measured {
         Self { key: self.key.clone(), kernel: self.kernel.clone(), fingerprint, sim, same, linux }
     }
 
-    /// Whether the simulator's first run still is what it was.
+    /// Returns whether the simulator's first run has this fingerprint.
     pub fn has_fingerprint(&self, fingerprint: u64) -> bool {
         self.fingerprint == format!("{fingerprint:016x}")
     }
 }
 
 impl Recorded {
-    /// Reads what [`Recorded::json`] wrote. The error names line and column, or says that the file was changed since: no run
-    /// gave what is in it then.
+    /// Reads the output of [`Recorded::json`]. The error names line and column, or reports that the file was changed
+    /// after it was written, so that its values are not measurements.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut recorded: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let body = text.split_once('\n').map_or("", |(_, body)| body);
@@ -117,20 +117,20 @@ impl Recorded {
         Ok(recorded)
     }
 
-    /// The file's text: its digest, and a line for each scenario.
+    /// Returns the text of the file: its digest, and a line for each scenario.
     pub fn json(&self) -> std::io::Result<String> {
         let lines: Result<Vec<String>, _> = self.scenarios.iter().map(serde_json::to_string).collect();
         let body = format!("{}\n]}}\n", lines?.join(",\n"));
         Ok(head(&digest(&body).map_err(std::io::Error::other)?) + &body)
     }
 
-    /// What there is of a scenario.
+    /// Returns the measurements of a scenario, if there are any.
     pub fn find(&self, scenario: &str) -> Option<&Measured> {
         self.scenarios.iter().find(|measured| measured.scenario() == scenario)
     }
 
-    /// Keeps what was measured, in the place of what was there of this scenario. Scenarios stand in the order of [`SCENARIOS`] and
-    /// [`legs`], others behind them.
+    /// Stores measurements, and replaces earlier ones of the same scenario. Scenarios are in the order of
+    /// [`SCENARIOS`] and [`legs`], followed by others.
     pub fn keep(&mut self, measured: Measured) -> Result<(), ScenarioError> {
         match self.scenarios.iter_mut().find(|old| old.scenario() == measured.scenario()) {
             Some(old) => *old = measured,
@@ -144,7 +144,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns the measurements of all scenarios.
     pub fn all(&self) -> &[Measured] {
         &self.scenarios
     }

@@ -1,4 +1,4 @@
-//! What many runs of a scenario gave on one backend, in memory and in a file.
+//! The results of repeated runs of a scenario on one backend, in memory and in a file.
 
 use super::COMPARED;
 use crate::batch::{METRICS, metric};
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::Doubt;
 
-/// A scenario as `agree` repeats it. A leg of `compare` has the phases of `compare`, and is read as `compare` reads it; any other
+/// A scenario that `agree` repeats. A leg of `compare` has the phases and the metrics of `compare`; any other
 /// scenario has those of `run --runs`.
 #[derive(Clone, Debug)]
 pub struct Repeated {
-    /// Its name, as it was asked for.
+    /// The name, as requested.
     pub name: String,
     file: String,
     text: String,
@@ -26,7 +26,7 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// Finds a scenario. An error says what is wrong with it.
+    /// Finds a scenario. Returns an error if there is none with this name or if it is invalid.
     pub fn of(name: &str, set: &[Setting], seed: u64) -> Result<Self, ScenarioError> {
         let (file, text) = Scenario::find(name)?;
         let leg = course()?.legs.iter().find(|leg| leg.name == name);
@@ -35,7 +35,7 @@ impl Repeated {
         Ok(all)
     }
 
-    /// The plan of one of `of` runs.
+    /// Returns the plan of run `number` (from 0) of `of` runs.
     pub fn plan(&self, number: u64, of: u64) -> Result<Plan, ScenarioError> {
         if let Some(leg) = self.leg {
             return compare::plan(leg, (number, of), self.seed, &self.set);
@@ -44,7 +44,7 @@ impl Repeated {
         Scenario::repetition(&self.file, &self.text, &self.set, self.seed.wrapping_add(number), repetition)
     }
 
-    /// Reads a run.
+    /// Evaluates a run.
     pub fn read(&self, outcome: &Outcome) -> Run {
         let values = match self.leg {
             Some(_) => compare::values_of_run(outcome),
@@ -58,7 +58,7 @@ impl Repeated {
         Run { values, doubts }.rounded()
     }
 
-    /// What must be equal for a recorded run to be one of these.
+    /// Returns the key that a recorded run must have to be one of these.
     pub(super) fn key(&self) -> Key {
         let set = self.set.iter().map(ToString::to_string).collect();
         let digest = digest_of(&mut self.text.as_bytes()).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Repeated {
     }
 }
 
-/// Which scenario was run.
+/// The identity of a scenario that was run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Key {
     pub(super) scenario: String,
@@ -76,17 +76,17 @@ pub(super) struct Key {
     pub(super) seed: u64,
 }
 
-/// What one run gave.
+/// The result of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
-    /// Its values, by metric; an outage that never ends is infinite.
+    /// The values by metric; an infinite outage is infinite.
     pub values: BTreeMap<String, f64>,
-    /// Why it does not count.
+    /// Why the run is invalid; empty if it is valid.
     pub doubts: Vec<Doubt>,
 }
 
 impl Run {
-    /// What is compared, with as many digits as a file keeps.
+    /// Returns only the compared metrics, rounded as in the file.
     fn rounded(mut self) -> Self {
         self.values.retain(|name, _| COMPARED.iter().any(|compared| compared.metric == metric(name)));
         self.values.values_mut().for_each(|value| *value = batch::short(*value));
@@ -94,49 +94,50 @@ impl Run {
     }
 }
 
-/// A run that is not to be trusted.
+/// An invalid run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotCounted {
     /// Its number, from 0.
     pub number: u64,
-    /// Why, one by one.
+    /// The reasons.
     pub doubts: Vec<Doubt>,
 }
 
-/// What runs gave, by their numbers.
+/// The results of runs, by their numbers.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Sample {
-    /// Of how many runs: their phases depend on it.
+    /// The total number of runs, on which their phases depend.
     pub of: u64,
     runs: BTreeMap<u64, Run>,
 }
 
 impl Sample {
-    /// Without a run yet.
+    /// Returns a sample without runs.
     pub fn new(of: u64) -> Self {
         Self { of, runs: BTreeMap::new() }
     }
 
-    /// Takes a run, in the place of an earlier one of this number.
+    /// Adds a run, and replaces an earlier run with this number.
     pub fn add(&mut self, number: u64, run: Run) {
         self.runs.insert(number, run);
     }
 
-    /// The numbers of the runs that are still to be done: none was begun, or the machine disturbed it.
+    /// Returns the numbers of the runs that are still missing: not started, or invalid only because of host
+    /// contention.
     pub fn missing(&self) -> Vec<u64> {
         (0..self.of)
             .filter(|number| self.runs.get(number).is_none_or(|run| is_only_timing(&run.doubts)))
             .collect()
     }
 
-    /// How many runs count.
+    /// Returns the number of valid runs.
     pub fn counted(&self) -> usize {
         self.trusted().count()
     }
 
-    /// The runs that do not count.
+    /// Returns the invalid runs.
     pub fn untrusted(&self) -> Vec<NotCounted> {
         let doubtful = self.runs.iter().filter(|(_, run)| !run.doubts.is_empty());
         let not_counted =
@@ -144,12 +145,12 @@ impl Sample {
         doubtful.map(not_counted).collect()
     }
 
-    /// The values of a metric, of the runs that count and have it.
+    /// Returns the values of a metric, from the valid runs that have it.
     pub fn values(&self, name: &str) -> Vec<f64> {
         self.trusted().filter_map(|(_, run)| run.values.get(name)).copied().collect()
     }
 
-    /// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+    /// Returns the names of the measured metrics, in the order of the metrics and then of the kinds of handoffs.
     pub fn names(&self) -> Vec<&str> {
         let all: BTreeSet<&str> =
             self.trusted().flat_map(|(_, run)| run.values.keys().map(String::as_str)).collect();
@@ -160,7 +161,7 @@ impl Sample {
         METRICS.iter().flat_map(of).collect()
     }
 
-    /// The runs with the numbers of those that count in `other`.
+    /// Returns the runs with the numbers of the valid runs in `other`.
     pub(super) fn at_the_runs_of(&self, other: &Self) -> Self {
         let runs = other.trusted().filter_map(|(number, _)| Some((*number, self.runs.get(number)?.clone())));
         Self { of: self.of, runs: runs.collect() }
@@ -171,19 +172,19 @@ impl Sample {
     }
 }
 
-/// The file's form: a column for each metric.
+/// The format in the file: a column for each metric.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
     of: u64,
-    /// The numbers of the runs that count.
+    /// The numbers of the valid runs.
     counted: Vec<u64>,
-    /// For each of them a value.
+    /// The values of each metric, one for each valid run.
     values: BTreeMap<String, Vec<Cell>>,
     untrusted: Vec<NotCounted>,
 }
 
-/// A value in a file: JSON has no infinite numbers.
+/// A value in a file. JSON has no infinite numbers.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Cell {

@@ -4,7 +4,7 @@ use trace::Doubt;
 
 const FINGERPRINT: u64 = 7;
 
-/// Runs with these values of a metric, by their numbers; `None` is a run that does not have it.
+/// Returns runs with these values of a metric, numbered from 0; `None` is a run without the metric.
 fn sample(metric: &str, values: impl IntoIterator<Item = Option<f64>>) -> Sample {
     let runs: Vec<Run> = values
         .into_iter()
@@ -19,7 +19,7 @@ fn sample(metric: &str, values: impl IntoIterator<Item = Option<f64>>) -> Sample
     sample
 }
 
-/// What the machine did to a run.
+/// A validity problem caused by the machine's timing.
 fn late() -> Doubt {
     Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None }
 }
@@ -47,7 +47,7 @@ fn judge(metric: &str, sim: &[f64], linux: &[f64]) -> Agreement {
 fn one_distribution_agrees_with_itself_and_not_with_another_of_the_same_median() {
     let spread: Vec<f64> = (0..40).map(|n| 40.0 + f64::from(n)).collect();
     assert_eq!(judge("outage_ms", &spread, &spread), Agreement::Agrees);
-    // The median is the same, and half of it lies in a second mode.
+    // The median is the same, but half of the runs are in a second mode.
     let modes: Vec<f64> = (0..40).map(|n| if n < 21 { 59.5 } else { 500.0 }).collect();
     assert_eq!(judge("outage_ms", &spread, &modes), Agreement::Differs);
 }
@@ -66,7 +66,7 @@ fn what_the_emulator_cannot_resolve_is_no_difference_and_what_it_can_is_one() {
     assert_eq!(judge("goodput_kbps", &[1700.0; 12], &[1600.0; 12]), Agreement::Differs);
 }
 
-/// So many of `n` runs are far away, and the mean is the same.
+/// Returns the verdict if `far` of `n` runs differ and the means are equal.
 fn apart(far: usize, n: usize) -> Agreement {
     let at = |number: usize| match number {
         number if number < far => 1010.0,
@@ -87,7 +87,7 @@ fn the_distance_may_be_three_tenths_and_no_more() {
 
 #[test]
 fn means_may_be_a_fifth_or_20_ms_apart_and_no_more() {
-    // One run of ten is far away: the distance is 0.1, and the mean decides.
+    // One run in ten is far away: the distance is 0.1, so the mean decides.
     let mean = |metric, base: f64, by: f64| {
         let (sim, mut linux) = ([base; 10], [base; 10]);
         linux[9] = base + 10.0 * by;
@@ -149,7 +149,7 @@ fn a_metric_that_one_backend_alone_has_differs_and_nothing_is_printed_as_no_numb
     assert_eq!(judged(some.clone(), some).agreement, Agreement::Agrees);
 }
 
-/// The last lines say how it is judged. None of them may be taken for what was found.
+/// The last lines state the rules. None of them may be mistaken for a verdict.
 #[test]
 fn no_line_of_a_report_that_agrees_begins_with_another_verdict() {
     let all = of("outage_ms", &[50.0; 12]);
@@ -176,7 +176,8 @@ fn every_named_scenario_and_leg_is_there() {
 
 #[test]
 fn what_the_simulator_gives_at_the_same_phases_is_judged() {
-    // Two modes: of 40 runs in the simulator 20 are slow, of 12 on Linux 10, and of the same 12 in the simulator 10 or 2.
+    // Two modes. In the simulator 20 of 40 runs are slow, on Linux 10 of 12. At the same phases, 10 or 2 of 12 are
+    // slow in the simulator.
     let modes = |slow: usize, of: usize| {
         sample("outage_ms", (0..of).map(move |n| Some(if n < slow { 500.0 } else { 50.0 })))
     };
@@ -193,7 +194,8 @@ fn what_the_simulator_gives_at_the_same_phases_is_judged() {
 
 #[test]
 fn the_simulator_is_judged_at_the_phases_that_count_on_linux_alone() {
-    // On Linux the slow half of the phases was disturbed: only the fast half counts, there and in the simulator.
+    // On Linux, the runs at the slow half of the phases had host contention. Only the fast half counts, on Linux and
+    // in the simulator.
     let sim = of("outage_ms", &(0..20).map(|n| if n < 10 { 500.0 } else { 50.0 }).collect::<Vec<_>>());
     let mut linux = sim.clone();
     for number in 0..10 {
@@ -214,7 +216,7 @@ fn a_record_is_read_as_it_was_written_and_keeps_what_never_ended() {
     let again = Recorded::read(&recorded.json().unwrap()).unwrap();
     assert_eq!(again, recorded);
     assert_eq!(again.json().unwrap(), recorded.json().unwrap());
-    // One value changed: the digest is not that of the file any more.
+    // If a value changes, the file's digest no longer matches.
     let changed = recorded.json().unwrap().replacen("1.5", "1.6", 1);
     assert!(Recorded::read(&changed).unwrap_err().contains("changed since"), "{changed}");
     let first = again.find("first").unwrap();

@@ -1,4 +1,4 @@
-//! Agreement as a table, as a figure, and for programs.
+//! Agreement as a table, as a figure, as CSV and as JSON.
 
 use super::sample::Cell;
 use super::{Agreement, COMPARED, DISTANCE, LEAST, Report, Resolution, Row, SHARE, Sample};
@@ -8,7 +8,7 @@ use draw::{Csv, DistributionFigure, DistributionPanel, Style, Table};
 use serde_json::{Value, json as object};
 use std::fmt::Write;
 
-/// One table for all scenarios, and what its columns mean.
+/// Returns one table for all scenarios, with the meaning of its columns.
 pub fn text(reports: &[Report]) -> String {
     let mut table = Table::new([
         "scenario",
@@ -54,7 +54,7 @@ pub fn text(reports: &[Report]) -> String {
     out + "\n" + &rules()
 }
 
-/// How often each word is there.
+/// Returns the number of each verdict.
 pub(super) fn counts(reports: &[Report]) -> String {
     let count = |agreement| reports.iter().filter(|report: &&Report| report.agreement == agreement).count();
     format!(
@@ -65,7 +65,7 @@ pub(super) fn counts(reports: &[Report]) -> String {
     )
 }
 
-/// The rule in a line.
+/// Returns the rule in one line.
 pub(crate) fn rule() -> String {
     format!(
         "agrees: judged Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
@@ -73,7 +73,7 @@ pub(crate) fn rule() -> String {
     )
 }
 
-/// What is judged, and by which limits.
+/// Describes what is evaluated, and the limits.
 fn rules() -> String {
     let mut out = format!(
         "mean, judged KS: the simulator at the same phases as the runs on Linux that count; the rest: all runs\n{}\n",
@@ -91,7 +91,7 @@ fn rules() -> String {
             stats::number(compared.allowance, 0)
         );
     }
-    // Not as a verdict would begin: it stands below each table, also where all agree.
+    // This line does not begin like a verdict, because it is below every table, also if all scenarios agree.
     let _ =
         writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
     out
@@ -105,7 +105,7 @@ pub(crate) fn distance(distance: Option<f64>) -> String {
     distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.2}"))
 }
 
-/// A difference of medians of which one is infinite is no number.
+/// Returns the difference as text. If one median is infinite, the text names the backend.
 fn difference(all: &Difference) -> String {
     let end = |value: f64| match value {
         f64::INFINITY => "never on Linux".to_owned(),
@@ -116,13 +116,13 @@ fn difference(all: &Difference) -> String {
     if lo == hi { value } else { format!("{value} ({lo}..{hi})") }
 }
 
-/// The word, and what one backend alone has.
+/// Returns the verdict, with a note if only one backend has values.
 fn result(row: &Row) -> String {
     let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
     format!("{}{note}", row.agreement.name())
 }
 
-/// What became of a scenario, in one line.
+/// Returns the result of a scenario in one line.
 fn line(report: &Report) -> String {
     let [runs_sim, runs_linux] = report.runs;
     let mut line = format!("{}: {}", report.scenario, report.agreement.name());
@@ -137,7 +137,7 @@ fn line(report: &Report) -> String {
     line + ")"
 }
 
-/// Each metric that differs: what of it.
+/// Describes the difference of each metric that differs.
 pub(super) fn worst(report: &Report) -> String {
     let differs = report.rows.iter().filter(|row| row.agreement == Agreement::Differs);
     let of = |row: &Row| match &row.note {
@@ -154,7 +154,7 @@ pub(super) fn worst(report: &Report) -> String {
     differs.map(of).collect::<Vec<_>>().join("; ")
 }
 
-/// A row for each metric of each scenario. An outage that never ends is `inf`.
+/// Returns a row for each metric of each scenario. An infinite outage is `inf`.
 pub fn csv(reports: &[Report]) -> String {
     let mut csv = Csv::default();
     csv.row([
@@ -196,7 +196,7 @@ pub fn csv(reports: &[Report]) -> String {
     csv.finish()
 }
 
-/// All reports for programs. An outage that never ends is `"never"`; what was not measured is null.
+/// Returns all reports as JSON. An infinite outage is `"never"`; a value that was not measured is null.
 pub fn json(reports: &[Report]) -> Value {
     let value = |value: Option<f64>| object!(Cell::from(value));
     let row = |row: &Row| {
@@ -226,7 +226,7 @@ pub fn json(reports: &[Report]) -> Value {
     reports.iter().map(report).collect()
 }
 
-/// The distributions of both backends, a panel for each metric.
+/// Returns the distributions of both backends, with a panel for each metric.
 pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     let mut panels: Vec<DistributionPanel> = Vec::new();
     for (style, sample) in [Style::Simulator, Style::Linux].into_iter().zip(samples) {

@@ -1,4 +1,5 @@
-//! Whether the two backends agree about a leg, as `wayfare agree` judges it, and which order of the protocols follows.
+//! Whether the two backends agree about a leg (as `wayfare agree` evaluates it), and which order of the protocols
+//! follows.
 
 use super::carry_out::Comparison;
 use super::course::Leg;
@@ -10,7 +11,7 @@ use crate::reproduce::{Results, Validity};
 use serde_json::Value;
 use std::cmp::Ordering;
 
-/// What both backends gave. `same` is the simulator at the phases of the runs on Linux.
+/// The results of both backends. `same` is the simulator at the phases of the Linux runs.
 #[derive(Clone, Copy)]
 pub(super) struct Both<'a> {
     pub(super) sim: &'a Results,
@@ -19,19 +20,19 @@ pub(super) struct Both<'a> {
 }
 
 impl<'a> Both<'a> {
-    /// If both were measured.
+    /// Returns the results, or `None` unless both backends were measured.
     pub(super) fn of(comparison: &'a Comparison) -> Option<Self> {
         let [sim, linux] = comparison.worlds.as_slice() else { return None };
         Some(Self { sim, same: comparison.same.as_ref().unwrap_or(sim), linux })
     }
 
-    /// Everything that is compared about a leg.
+    /// Returns the comparison of all metrics of a leg.
     pub(super) fn report(&self, leg: &Leg) -> Report {
         let [sim, same, linux] = self.samples(leg);
         agree::report_of(&leg.name, [&sim, &same, &linux])
     }
 
-    /// Whether they agree about its outage.
+    /// Returns whether the backends agree about the outage of a leg.
     fn agrees(&self, leg: &Leg) -> bool {
         let [sim, same, linux] = self.samples(leg);
         agree::about(OUTAGE.name, [&sim, &same, &linux]) == Agreement::Agrees
@@ -41,14 +42,15 @@ impl<'a> Both<'a> {
         [self.sim, self.same, self.linux].map(|results| sample(results, leg))
     }
 
-    /// What becomes of the order of two legs.
+    /// Returns the claim about the order of two legs.
     pub(super) fn claim(&self, a: &Leg, b: &Leg) -> Claim {
         let orders = [self.sim, self.linux].map(|results| order_of(results, a, b));
         let Some(told) = orders.into_iter().flatten().next() else { return Claim::NotToldApart };
         if !(self.agrees(a) && self.agrees(b)) {
             return Claim::NotClaimed;
         }
-        // A backend that does not tell them apart for sure has an order all the same: nothing excuses another one.
+        // A backend that does not distinguish them with confidence still has an order: a different order is not
+        // excused.
         let all_same = [self.sim, self.linux].map(|results| paired(results, a, b) == Some(told));
         if all_same == [true, true] { Claim::Same(told) } else { Claim::Other }
     }
@@ -57,17 +59,17 @@ impl<'a> Both<'a> {
 /// The order of two legs by outage on both backends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Claim {
-    /// No backend tells them apart.
+    /// No backend distinguishes them.
     NotToldApart,
-    /// A backend does, but the backends do not agree about both legs.
+    /// A backend distinguishes them, but the backends do not agree about both legs.
     NotClaimed,
-    /// This one, on both.
+    /// Both backends have this order.
     Same(Ordering),
-    /// Another one on each.
+    /// The backends have different orders.
     Other,
 }
 
-/// The runs of a leg.
+/// Returns the runs of a leg as a sample.
 fn sample(results: &Results, leg: &Leg) -> Sample {
     let rows: Vec<_> = results.rows(|point| point.scenario == leg.name).collect();
     let mut sample = Sample::new(rows.len() as u64);
@@ -83,7 +85,7 @@ fn sample(results: &Results, leg: &Leg) -> Sample {
     sample
 }
 
-/// What `agree` says of every leg; null if one backend was measured alone.
+/// Returns the result of `agree` for every leg, or `None` if only one backend was measured.
 pub(super) fn json(comparison: &Comparison) -> Option<Value> {
     let both = Both::of(comparison)?;
     let wanted = comparison.course.legs.iter().filter(|leg| comparison.wanted.contains(&leg.contender));

@@ -1,4 +1,4 @@
-//! Carrying the course out: every leg of every contender, at every phase.
+//! Runs the benchmark: every leg of every protocol under test, at every phase.
 
 use super::course::{Course, Leg, course, nanos};
 use super::measure::{self, OUTAGE};
@@ -11,39 +11,41 @@ use std::collections::BTreeMap;
 use trace::NamedDoubt;
 use wire::Duration;
 
-/// When the host moves at the earliest: the download has filled its window by then.
+/// The earliest departure of the host. The download has filled its window by then.
 const DEPARTURE: Duration = Duration::from_millis(1200);
-/// What the phases are spread over: the period of agents' advertisements, and nineteen beats of the questions. So the beat
-/// is met in as many places as there are repetitions, too, unless these are a multiple of nineteen.
+/// The range over which the phases are spread: one period of agent advertisements, which is 19 periods of the
+/// questions. So the repetitions also have different phases of the questions, unless 19 divides their number.
 pub(super) const PERIOD: Duration = Duration::from_millis(950);
-/// Bits a second: what a cell carries at most.
+/// The capacity of a cell, in bit/s.
 const LOAD: u64 = 2_000_000;
 const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
 
-/// How often a leg is run in the simulator until its interval is narrow: each number is a set of phases of its own.
+/// The numbers of simulator runs of a leg that are tried until its confidence interval is narrow. Each number has a
+/// separate set of phases.
 const STEPS: [usize; 3] = [10, 20, 40];
-/// An interval is narrow if it is narrower than this share of the median.
+/// The width of a narrow interval is below this share of the median.
 pub(super) const NARROW: f64 = 0.15;
 
-/// How often each leg is run.
+/// The number of runs of each leg.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repeat {
-    /// So often on every backend.
+    /// This number on every backend.
     Fixed(usize),
-    /// So often on Linux. In the simulator 10, 20 or 40 times: until the 95 % interval of the median outage is below 15 % of it
-    /// for every leg of a move and workload.
+    /// This number on Linux. In the simulator 10, 20 or 40: until the 95 % confidence interval of the median outage
+    /// is narrower than 15 % of the median, for every leg of a move and workload.
     UntilNarrow(usize),
 }
 
 impl Repeat {
-    /// How often on Linux.
+    /// Returns the number of runs on Linux.
     pub const fn on_linux(self) -> usize {
         let (Self::Fixed(runs) | Self::UntilNarrow(runs)) = self;
         runs
     }
 }
 
-/// Whether the 95 % interval of the median is less than 15 % of it wide, or has no width.
+/// Returns whether the 95 % confidence interval of the median is narrower than 15 % of the median, or has no width.
+/// `false` if there is no interval.
 pub(super) fn is_narrow(values: &[f64]) -> bool {
     let Some(summary) = Summary::of(values) else { return false };
     let Some(interval) = summary.interval else { return false };
@@ -51,39 +53,41 @@ pub(super) fn is_narrow(values: &[f64]) -> bool {
     same || interval.hi - interval.lo < NARROW * summary.median.abs()
 }
 
-/// What was measured.
+/// The results of a benchmark.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The course.
+    /// The benchmark scenario.
     pub course: &'static Course,
-    /// Who was asked for, by place among the contenders.
+    /// The requested protocols, as indices into [`Course::contenders`].
     pub wanted: Vec<usize>,
-    /// How often each leg was run.
+    /// The number of runs of each leg.
     pub repeat: Repeat,
-    /// What was measured, by world; the points are the legs, each so many times.
+    /// The results by backend. A point is one repetition of a leg.
     pub worlds: Vec<Results>,
-    /// The simulator at the phases of the runs on Linux, if both were asked for and these are other phases.
+    /// The simulator's results at the phases of the Linux runs, if both backends were requested and the simulator's
+    /// main runs have other phases.
     pub same: Option<Results>,
-    /// Worlds that were asked for and are not to be had here.
+    /// Requested backends that are not available on this machine, with the reason.
     pub absent: Vec<(OnWorld, String)>,
 }
 
 impl Comparison {
-    /// Why nothing of it is to be trusted, by run.
+    /// Returns, by run, why the whole comparison is invalid.
     pub fn untrusted(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::untrusted)
     }
 
-    /// Why a run says nothing, by run.
+    /// Returns, by run, why a run is invalid.
     pub fn invalid(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::invalid)
     }
 }
 
-/// A contender, by place in the course.
+/// A protocol under test, as an index into [`Course::contenders`].
 pub type Rival = usize;
 
-/// The contenders that these words name: a name, or the protocol that names begin with. None: all.
+/// Returns the protocols under test that these words name; all if there are no words. A word is a name, or the first
+/// part of names before a `-`. Returns an error for an unknown word.
 pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
     let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
@@ -97,7 +101,8 @@ pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     Ok((0..).zip(&names).filter(|(_, name)| wanted(name)).map(|(place, _)| place).collect())
 }
 
-/// How often each leg is gone over at a scale. Of fewer than six, no two values enclose the median with 95 %.
+/// Returns the number of runs of each leg at a scale. At least six are needed for a 95 % confidence interval of the
+/// median.
 pub const fn repetitions(scale: Scale) -> usize {
     match scale {
         Scale::Quick => 6,
@@ -105,14 +110,14 @@ pub const fn repetitions(scale: Scale) -> usize {
     }
 }
 
-/// How long a comparison takes on Linux, without what is repeated, with `jobs` runs side by side.
+/// Returns how long a comparison takes on Linux with `jobs` parallel runs, without repeated runs.
 pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
     let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
     let plans = points.iter().filter_map(|point| point.plans(&[]).ok()).flatten();
     plans.map(|plan| plan.duration).sum::<Duration>() / jobs.max(1) as u32
 }
 
-/// Carries the course out in these worlds.
+/// Runs the benchmark on these backends.
 pub fn compare(
     course: &'static Course,
     wanted: &[Rival],
@@ -152,7 +157,8 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// In the simulator. All legs of a move and workload are run equally often, at the same phases: they are compared in pairs.
+/// Runs the benchmark in the simulator. All legs of a move and workload have the same number of runs at the same
+/// phases, because they are compared in pairs.
 fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Result<Results, NotRun> {
     let mut all = Results { world: OnWorld::Sim, rows: Vec::new() };
     for r#move in 0..course.moves.len() {
@@ -176,16 +182,17 @@ fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Res
     Ok(all)
 }
 
-/// A point for each repetition of the legs that are wanted.
+/// Returns a point for each repetition of the wanted legs.
 pub(crate) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) -> bool) -> Vec<Point> {
     let legs = course.legs.iter().filter(|leg| wanted(leg));
     legs.flat_map(|leg| (0..n).map(move |number| point(course, leg, (number, n), FIRST_SEED))).collect()
 }
 
-/// The seed of the phases, if none is asked for.
+/// The default seed of the phases.
 const FIRST_SEED: u64 = 1;
 
-/// The plan of one of several repetitions of a leg, with `more` settings on top of the course's. Another seed is other phases.
+/// Returns the plan of one of several repetitions of a leg, with additional settings. Another seed gives other
+/// phases.
 pub fn plan(
     leg: &'static Leg,
     (number, of): (u64, u64),
@@ -199,13 +206,14 @@ pub fn plan(
     Scenario::plan(&file, &text, &settings, seed)
 }
 
-/// What a run of a leg gave, by metric.
+/// Returns the values of a leg's run, by metric. Returns an error if the run cannot be evaluated.
 pub fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
     let first = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), *values.first()?));
     Ok(measure::measure(outcome)?.into_iter().filter_map(first).collect())
 }
 
-/// One of `n` repetitions, from 0. The same instants for all legs: the phases have a name that no leg has for itself.
+/// Returns one of `n` repetitions, from 0. The phases depend on a name that all legs share, so all legs have the same
+/// phases.
 fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize), seed: u64) -> Point {
     let name = if seed == FIRST_SEED { "compare".to_owned() } else { format!("compare {seed}") };
     let phase = reproduce::stratified(&name, n, PERIOD).get(number).copied().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! One description of where and when a host moves, from which each contender's scenario is made.
+//! The benchmark scenario: one description of where and when a host moves, from which the scenario of each protocol
+//! under test is generated.
 
 use crate::ScenarioError;
 use crate::application::Application;
@@ -10,7 +11,7 @@ use toml::map::Map;
 use toml::{Table, Value};
 use wire::Duration;
 
-/// The course, as its file has it. Contenders stand in the order of the file.
+/// The benchmark file. Protocols are in the order of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -24,7 +25,7 @@ struct File {
     contender: Map<String, Value>,
 }
 
-/// What is compared.
+/// A protocol under test.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Contender {
     /// Its name in commands and files.
@@ -32,25 +33,25 @@ pub struct Contender {
     pub name: String,
     /// Its name in tables.
     pub title: String,
-    /// How it stands in this course.
+    /// Its description in this benchmark.
     pub about: String,
-    /// Why it never recovers, if it is here to show that.
+    /// Why it never recovers, if it is a protocol for which that is expected.
     pub never: Option<String>,
-    /// Moves that it cannot make, and why.
+    /// Moves that it cannot make, each with the reason.
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,
     parts: Vec<String>,
-    /// What carries the workload's bytes.
+    /// The transports of the workload.
     #[serde(default)]
     transport: Carriers,
-    /// What it adds to a move, by the move's name.
+    /// Its additions to a move's scenario, by the move's name.
     #[serde(default)]
     on: BTreeMap<String, Table>,
     #[serde(flatten)]
     scenario: Table,
 }
 
-/// What carries a workload's bytes, where it is not the hosts' own TCP.
+/// The transports of a workload, if they are not the hosts' TCP.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Carriers {
@@ -61,7 +62,7 @@ struct Carriers {
 }
 
 impl Carriers {
-    /// Writes them into the workload's roles.
+    /// Writes the transports into the workload's roles.
     fn carry(&self, document: &mut Table) {
         for role in roles_of(document) {
             let carrier = match Application::of_table(role) {
@@ -76,66 +77,66 @@ impl Carriers {
     }
 }
 
-/// A way to move.
+/// A kind of move.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Move {
     /// Its name.
     #[serde(skip)]
     pub name: String,
-    /// What it is, in a line.
+    /// Its description, in one line.
     pub about: String,
-    /// How long one watches, from its instant on.
+    /// How long the run lasts after the departure.
     #[serde(deserialize_with = "node::config::span")]
     pub window: Duration,
     #[serde(flatten)]
     scenario: Table,
 }
 
-/// What the applications do meanwhile.
+/// The traffic of the applications.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Workload {
     /// Its name.
     #[serde(skip)]
     pub name: String,
-    /// What it is, in a line.
+    /// Its description, in one line.
     pub about: String,
     #[serde(flatten)]
     scenario: Table,
 }
 
-/// One scenario of the course.
+/// One scenario of the benchmark.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leg {
     /// `compare/CONTENDER/MOVE/WORKLOAD`.
     pub name: String,
-    /// Who.
+    /// The protocol, as an index into [`Course::contenders`].
     pub contender: usize,
-    /// How.
+    /// The move, as an index into [`Course::moves`].
     pub r#move: usize,
-    /// Under what.
+    /// The workload, as an index into [`Course::workloads`].
     pub workload: usize,
-    /// The scenario file.
+    /// The text of the scenario file.
     pub text: String,
-    /// What makes its host move.
+    /// The cause of the host's move.
     pub mover: Mover,
 }
 
-/// What makes a host move.
+/// The cause of a host's move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mover {
-    /// The timetable of this role, as settings name it.
+    /// The timetable of a role, by the role's path in settings.
     Timetable(String),
-    /// The way that it goes: how strongly its radios hear each cell.
+    /// The course of the signal strength with which its radios receive each cell.
     Course {
-        /// The courses of the cells by the paths of their settings: points in time, and dBm.
+        /// The courses of the cells, each by the path of its setting: points of time and dBm.
         cells: Vec<(String, Vec<Value>)>,
-        /// The instant that they are made for.
+        /// The departure for which the courses are written.
         at: Duration,
     },
 }
 
 impl Mover {
-    /// The role with a timetable, or the host with a course.
+    /// Returns the role with a timetable, or the host with a course. `None` if there is neither.
     fn of(document: &Table, at: Duration) -> Option<Self> {
         let hosts = document.get("host")?.as_table()?;
         let courses = hosts.iter().filter_map(|(name, host)| Some((name, host.get("course")?.as_table()?)));
@@ -154,7 +155,7 @@ impl Mover {
         role.get("kind")?.as_str()?.rsplit('/').next().map(|role| Self::Timetable(role.to_owned()))
     }
 
-    /// What has it move at this instant.
+    /// Returns the settings that make the host depart at this instant.
     pub(super) fn departing(&self, departure: Duration) -> Vec<Setting> {
         match self {
             Self::Timetable(role) => vec![Setting::new(&format!("{role}.moves.at"), nanos(departure))],
@@ -169,12 +170,13 @@ impl Mover {
     }
 }
 
-/// A span, as a scenario has it.
+/// Returns a duration as scenarios write it, in nanoseconds.
 pub(super) fn nanos(span: Duration) -> String {
     format!("{}ns", span.as_nanos())
 }
 
-/// A point of a course that is made for one instant, made for another. What is no point stays: a scenario refuses it.
+/// Returns a point of a course, shifted from one departure to another. A malformed point stays unchanged, and is
+/// rejected when the scenario is read.
 fn shifted(point: &Value, from: Duration, to: Duration) -> Value {
     let time = |point: &Value| node::config::parse_span(point.get(0)?.as_str()?);
     let mut point = point.clone();
@@ -184,40 +186,40 @@ fn shifted(point: &Value, from: Duration, to: Duration) -> Value {
     point
 }
 
-/// All there is to compare.
+/// The whole benchmark.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Course {
-    /// What it is about, in a line.
+    /// Its description, in one line.
     pub about: String,
-    /// Who.
+    /// The protocols under test.
     pub contenders: Vec<Contender>,
     /// The moves.
     pub moves: Vec<Move>,
     /// The workloads.
     pub workloads: Vec<Workload>,
-    /// The scenarios: every workload and move of every contender that can make it.
+    /// The scenarios: every workload and move of every protocol that can make it.
     pub legs: Vec<Leg>,
 }
 
 static BUILT_IN: LazyLock<Result<Course, String>> =
     LazyLock::new(|| Course::read(include_str!("../../../../scenarios/compare/course.toml")));
 
-/// What the scenarios of the course are called in lists.
+/// The pattern of the scenarios' names, shown in lists.
 pub const PATTERN: &str = "compare/CONTENDER/MOVE/WORKLOAD";
 
-/// The course that is compiled in.
+/// Returns the built-in benchmark. Returns an error if its file is wrong.
 pub fn course() -> Result<&'static Course, ScenarioError> {
     BUILT_IN.as_ref().map_err(|problem| ScenarioError::new("compare/course (built in)", problem.clone()))
 }
 
-/// The scenario of the course that has this name.
+/// Returns the text of the benchmark scenario with this name.
 pub(crate) fn scenario(name: &str) -> Option<&'static str> {
     let course = course().ok()?;
     course.legs.iter().find(|leg| leg.name == name).map(|leg| leg.text.as_str())
 }
 
 impl Course {
-    /// Reads a course; an error names what is wrong.
+    /// Reads a benchmark file. Returns an error that names the problem.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut course = Self {
@@ -247,7 +249,7 @@ impl Course {
     }
 }
 
-/// A name, what it says of itself, and what it adds to a scenario.
+/// A name, a description, and additions to a scenario.
 type Layer<'a> = (&'a str, &'a str, &'a Table);
 
 impl<'a> From<&'a Contender> for Layer<'a> {
@@ -279,7 +281,7 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
             file.part.get(part).ok_or_else(|| format!("contender.{who}: there is no part `{part}`"))?;
         lay_over(&mut document, part);
     }
-    // A protocol's roles are asked before those of applications.
+    // The roles of a protocol come before those of applications, so they handle events first.
     lay_over(&mut document, own);
     contender.on.get(how).into_iter().for_each(|more| lay_over(&mut document, more));
     lay_over(&mut document, workload);
@@ -303,7 +305,7 @@ fn named<T: serde::de::DeserializeOwned>(
     all.iter().map(read).collect()
 }
 
-/// Fills a table up from another: tables are filled up in turn, lists grow, and what else is there already is replaced.
+/// Merges a table into another: tables are merged recursively, lists are appended, and other values are replaced.
 fn lay_over(base: &mut Table, more: &Table) {
     for (key, value) in more {
         match (base.get_mut(key), value) {
@@ -349,7 +351,7 @@ mod tests {
             let mut radio = document["radio"].clone();
             if let Mover::Course { at, .. } = leg.mover {
                 instants.push(format!("{}ms", at.as_millis()).into());
-                // How long it hears nothing is its course's.
+                // The time without reception is defined by the course.
                 radio["retune"] = course.moves[leg.r#move].scenario["radio"]["retune"].clone();
             }
             let instants: Vec<_> = instants.iter().map(|at| parse_span(at.as_str().unwrap())).collect();

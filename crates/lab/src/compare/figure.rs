@@ -1,4 +1,4 @@
-//! The outages of all, by owner.
+//! The figure of all outages, by cause.
 
 use super::carry_out::Comparison;
 use super::measure::{Metric, OUTAGE, OWNERS};
@@ -12,7 +12,7 @@ const CAPTION: &str = "Bar and dot: the median outage of n runs, each at a separ
      the order of a handoff, in the run in the middle (of two in the middle, their mean). Right: the median, its 95 % interval \
      or range, and n. The groups of one move have one scale.";
 
-/// The drawing: a group for each move and workload, a bar for each contender and world.
+/// Returns the figure: a group for each move and workload, a bar for each protocol under test and backend.
 pub fn svg(comparison: &Comparison) -> String {
     figure(comparison).svg()
 }
@@ -61,8 +61,8 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
     }
 }
 
-/// The parts of the run whose outage is the median; of the two in the middle, their mean. So they sum to the median: medians of
-/// the parts would not.
+/// Returns the parts of the median outage: those of the run with the median outage, or the mean of the two middle
+/// runs. These sum to the median; the medians of the parts would not.
 fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     let course = comparison.course;
     let leg = course.legs.iter().find(|leg| {
@@ -82,7 +82,7 @@ fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let middle = [sorted.len().saturating_sub(1) / 2, sorted.len() / 2].map(|place| sorted.get(place));
     let [Some((_, lower)), Some((_, upper))] = middle else { return Vec::new() };
-    // Both lists name the owners in the order of a handoff.
+    // Both lists name the causes in the order of a handoff.
     let parts = OWNERS.iter().zip(Owner::ALL).map(|(metric, owner)| {
         let [lower, upper] = [lower, upper].map(|run| value(run, metric).unwrap_or_default());
         (owner, f64::midpoint(lower, upper))

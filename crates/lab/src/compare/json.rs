@@ -1,4 +1,4 @@
-//! A comparison for programs.
+//! The comparison as JSON.
 
 use super::carry_out::Comparison;
 use super::judge::verdicts;
@@ -6,7 +6,7 @@ use super::pairs;
 use super::rows::{Row, rows};
 use serde_json::{Value, json as object};
 
-/// All rows as one object; an infinite outage is null, and `why_not` says why.
+/// Returns all rows as one object. An infinite outage is null, and `why_not` has the reason.
 pub fn json(comparison: &Comparison) -> Value {
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
     let row = |row: Row| {

@@ -1,4 +1,4 @@
-//! What must hold of the comparison, and what must make it fail.
+//! The properties that must hold in a comparison, and the changes that must break them.
 
 use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, points, repetitions};
@@ -12,14 +12,14 @@ use crate::scenario::Setting;
 use crate::stats::median;
 use std::cmp::Ordering;
 
-/// What must hold.
+/// A property that must hold.
 #[derive(Debug)]
 pub struct MustHold {
-    /// In words.
+    /// The property as text.
     pub text: &'static str,
-    /// What the value is that it is decided by.
+    /// The description of the value that decides it.
     pub value: &'static str,
-    /// Whose runs it looks at.
+    /// Selects the protocols whose runs are evaluated.
     of: fn(&Contender) -> bool,
     check: Asks,
     breaker: Breaker,
@@ -27,20 +27,21 @@ pub struct MustHold {
 
 #[derive(Debug)]
 enum Asks {
-    /// Of every world by itself.
+    /// Evaluated for each backend separately.
     Each(fn(&[&Leg], &Results) -> Check),
-    /// Of two worlds together.
+    /// Evaluated for both backends together.
     Both(fn(&[&Leg], &Both<'_>) -> Check),
 }
 
-/// Overrides for the runs of one contender, or of all that a must-hold looks at.
+/// Settings for the runs of one protocol, or of all protocols that the property evaluates.
 #[derive(Debug)]
 struct Breaker {
     who: Option<&'static str>,
     set: &'static [&'static str],
 }
 
-/// Medians that differ by less are not put in an order: so many milliseconds, or this share of the larger.
+/// Two medians that differ by less than this many milliseconds, or by less than this share of the larger, are not
+/// ordered.
 const NEAR_MS: f64 = 30.0;
 const NEAR_SHARE: f64 = 0.15;
 
@@ -50,7 +51,7 @@ const MUST_HOLD: &[MustHold] = &[
         value: "runs that recovered",
         of: |contender| contender.never.is_some(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
-        // It does not leave its network.
+        // The host does not leave its network.
         breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
     },
     MustHold {
@@ -65,21 +66,21 @@ const MUST_HOLD: &[MustHold] = &[
         value: "part of the pairs told apart that were checked and have it; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
-        // On Linux nothing comes through the new cell, and no host stays in the old one with a second radio.
+        // On Linux, the new cell loses all frames, and no host keeps a second radio in the old cell.
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0", "host.mobile.radios=1"] },
     },
 ];
 
-/// A must-hold that was looked at.
+/// A property and its evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// Which.
+    /// The property.
     pub must_hold: &'static MustHold,
-    /// Where; `None` is both worlds together.
+    /// The backend; `None` for both together.
     pub world: Option<OnWorld>,
-    /// What it was decided by.
+    /// The value that decides it; `None` if there were no runs to evaluate.
     pub value: Option<f64>,
-    /// Whether a run that it needs is not to be believed.
+    /// Whether a run that it needs is invalid.
     pub invalid: bool,
     holds: bool,
 }
@@ -89,17 +90,17 @@ impl Verdict {
         Self { must_hold, world, value: check.value, invalid, holds: check.holds }
     }
 
-    /// Whether it holds.
+    /// Returns whether the property holds, and all runs that it needs are valid.
     pub const fn holds(&self) -> bool {
         self.holds && !self.invalid
     }
 
-    /// Where, in a word.
+    /// Returns the name of the backend, or `both`.
     pub fn worlds(&self) -> &'static str {
         self.world.map_or("both", OnWorld::name)
     }
 
-    /// What there is to say, in a word or two.
+    /// Returns the verdict as one to three words.
     pub const fn word(&self) -> &'static str {
         match (self.invalid, self.holds, self.value) {
             (true, ..) => "INVALID",
@@ -110,7 +111,7 @@ impl Verdict {
     }
 }
 
-/// Every must-hold that there are runs for: those of two worlds only where there are two.
+/// Returns the verdicts for which there are runs. Properties of both backends need both.
 pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for must_hold in MUST_HOLD {
@@ -134,14 +135,14 @@ pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
 }
 
 impl MustHold {
-    /// The legs that it looks at.
+    /// Returns the legs that the property evaluates.
     fn legs<'a>(&self, course: &'a Course, wanted: impl Fn(&Leg) -> bool) -> Vec<&'a Leg> {
         let concerns = |leg: &&Leg| course.contenders.get(leg.contender).is_some_and(self.of) && wanted(leg);
         course.legs.iter().filter(concerns).collect()
     }
 }
 
-/// How many runs of these legs had such an outage; `None` if there was no run.
+/// Returns the number of runs of these legs with such an outage, or `None` if there was no run.
 fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
     let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
     (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)
@@ -151,7 +152,7 @@ fn none(value: Option<f64>) -> Check {
     Check::within(value, 0.0..=0.0)
 }
 
-/// Every pair of legs with the same move and workload.
+/// Returns every pair of legs with the same move and workload.
 fn pairs<'a>(legs: &[&'a Leg]) -> impl Iterator<Item = (&'a Leg, &'a Leg)> {
     let beside = |a: &'a Leg, b: &&'a Leg| b.r#move == a.r#move && b.workload == a.workload;
     let each = |(place, a): (usize, &&'a Leg)| {
@@ -165,8 +166,8 @@ fn has_pairs(legs: &[&Leg]) -> bool {
     pairs(legs).next().is_some()
 }
 
-/// The part of the pairs that a backend tells apart whose order is claimed: the backends agree about both legs, and have one
-/// order of them. One pair in another order is enough for it not to hold.
+/// Returns the share of the distinguished pairs whose order is checked and equal on both backends; both backends have
+/// to agree about both legs. A single pair with different orders makes the property fail.
 fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     let claims: Vec<Claim> = pairs(legs).map(|(a, b)| both.claim(a, b)).collect();
     let is = |of: fn(&Claim) -> bool| claims.iter().filter(|claim| of(claim)).count();
@@ -176,14 +177,15 @@ fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     Check { value: share, holds: other == 0 && share.is_some_and(|share| share > 0.0) }
 }
 
-/// The order of two protocols by their outages on one backend; `None` if they are not told apart, or are near.
+/// Returns the order of two protocols by outage on one backend, or `None` if they are not distinguished or near.
 pub(super) fn order_of(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
     let of = |leg| median(&values(results, leg, OUTAGE.name));
     let medians = (of(a)?, of(b)?);
     pair(results, a, b).order().filter(|_| !near(medians))
 }
 
-/// Their order by the median of the differences at the same phase, however sure it is; `None` if that is zero.
+/// Returns the order by the median difference at the same phase, without regard to its confidence. `None` if the
+/// difference is zero.
 pub(super) fn paired(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
     let difference = pair(results, a, b).difference?.median;
     Some(difference.total_cmp(&0.0)).filter(|_| difference != 0.0)
@@ -197,27 +199,29 @@ fn near((a, b): (f64, f64)) -> bool {
     apart < NEAR_MS || apart < NEAR_SHARE * a.max(b)
 }
 
-/// What a breaker did.
+/// The effect of a breaker.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// What must not hold any more.
+    /// The property that should fail.
     pub must_hold: &'static MustHold,
-    /// What was set.
+    /// The settings of the breaker.
     pub set: String,
-    /// What the must-hold saw without it.
+    /// The result without the breaker.
     pub whole: Check,
-    /// And with it.
+    /// The result with the breaker.
     pub check: Check,
 }
 
 impl Broken {
-    /// Whether it held, and the breaker broke it. What no longer measures anything proves nothing.
+    /// Returns whether the property held without the breaker and failed with it. If nothing can be measured with the
+    /// breaker, the test proves nothing.
     pub const fn broke(&self) -> bool {
         self.whole.holds && !self.check.holds && self.check.value.is_some()
     }
 }
 
-/// Runs every breaker, in the simulator. The order of two worlds is held against one that the breaker has not met.
+/// Runs every breaker in the simulator. For properties of both backends, the runs with the breaker take the place of
+/// Linux.
 pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, NotRun> {
     let run = |legs: &[&Leg], set: &[Setting]| {
         let wanted =
@@ -251,7 +255,7 @@ pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, 
     Ok(tests)
 }
 
-/// The results with these rows in the place of their own.
+/// Returns the results, with these rows in place of those with the same labels.
 fn replaced(whole: &Results, broken: Results) -> Results {
     let mut with = whole.clone();
     for (point, measured) in broken.rows {

@@ -1,4 +1,4 @@
-//! Reading one run of the course: what its one move cost.
+//! Evaluates one run of the benchmark: the cost of its one move.
 
 use crate::control::Control;
 use crate::handoff::Handoff;
@@ -9,18 +9,18 @@ use node::{Stage, Value};
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// What is measured.
+/// A metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// Its name, with its unit at the end if it has one.
+    /// Its name, which ends with the unit if it has one.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// The head of its column.
+    /// The title of its column.
     pub title: &'static str,
-    /// Digits after the point.
+    /// The number of decimals.
     pub digits: usize,
-    /// What it says exactly.
+    /// Its exact definition.
     pub about: &'static str,
 }
 
@@ -34,7 +34,8 @@ const fn metric(
     Metric { name, unit, title, digits, about }
 }
 
-/// No packet for the application from the cut on, in milliseconds; infinite if none came any more.
+/// The time without new data for the application from the cut on, in milliseconds; infinite if no new data came any
+/// more.
 pub(super) const OUTAGE: Metric = metric(
     "outage_ms",
     "ms",
@@ -42,7 +43,7 @@ pub(super) const OUTAGE: Metric = metric(
     1,
     "from the cut to the next bytes that the application reads; 0 if nothing was lost and there was no gap",
 );
-/// The longest time without bytes for the application.
+/// The longest time without data for the application, in milliseconds.
 pub(super) const STALL: Metric = metric(
     "longest_stall_ms",
     "ms",
@@ -50,13 +51,13 @@ pub(super) const STALL: Metric = metric(
     1,
     "the longest time without bytes for the application, from the move to the end; >: until the end",
 );
-/// Segments that were dropped on their way to the host.
+/// Packets with data that the handoff lost, of all flows.
 pub(super) const LOST: Metric =
     metric("lost_packets", "packets", "lost", 1, "packets for the host that were dropped on their way");
-/// What the application was given.
+/// The application's goodput from the move to the end of the run.
 pub(super) const GOODPUT: Metric =
     metric("goodput_kbps", "kb/s", "goodput", 0, "what the application was given from the move to the end");
-/// From a question to its answer.
+/// The median time from a question to its answer.
 pub(super) const EXCHANGE: Metric = metric(
     "exchange_ms",
     "ms",
@@ -64,7 +65,7 @@ pub(super) const EXCHANGE: Metric = metric(
     1,
     "median from a question to its answer, of those asked after the outage",
 );
-/// From the cut to the new path.
+/// The time from the cut until the new path is ready, plus one transit down that path.
 pub(super) const HANDOFF: Metric = metric(
     "handoff_latency_ms",
     "ms",
@@ -72,7 +73,7 @@ pub(super) const HANDOFF: Metric = metric(
     1,
     "from the cut to the network's new path, and once down it",
 );
-/// What the protocol said.
+/// The bytes of the protocol's control messages.
 pub(super) const SIGNALLING: Metric = metric(
     "signalling_bytes",
     "bytes",
@@ -84,7 +85,7 @@ pub(super) const SIGNALLING: Metric = metric(
 /// The columns of the first table.
 pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
 
-/// Who owns the outage, in the order of a handoff.
+/// The parts of the outage by cause, in the order of a handoff.
 pub const OWNERS: [Metric; 9] = [
     owner("link_ms", "link"),
     owner("detection_ms", "detection"),
@@ -101,16 +102,17 @@ const fn owner(name: &'static str, title: &'static str) -> Metric {
     metric(name, "ms", title, 1, "a part of the outage")
 }
 
-/// The metric of a part of an outage that this stage owns, or nobody.
+/// Returns the name of the metric for this cause; `None` is the unexplained part.
 fn owned_by(stage: Option<Stage>) -> &'static str {
     let name = stage.map_or("unexplained", Stage::name);
     OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[8].name, |owner| owner.name)
 }
 
-/// The host that moves.
+/// The name of the host that moves.
 const MOBILE: &str = "mobile";
 
-/// What a run of the course gave. An error says why it cannot be read.
+/// Evaluates a run of the benchmark. Returns an error if it did not have exactly one handoff of the right host after
+/// the first data.
 pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     let [handoff] = outcome.handoffs.as_slice() else {
         return Err(format!("{} handoffs, where one was to be", outcome.handoffs.len()));
@@ -143,7 +145,7 @@ pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     Ok(samples)
 }
 
-/// A run, its one move, and when one stops watching.
+/// A run, its one move, and the end of the observed time.
 struct Run<'a> {
     outcome: &'a Outcome,
     handoff: &'a Handoff,
@@ -155,7 +157,7 @@ impl Run<'_> {
         self.outcome.records.iter().filter(move |record| record.host == host)
     }
 
-    /// When the application at the host was given how many bytes.
+    /// Returns when the host's application read data, and how many bytes.
     fn reads(&self) -> impl Iterator<Item = (Instant, u64)> {
         self.records(self.handoff.host).filter_map(|record| Some((record.at, record.what.read()?)))
     }
@@ -178,7 +180,7 @@ impl Run<'_> {
         millis(longest)
     }
 
-    /// In thousands of bits a second.
+    /// Returns the goodput in kbit/s.
     fn goodput(&self) -> f64 {
         let begun = self.handoff.begun;
         let bytes: u64 = self.reads().filter(|(at, _)| *at > begun).map(|(_, bytes)| bytes).sum();
@@ -203,7 +205,8 @@ impl Run<'_> {
         stats::median(&took)
     }
 
-    /// When a radio was first pointed at the cell that the host went to: who has two, prepares the move.
+    /// Returns when a radio first tuned to the cell that the host moved to. A host with two radios prepares the move
+    /// before the handoff.
     fn prepared(&self) -> Option<Instant> {
         let stations = self.outcome.plan.hosts.iter().find(|host| host.config.name == self.handoff.to)?;
         let cell = stations.ports.iter().find_map(|port| port.radio.as_ref()?.cell)?;
@@ -211,7 +214,7 @@ impl Run<'_> {
         Some(self.records(self.handoff.host).find(tuned)?.at)
     }
 
-    /// What crosses two links costs twice.
+    /// Returns the bytes of control messages on all links. A message that crosses two links counts twice.
     fn signalling(&self) -> usize {
         let begun = self.prepared().map_or(self.handoff.begun, |at| at.min(self.handoff.begun));
         let since = self.outcome.records.iter().filter(|record| record.at >= begun);

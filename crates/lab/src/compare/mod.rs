@@ -1,13 +1,13 @@
-//! The table by which one chooses: every protocol over one course, in one world or both.
+//! The comparison of all protocols under test in one benchmark scenario, on one backend or both.
 //!
 //! ```text
-//! course.toml ─> legs: contender x move x workload ─> points: n repetitions, each at its phase ─> either world
+//! course.toml ─> legs: contender x move x workload ─> points: n repetitions, each at its phase ─> a backend
 //!                                                                                                     │
 //!      table, CSV, JSON, figure <─ rows: median and 95 % interval of every metric <─ measure <────────┘
-//!                                   └─> what must hold, and breakers under which it must not
+//!                                   └─> what must hold, and breakers with which it must fail
 //! ```
 //!
-//! A leg that a contender cannot make is a row all the same, and says why.
+//! A leg that a protocol cannot make is a row too, with the reason.
 
 mod agreement;
 mod carry_out;

@@ -1,4 +1,4 @@
-//! Which of two protocols has the shorter outage: by the differences of runs at the same phase.
+//! The order of two protocols by outage, from the differences of runs at the same phase.
 
 use super::carry_out::Comparison;
 use super::course::Leg;
@@ -9,17 +9,18 @@ use crate::run::OnWorld;
 use serde_json::{Value, json as object};
 use std::cmp::Ordering;
 
-/// Two protocols on one move and workload, on one backend.
+/// Two protocols with one move and workload, on one backend.
 pub(super) struct Pair<'a> {
     pub(super) world: OnWorld,
     pub(super) legs: [&'a Leg; 2],
-    /// The outage of the first less that of the second, run by run; `None` if they have no valid run at one phase.
+    /// The first protocol's outage minus the second's, run by run; `None` if they have no valid runs at the same
+    /// phase.
     pub(super) difference: Option<Summary>,
 }
 
 impl Pair<'_> {
-    /// The order of the two by outage; `None` if they are not told apart: the 95 % interval of the median difference
-    /// contains zero, or there is none (fewer than six runs).
+    /// Returns the order of the two by outage, or `None` if they are not distinguished: the 95 % confidence interval
+    /// of the median difference contains zero, or there is none (fewer than six runs).
     pub(super) fn order(&self) -> Option<Ordering> {
         let interval = self.difference?.interval?;
         match () {
@@ -44,25 +45,26 @@ pub(super) fn pair<'a>(results: &Results, a: &'a Leg, b: &'a Leg) -> Pair<'a> {
         .into_iter()
         .filter_map(|(phase, ours)| {
             let (_, theirs) = theirs.iter().find(|(other, _)| *other == phase)?;
-            // Two outages without end do not differ.
+            // Two infinite outages do not differ.
             Some(if ours.total_cmp(theirs).is_eq() { 0.0 } else { ours - theirs })
         })
         .collect();
     Pair { world: results.world, legs: [a, b], difference: Summary::of(&differences) }
 }
 
-/// The last word of a point's label, `3/20`: points of all legs that have the same were measured at the same phase.
+/// Returns the last word of a point's label, for example `3/20`. Points of all legs with the same word were measured
+/// at the same phase.
 fn phase(point: &Point) -> &str {
     point.label.rsplit(' ').next().unwrap_or_default()
 }
 
-/// The number of a repetition, from 0.
+/// Returns the number of a repetition, from 0.
 pub(super) fn number(point: &Point) -> u64 {
     let number = phase(point).split('/').next().and_then(|number| number.parse::<u64>().ok());
     number.unwrap_or_default().saturating_sub(1)
 }
 
-/// Every pair of legs with the same move and workload that were measured on a backend.
+/// Returns every pair of legs with the same move and workload that were measured on the same backend.
 pub(super) fn pairs(comparison: &Comparison) -> Vec<Pair<'_>> {
     let legs = &comparison.course.legs;
     let wanted = |leg: &&Leg| comparison.wanted.contains(&leg.contender);
@@ -76,7 +78,8 @@ pub(super) fn pairs(comparison: &Comparison) -> Vec<Pair<'_>> {
     all
 }
 
-/// All pairs for programs: in milliseconds, the first less the second; an infinite difference is null.
+/// Returns all pairs as JSON. Differences are in milliseconds, the first minus the second; an infinite difference is
+/// null.
 pub(super) fn json(comparison: &Comparison) -> Value {
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
     let pair = |pair: &Pair<'_>| {

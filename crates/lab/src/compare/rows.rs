@@ -1,4 +1,4 @@
-//! From what was measured to the rows of the table.
+//! The rows of the table, from the results.
 
 use super::carry_out::Comparison;
 use super::course::Leg;
@@ -9,30 +9,30 @@ use crate::reproduce::Results;
 use crate::run::OnWorld;
 use draw::Csv;
 
-/// One metric of one contender on one leg, in one world.
+/// One metric of one protocol on one leg, on one backend.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Who, as commands name it.
+    /// The protocol's name in commands.
     pub protocol: String,
-    /// The move.
+    /// The name of the move.
     pub r#move: String,
-    /// The workload.
+    /// The name of the workload.
     pub workload: String,
-    /// Where.
+    /// The backend.
     pub world: OnWorld,
-    /// What.
+    /// The metric.
     pub metric: Metric,
-    /// What came out; `None` if there is nothing to say, and then `why_not` may say why.
+    /// The summary of the values; `None` if there are none, and then `why_not` may have the reason.
     pub median: Option<Summary>,
-    /// How many repetitions it is made of.
+    /// The number of valid repetitions.
     pub n: usize,
-    /// Repetitions that are not to be believed; they are not among the `n`.
+    /// The number of invalid repetitions, which are not in `n`.
     pub invalid: usize,
     /// Why there is no value, or why it is infinite.
     pub why_not: Option<String>,
 }
 
-/// All rows: by move, workload, contender, world and metric.
+/// Returns all rows: by move, workload, protocol, backend and metric.
 pub fn rows(comparison: &Comparison) -> Vec<Row> {
     let course = comparison.course;
     let mut rows = Vec::new();
@@ -80,7 +80,7 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     row
 }
 
-/// All rows as a table for programs.
+/// Returns all rows as CSV.
 pub fn csv(comparison: &Comparison) -> String {
     let mut csv = Csv::default();
     csv.row([

@@ -1,4 +1,4 @@
-//! The course in the simulator: what is measured, and what is made of it.
+//! The benchmark in the simulator: what is measured, and how it is evaluated.
 
 use super::carry_out::points;
 use super::course::{Leg, Mover, course};
@@ -9,7 +9,7 @@ use crate::run::{OnWorld, simulate};
 use std::sync::atomic::AtomicBool;
 use wire::{Duration, Instant};
 
-/// What the one run of a leg gives.
+/// Returns the samples of the only run of a leg.
 fn run(name: &str) -> Samples {
     let points = points(course().unwrap(), 1, |leg| leg.name == name);
     let [point] = points.as_slice() else { panic!("{} points for {name}", points.len()) };
@@ -57,7 +57,7 @@ fn bytes_that_a_role_hands_on_count_once() {
 
 #[test]
 fn answers_are_timed_after_the_outage() {
-    // 12 ms each way by wire and 1100 bytes on the air, with headers and acknowledgments: less than 30 ms.
+    // 12 ms each way by wire and 1100 bytes by radio, with headers and acknowledgments: less than 30 ms.
     let near = value(&run("compare/cellular-ip-hard/overlap/requests"), &EXCHANGE);
     let far = value(&run("compare/mobile-ip/overlap/requests"), &EXCHANGE);
     assert!((24.0..30.0).contains(&near), "{near}");
@@ -83,7 +83,8 @@ fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
     }
 }
 
-/// The timetable's instant is where the course has it, at every phase: what is sampled goes with the course.
+/// A timetable and a signal course place the departure at the same instants, at every phase: the samples of the
+/// course are shifted with it.
 #[test]
 fn who_has_a_course_leaves_at_the_same_instants_as_who_has_a_timetable() {
     let course = course().unwrap();
@@ -117,7 +118,7 @@ fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
     assert!(value(&samples, &SIGNALLING) > others, "{samples:?}");
 }
 
-/// docs/risks.md, 9: the same line as for the toy that was measured before there was such a role.
+/// docs/risks.md, section 9: the same limit as for the prototype that was measured before this role existed.
 #[test]
 fn a_transport_that_is_a_role_piles_nothing_up() {
     for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
@@ -139,7 +140,7 @@ fn the_beat_of_questions_is_met_everywhere() {
     }
 }
 
-/// A comparison in two worlds with these outages: of Mobile IP, and of hard Cellular IP, on every leg.
+/// A comparison on two backends with these outages of Mobile IP and of hard Cellular IP, on every leg.
 fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     let course = course().unwrap();
     let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
@@ -157,7 +158,8 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), worlds, same, absent }
 }
 
-/// Outages by backend and by the number of the run, from 0: of Mobile IP, and of hard Cellular IP, on every leg.
+/// A comparison whose outages depend on the backend, the protocol (Mobile IP or hard Cellular IP) and the number of
+/// the run, from 0. They are the same on every leg.
 fn by_run(outage: impl Fn(OnWorld, bool, usize) -> f64) -> Comparison {
     let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
     for results in &mut comparison.worlds {
@@ -170,7 +172,7 @@ fn by_run(outage: impl Fn(OnWorld, bool, usize) -> f64) -> Comparison {
     comparison
 }
 
-/// Whether the order of both backends holds, and the part of the pairs of which it is claimed.
+/// Returns whether the two backends have the same order, and the share of the pairs for which it was checked.
 fn one_order(comparison: &Comparison) -> (bool, Option<f64>) {
     let verdicts = verdicts(comparison);
     let both = verdicts.into_iter().find(|verdict| verdict.world.is_none()).unwrap();
@@ -230,7 +232,8 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
 
 #[test]
 fn another_order_of_legs_that_agree_is_not_excused() {
-    // 40 ms more at each phase in the simulator; on Linux the same values, where five of six phases have the other order.
+    // In the simulator, one protocol has 40 ms more at each phase. On Linux it has the same values, but five of six
+    // phases have the other order.
     let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
     let comparison = by_run(|world, is_mobile_ip, number| match (world, is_mobile_ip) {
         (_, true) => longer(number),
@@ -262,7 +265,7 @@ fn a_leg_that_differs_is_printed_with_its_distance_and_has_no_place_in_the_order
 
 #[test]
 fn the_backends_are_compared_at_the_same_phases() {
-    // The simulator's own runs are at other phases: those at Linux's are judged.
+    // The simulator's main runs are at other phases: those at Linux's phases are evaluated.
     let mut comparison = made_up([(200.0, 100.0), (300.0, 150.0)], &Validity::Valid);
     comparison.same = Some(comparison.worlds[1].clone());
     assert_eq!(one_order(&comparison), (true, Some(1.0)));
@@ -270,7 +273,8 @@ fn the_backends_are_compared_at_the_same_phases() {
 
 #[test]
 fn two_are_told_apart_by_runs_at_the_same_phase() {
-    // Outages of 100 to 700 ms by phase, and 40 ms more at every phase: medians of wide samples, and a sure difference.
+    // Outages of 100 to 700 ms by phase, and 40 ms more at every phase: both samples are wide, but the difference is
+    // certain.
     let by_phase = |ours: fn(f64) -> f64, theirs: fn(f64) -> f64| {
         let of = |_, is_mobile_ip: bool, number: usize| {
             (if is_mobile_ip { ours } else { theirs })(number as f64 + 1.0)
@@ -280,14 +284,14 @@ fn two_are_told_apart_by_runs_at_the_same_phase() {
         (told, text(&comparison).contains("in the simulator, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
-    // The same values, at other phases: no difference that is sure.
+    // The same values at other phases: the difference is not certain.
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
 }
 
 #[test]
 fn an_interval_is_narrow_below_15_percent_of_the_median() {
     let is_narrow = super::carry_out::is_narrow;
-    // Of ten values the interval is from the second to the ninth.
+    // For ten values, the interval is from the second to the ninth.
     let of = |lo: f64, hi: f64| [0.0, lo, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0, hi, 900.0];
     assert!(is_narrow(&of(93.0, 107.0)) && !is_narrow(&of(92.0, 108.0)));
     assert!(is_narrow(&[5.0; 6]) && !is_narrow(&[5.0; 5]), "fewer than six have no interval");

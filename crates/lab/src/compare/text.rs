@@ -1,4 +1,4 @@
-//! The table for people.
+//! The comparison as text.
 
 use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, Repeat, is_narrow};
@@ -16,7 +16,8 @@ use draw::Table;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// All tables, by move and workload; what could not be, and why; what must hold.
+/// Returns all tables by move and workload, the legs that were not possible with the reason, and the properties that
+/// must hold.
 pub fn text(comparison: &Comparison) -> String {
     let course = comparison.course;
     let mut out = format!("{}\n", course.about);
@@ -64,7 +65,7 @@ pub fn text(comparison: &Comparison) -> String {
     out
 }
 
-/// How often, and what the brackets are.
+/// Describes the number of runs and the meaning of the brackets.
 fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
@@ -88,7 +89,7 @@ fn repetitions(comparison: &Comparison) -> String {
     out
 }
 
-/// The protocols by outage, and which of them are not told apart.
+/// Returns the order of the protocols by outage, and which of them are not distinguished.
 fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
     let course = comparison.course;
     let title =
@@ -126,7 +127,8 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
     out
 }
 
-/// Whether the backends agree about each leg at the same phases, and the order that both have where they do.
+/// Describes whether the backends agree about each leg at the same phases, and the order that both have for legs on
+/// which they agree.
 fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: usize) -> String {
     let course = comparison.course;
     let here = |leg: &&Leg| {
@@ -179,7 +181,7 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
 
 type Is = fn(&Claim) -> bool;
 
-/// What is said of pairs of protocols on both backends.
+/// The headings for pairs of protocols on both backends, by claim.
 const CLAIMS: [(&str, Is); 4] = [
     ("checked, one order on both", |claim| matches!(claim, Claim::Same(_))),
     ("checked, ANOTHER ORDER on each", |claim| *claim == Claim::Other),
@@ -187,7 +189,8 @@ const CLAIMS: [(&str, Is); 4] = [
     ("not checked, told apart by neither backend, or near", |claim| *claim == Claim::NotToldApart),
 ];
 
-/// Names by median, with `<` where all before it are told apart from all behind it.
+/// Returns the names in the order of their medians, with `<` where all names before it are distinguished from all
+/// names after it.
 fn ranks<'a>(
     mut medians: Vec<(f64, &'a Leg)>,
     title: impl Fn(&'a Leg) -> &'a str,
@@ -209,7 +212,7 @@ fn ranks<'a>(
     if legs.len() > 1 && !text.contains(" < ") { format!("no order of {text}") } else { text }
 }
 
-/// The other metrics of a leg: that all agree, or those that do not.
+/// Describes the other metrics of a leg: that all agree, or which do not.
 fn others(report: &Report) -> String {
     let other =
         report.rows.iter().filter(|row| row.metric != OUTAGE.name && row.agreement != Agreement::Agrees);
@@ -253,7 +256,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     out
 }
 
-/// A row for each contender and world that has anything to say.
+/// Returns the table with a row for each protocol under test and backend that has values.
 fn table(
     comparison: &Comparison,
     here: &[&Row],
@@ -287,7 +290,7 @@ fn cell(of: &dyn Fn(&Metric) -> Option<Row>, metric: &Metric) -> String {
     format!("{more}{}", median.text(metric.digits))
 }
 
-/// Why a contender cannot, or never recovers.
+/// Describes why a protocol cannot make a move, or never recovers.
 fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
     let mut out = String::new();
     for who in comparison.wanted.iter().filter_map(|who| comparison.course.contenders.get(*who)) {
@@ -303,7 +306,7 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
     out
 }
 
-/// What each breaker did.
+/// Describes the effect of each breaker.
 pub fn self_test_text(tests: &[Broken]) -> String {
     let mut table = Table::new(["breaker", "value without", "value with it", "what no longer holds", "set"]);
     for test in tests {

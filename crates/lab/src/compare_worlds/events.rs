@@ -1,4 +1,4 @@
-//! What of a run is compared, sorted by node.
+//! The events of a run that are compared, sorted by node.
 
 use super::tolerance;
 use crate::control::Control;
@@ -14,30 +14,30 @@ pub(super) struct Message {
     pub(super) at: Instant,
     pub(super) iface: Iface,
     pub(super) control: Control,
-    /// Since the first event of the latest handoff of the host that the message is about.
+    /// The time since the first event of the latest handoff of the host that the message is about.
     pub(super) since: Duration,
 }
 
-/// A handoff's first event.
+/// The first event of a handoff.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     pub(super) at: Instant,
     pub(super) what: String,
-    /// Since the one before it.
+    /// The time since the handoff before it.
     pub(super) since: Duration,
 }
 
-/// Messages that have an order: those of one protocol that a node sent (`true`), or received. Two protocols of one node
-/// answer one event in whatever order: they do not know of each other.
+/// A sequence of messages whose order is compared: those of one protocol that a node sent (`true`) or received. Two
+/// protocols of one node may react to an event in any order, because they are independent.
 pub(super) type Course = (HostId, bool, &'static str);
 
 /// The events of one run.
 pub(super) struct Events {
     pub(super) moves: BTreeMap<HostId, Vec<Move>>,
     pub(super) messages: BTreeMap<Course, Vec<Message>>,
-    /// Refreshes left out.
+    /// The number of excluded refreshes.
     pub(super) refreshes: usize,
-    /// When the last thing happened.
+    /// The time of the last event.
     pub(super) end: Instant,
 }
 
@@ -55,7 +55,7 @@ impl Events {
                 _ => continue,
             };
             let Some(control) = Control::of(packet) else { continue };
-            // Who uses an address first is the host that it belongs to.
+            // The first host that uses an address is its owner.
             senders.entry(control.src).or_insert(record.host);
             if !optional.contains(&packet.id) {
                 let host = senders.get(&control.about).copied();
@@ -94,7 +94,7 @@ fn moves(records: &[Record]) -> BTreeMap<HostId, Vec<Move>> {
     moves
 }
 
-/// The refreshes, by packet, that lie within the tolerance of one of their host's handoffs.
+/// Returns the refreshes sent within the tolerance of a handoff of their host.
 fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet<PacketId> {
     let mut optional = BTreeSet::new();
     let mut by_timer: BTreeSet<HostId> = BTreeSet::new();
@@ -103,7 +103,7 @@ fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet
             What::Marked(mark) if is_by_timer(mark) => {
                 by_timer.insert(record.host);
             }
-            // The message itself is the next that the host sends.
+            // The refresh is the next control message that the host sends.
             What::Sent(_, packet) if by_timer.contains(&record.host) => {
                 let Some(control) = Control::of(packet) else { continue };
                 by_timer.remove(&record.host);

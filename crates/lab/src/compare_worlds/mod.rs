@@ -1,13 +1,13 @@
-//! Whether two worlds did the same: the control messages of each node, sent and received apart, those of each protocol in
-//! their order.
+//! Whether two backends did the same. The control messages of each node are compared, sent and received separately,
+//! and those of each protocol in their order.
 //!
-//! A message is compared by what must be equal in both worlds (see [`Control::constant`]) and by the interface that it
-//! passed. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms and 2 % of that
-//! time; the handoffs themselves are compared the same way, each from the one before it.
+//! A message is compared by the fields that must be equal on both backends (see [`Control::constant`]) and by its
+//! interface. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms plus 2 % of
+//! that time. Handoffs are compared in the same manner, each from the handoff before it.
 //!
-//! Two kinds of messages may be missing in one world. A route-update that the route-update timer sent within the
-//! tolerance of a handoff is optional: which of two timers runs out first is a matter of microseconds. It is left out
-//! and counted. So is what only one of two runs had time for at its very end.
+//! Two kinds of messages may be missing in one run. The first is a route-update that the route-update timer sent
+//! within the tolerance of a handoff: which of the two timers expires first depends on microseconds. Such messages
+//! are excluded and counted. The second is a message at the end of one run for which the other run had no time left.
 
 mod events;
 
@@ -18,46 +18,47 @@ use std::fmt;
 use trace::{HostId, Record};
 use wire::{Duration, Instant};
 
-/// What two runs have in common.
+/// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// Messages that were found in both, sent and received.
+    /// The number of messages in both runs, sent and received.
     pub messages: usize,
-    /// Nodes that sent or received any.
+    /// The number of nodes that sent or received messages.
     pub nodes: usize,
-    /// Handoffs that were found in both.
+    /// The number of handoffs in both runs.
     pub handoffs: usize,
-    /// Refreshes within the tolerance of a handoff, and their sightings on the way, in either run.
+    /// The number of excluded refreshes within the tolerance of a handoff, counted at each node on their path, by
+    /// run.
     pub refreshes: Excluded,
-    /// Messages at the very end of one run that the other had no time for.
+    /// The number of messages at the end of one run for which the other had no time left.
     pub cut_off: usize,
-    /// Where they part, first in time.
+    /// The earliest divergence; `None` if there is none.
     pub divergence: Option<Divergence>,
 }
 
-/// What was left out.
+/// The number of excluded messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Excluded {
     /// Refreshes of the first run.
     pub first: usize,
-    /// Refreshes of the second.
+    /// Refreshes of the second run.
     pub second: usize,
 }
 
-/// Where two runs part.
+/// A divergence between two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Divergence {
-    /// At which node.
+    /// The node.
     pub host: HostId,
-    /// In which of its sequences.
+    /// Its sequence of events.
     pub sequence: Sequence,
-    /// At which place in it, from 1.
+    /// The position in the sequence, from 1.
     pub place: usize,
-    /// What the first run has there.
+    /// The first run's event at this position.
     pub first: Option<Said>,
-    /// What the second has there.
+    /// The second run's event at this position.
     pub second: Option<Said>,
-    /// What is wrong.
+    /// What differs.
     pub why: String,
 }
 
@@ -85,15 +86,15 @@ impl fmt::Display for Sequence {
 /// An event of one of the runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Said {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// What it says.
+    /// Its description.
     pub what: String,
     /// The message, unless it is a handoff.
     pub message: Option<Control>,
 }
 
-/// Times may differ by this, and by a fiftieth of the time since the handoff's first event.
+/// The permitted difference in time: this, plus a fiftieth of the time since the handoff's first event.
 const TOLERANCE: Duration = Duration::from_millis(20);
 const SHARE: u32 = 50;
 
@@ -101,7 +102,7 @@ fn tolerance(since: Duration) -> Duration {
     TOLERANCE + since / SHARE
 }
 
-/// Compares what two runs of one scenario wrote down.
+/// Compares the records of two runs of one scenario.
 pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
     let runs = [Events::new(first), Events::new(second)];
     let [a, b] = &runs;
@@ -128,13 +129,13 @@ pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
     result
 }
 
-/// An event that has a counterpart in the other world.
+/// An event that is compared with one of the other run.
 trait Counterpart {
-    /// What differs, apart from the time.
+    /// Returns the difference other than time, or `None` if there is none.
     fn differs(&self, other: &Self) -> Option<String>;
-    /// When, and how long since the event that it is measured from.
+    /// Returns the time, and the time since the reference event.
     fn time(&self) -> (Instant, Duration);
-    /// For the report.
+    /// Returns the event as it is reported.
     fn said(&self) -> Said;
 }
 
@@ -173,7 +174,7 @@ impl Counterpart for Move {
 }
 
 impl Comparison {
-    /// Goes along one sequence in both runs up to where they part.
+    /// Compares one sequence of both runs up to the first divergence.
     fn walk<T: Counterpart>(
         &mut self,
         host: HostId,
@@ -210,7 +211,7 @@ impl Comparison {
         }
     }
 
-    /// Keeps the earliest.
+    /// Keeps the earliest divergence.
     fn diverge(&mut self, found: Divergence) {
         let is_earlier = |known: &Divergence| {
             (found.at(), found.host, found.sequence) < (known.at(), known.host, known.sequence)
@@ -222,7 +223,7 @@ impl Comparison {
 }
 
 impl Divergence {
-    /// When it shows first, in either run.
+    /// Returns the time of the earlier of the two events.
     pub fn at(&self) -> Instant {
         let times = [&self.first, &self.second].into_iter().flatten().map(|said| said.at);
         times.min().unwrap_or_default()
@@ -231,7 +232,8 @@ impl Divergence {
 
 fn late<T: Counterpart>(ours: &T, theirs: &T) -> Option<String> {
     let ((ours, a), (theirs, b)) = (ours.time(), theirs.time());
-    // What is under way when a handoff begins counts from this one in one world and from the last one in the other.
+    // If a message is under way when a handoff begins, its reference may be this handoff in one run and the handoff
+    // before it in the other. So the absolute times are compared too.
     let absolute = ours.since(theirs).max(theirs.since(ours));
     let (apart, allowed) = (a.abs_diff(b).min(absolute), tolerance(a.min(b)));
     let ms = |span: Duration| span.as_secs_f64() * 1e3;

@@ -1,4 +1,4 @@
-//! Planted divergences are caught, and what may differ is not taken for one.
+//! Planted divergences are found, and permitted differences are not reported as divergences.
 
 use super::*;
 use crate::scenario::Setting;
@@ -22,7 +22,7 @@ fn control(record: &Record) -> Option<Control> {
     }
 }
 
-/// Where the control messages that a host sent or received stand.
+/// Returns the indices of the control messages that a host sent or received.
 fn of(records: &[Record], host: HostId, sent: bool) -> Vec<usize> {
     let wanted =
         |r: &Record| r.host == host && matches!(r.what, What::Sent(..)) == sent && control(r).is_some();
@@ -71,7 +71,8 @@ fn two_swapped_are_caught() {
     assert!(found.why.starts_with("S is 0 in one"), "{}", found.why);
 }
 
-/// Two protocols of one node answer one event: which of them is first is nobody's business, unlike the order of each.
+/// Two protocols of one node react to one event. Their order relative to each other does not matter, but the order
+/// within each does.
 #[test]
 fn messages_of_two_protocols_may_change_places_and_those_of_one_may_not() {
     let text = include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml");
@@ -86,7 +87,8 @@ fn messages_of_two_protocols_may_change_places_and_those_of_one_may_not() {
     };
     let together = |pair: &&[usize]| first[pair[0]].at == first[pair[1]].at;
     let pairs: Vec<&[usize]> = sent.windows(2).filter(together).collect();
-    // In each foreign cell both leave at once; at home the greeting needs ARP, which waits for the end of the registration.
+    // In each foreign network both messages leave at once. At home the greeting needs ARP, which waits for the end of
+    // the registration.
     assert!(pairs.len() == 2 && pairs.iter().all(|pair| protocol(pair[0]) != protocol(pair[1])));
     for pair in pairs {
         assert_eq!(compare(&first, &swapped(pair[0], pair[1])).divergence, None);
@@ -178,7 +180,7 @@ fn a_changed_byte_under_a_mended_checksum_is_caught_unless_the_wall_clock_decide
     }
 }
 
-/// The route-update timer runs out just before the first handoff.
+/// The route-update timer expires just before the first handoff.
 fn with_refresh() -> Vec<Record> {
     records(&["mobile.route_update_time=900ms"], 1)
 }

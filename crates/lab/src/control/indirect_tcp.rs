@@ -1,12 +1,12 @@
-//! Indirect TCP: greetings, forward pointers, their answers, and what was lost. What routers say on their own connection is
-//! TCP, and calls are too.
+//! Indirect TCP: greetings, forward pointers, their answers, and reports of losses. The connection between routers is
+//! TCP, and so are calls: these are not control messages.
 
 use ::indirect_tcp::message::{Datagram, PORT, Welcome};
 use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
 
-/// A control message, or why it cannot be read.
+/// A control message, or the reason why it is malformed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Message {
     Says(Box<Datagram>),
@@ -14,7 +14,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// The message in a datagram, and the mobile host that it is about.
+    /// Returns the control message in an IP packet, and the mobile host that it is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol != ipv4::UDP {
             return None;
@@ -29,7 +29,8 @@ impl Message {
         })
     }
 
-    /// Sequences are times, and codes depend on them.
+    /// Adds the fields that must be equal on both backends. Sequence numbers are times, and authentication codes
+    /// depend on them, so they are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
         let Self::Says(said) = self else {
             return fields.push(("type", "unreadable".to_owned()));

@@ -7,7 +7,7 @@ use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
 
-/// A control message, or why it cannot be read.
+/// A control message, or the reason why it is malformed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Message {
     Solicitation,
@@ -16,7 +16,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// The message in a datagram, and the mobile node that it is about.
+    /// Returns the control message in an IP packet, and the mobile node that it is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol == ipv4::ICMP && payload.first() == Some(&SOLICITATION) {
             return Some((ip.src, Self::Solicitation));
@@ -37,7 +37,8 @@ impl Message {
         })
     }
 
-    /// Identifications are times, and authenticators depend on them.
+    /// Adds the fields that must be equal on both backends. Identifications are times, and authenticators depend on
+    /// them, so they are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
         match self {
             Self::Solicitation => fields.push(("type", "solicitation".to_owned())),

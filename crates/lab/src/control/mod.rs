@@ -1,6 +1,6 @@
-//! Control messages of the protocols as text, and what of them must be the same in every world.
+//! Control messages of the protocols as text, and the fields that must be equal on both backends.
 //!
-//! Beacons, ARP, ICMP errors and TCP are no control messages: they belong to no protocol's exchange.
+//! Beacons, ARP, ICMP errors and TCP are not control messages: they belong to no exchange of a protocol.
 
 mod cellular_ip;
 mod indirect_tcp;
@@ -16,16 +16,16 @@ use wire::{Ipv4Addr, Packet};
 /// A control message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Control {
-    /// Who sent it.
+    /// The source address.
     pub src: Ipv4Addr,
-    /// Who is to have it.
+    /// The destination address.
     pub dst: Ipv4Addr,
-    /// The mobile host that it is about, by its address.
+    /// The address of the mobile host that it is about.
     pub about: Ipv4Addr,
     says: Says,
 }
 
-/// What a message says, by protocol.
+/// The message, by protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Says {
     CellularIp(cellular_ip::Message),
@@ -35,7 +35,7 @@ enum Says {
 }
 
 impl Control {
-    /// The control message in a packet, if it is one.
+    /// Returns the control message in a packet, or `None` if it is not one.
     pub fn of(packet: &Packet) -> Option<Self> {
         let (ip, payload) = Header::parse(&packet.bytes).ok()?;
         let cellular =
@@ -49,7 +49,7 @@ impl Control {
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
-    /// Whose message it is.
+    /// Returns the name of the message's protocol.
     pub const fn protocol(&self) -> &'static str {
         match &self.says {
             Says::CellularIp(_) => "Cellular IP",
@@ -59,12 +59,13 @@ impl Control {
         }
     }
 
-    /// Whether it asks for a second path beside the first.
+    /// Returns whether it requests a semisoft handoff, with a second path beside the first.
     pub fn is_semisoft(&self) -> bool {
         matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
     }
 
-    /// What must be the same in both worlds, by name. Timestamps, digests and the like depend on the wall clock.
+    /// Returns the names and values that must be equal on both backends. Timestamps, digests and similar fields
+    /// depend on the wall clock, and are left out.
     pub fn constant(&self) -> Vec<(&'static str, String)> {
         let mut fields = vec![("from", self.src.to_string()), ("to", self.dst.to_string())];
         match &self.says {
@@ -76,7 +77,7 @@ impl Control {
         fields
     }
 
-    /// The message in a line, as the run knows it: base stations by name, times since its begin.
+    /// Returns the message as one line. Base stations have their names, and times count from the begin of the run.
     pub fn text(&self, run: &Outcome) -> String {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(run)),
@@ -98,13 +99,13 @@ impl fmt::Display for Control {
     }
 }
 
-/// How far an NTP time lies behind the begin of a run, for people.
+/// Returns an NTP time as seconds since the begin of the run.
 fn since_begin(ntp: u64, run: &Outcome) -> String {
     let ahead = wire::ntp_distance(ntp, run.epoch().to_ntp());
     format!("{:+.6} s", ahead as f64 / 4_294_967_296.0)
 }
 
-/// Any packet in a few words: what `packets.csv` has under `what`.
+/// Returns a short description of any packet, as in the column `what` of `packets.csv`.
 pub fn describe(packet: &Packet) -> String {
     if let Some(control) = Control::of(packet) {
         return control.to_string();
@@ -133,7 +134,7 @@ pub fn describe(packet: &Packet) -> String {
     }
 }
 
-/// A protocol's name, or its number where this program has no name for it.
+/// Returns the name of an IP protocol, or its number if it has no name here.
 pub fn protocol(number: u8) -> String {
     match number {
         1 => "ICMP".to_owned(),

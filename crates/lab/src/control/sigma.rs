@@ -1,5 +1,5 @@
-//! SIGMA: the begin of associations, changes of their addresses, and what location managers are told. Data,
-//! acknowledgments and heartbeats belong to no exchange of the protocol.
+//! SIGMA: the start of SCTP associations, changes of their addresses, and updates of location managers. Data,
+//! acknowledgments and heartbeats are not control messages.
 
 use ::sctp::message::{Action, Address, AsconfAck, Chunk, Packet, Request, Response};
 use ::sigma::message::{Message as Dns, PORT, Rcode, Received, Record, class, opcode};
@@ -7,12 +7,12 @@ use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
 
-/// A control message, in the words that it is told and compared by.
+/// A control message, as the text by which it is shown and compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Message(String);
 
 impl Message {
-    /// The message in a datagram, and the mobile node that it is about.
+    /// Returns the control message in an IP packet, and the mobile node that it is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         let (from_mobile, said) = match ip.protocol {
             ::sctp::PROTOCOL => of_sctp(payload)?,
@@ -31,7 +31,8 @@ impl Message {
     }
 }
 
-/// The message, and whether it is a mobile node's: it is the mobile node that opens associations here.
+/// Returns the message, and whether the mobile node sent it. The mobile node is always the end that opens an
+/// association.
 fn of_sctp(payload: &[u8]) -> Option<(bool, String)> {
     let packet = Packet::parse(payload).ok()?;
     packet.chunks.iter().find_map(|chunk| match chunk {

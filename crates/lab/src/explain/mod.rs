@@ -1,4 +1,4 @@
-//! Where an outage went, what became of a packet, what happened around a handoff: a run as an answer to a question.
+//! Explanations of a run: the causes of an outage, the path of a packet, the events around a handoff.
 
 mod packet;
 mod timeline;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::{Duration, Instant, PacketId};
 
-/// Every handoff, with its outage by owner.
+/// Returns every handoff, with the causes of its outages.
 pub fn handoffs(outcome: &Outcome) -> String {
     let (plan, world) = (&outcome.plan, outcome.world.name());
     let mut out = format!(
@@ -42,7 +42,7 @@ pub fn handoffs(outcome: &Outcome) -> String {
     out
 }
 
-/// A handoff in a line.
+/// Returns a handoff as one line.
 fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     let Handoff { kind, from, to, begun, .. } = handoff;
     let failed = if handoff.failed { " (failed)" } else { "" };
@@ -82,7 +82,7 @@ fn flow_title(outcome: &Outcome, index: usize) -> String {
     format!("flow {}, {from} > {to}, {}:", index + 1, flow.transport.name())
 }
 
-/// What one flow noticed.
+/// Returns the effect of a handoff on one flow.
 fn of_flow<'a>(
     outcome: &Outcome,
     handoff: &Handoff,
@@ -129,7 +129,7 @@ fn of_flow<'a>(
     out
 }
 
-/// A line for each owner with its two events; they sum to the outage, and that is stated.
+/// Returns a line for each cause with its two events, and the sum, which is the outage.
 fn parts(outcome: &Outcome, outage: &Outage) -> String {
     let mut table = Table::new(["ms", "from s", "to s", "owner", "begins with", "ends with"]);
     for owner in &outage.owners {
@@ -167,19 +167,19 @@ fn parts(outcome: &Outcome, outage: &Outage) -> String {
     out
 }
 
-/// When the host's next handoff begins.
+/// Returns when the host's next handoff begins, or [`Instant::NEVER`].
 fn next_begun(outcome: &Outcome, index: usize) -> Instant {
     let host = outcome.handoffs.get(index).map(|handoff| handoff.host);
     let mut later = outcome.handoffs.iter().skip(index + 1).filter(|other| Some(other.host) == host);
     later.next().map_or(Instant::NEVER, |next| next.begun)
 }
 
-/// A packet with data that was lost, as the ledger of its flow has it.
+/// A packet with data that was lost.
 struct Lost {
     number: u64,
     at: Instant,
     packet: PacketId,
-    /// The flow that it was of.
+    /// The index of its flow.
     flow: usize,
     fate: Fate,
 }
@@ -202,7 +202,7 @@ fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
     lost
 }
 
-/// Milliseconds to the nanosecond, so that what is printed adds up.
+/// Returns milliseconds with six decimals (nanoseconds), so that printed values sum exactly.
 fn exact_ms(span: Duration) -> String {
     format!("{}.{:06}", span.as_millis(), span.as_nanos() % 1_000_000)
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::{Iface, Instant};
 
-/// The life of a packet, hop by hop, and how each of its copies ended. An error says which numbers there are.
+/// Returns the path of a packet, hop by hop, and the end of each of its copies. The error names the existing numbers.
 pub fn packet(outcome: &Outcome, number: u64) -> Result<String, String> {
     let journeys = Journeys::new(&outcome.plan, &outcome.records);
     let last = journeys.packets().count();
@@ -26,13 +26,13 @@ pub fn packet(outcome: &Outcome, number: u64) -> Result<String, String> {
 
 struct Life<'a> {
     journeys: &'a Journeys<'a>,
-    /// Which copies came by a hop, from 1.
+    /// The copies that passed each hop, numbered from 1.
     copies: BTreeMap<usize, Vec<usize>>,
     ends: Vec<End>,
 }
 
 impl Life<'_> {
-    /// Numbers the copies below a hop in the order in which they branch off.
+    /// Numbers the copies after a hop in the order in which they branch.
     fn follow(&mut self, index: usize) -> Vec<usize> {
         let Some(hop) = self.journeys.hops().get(index) else { return Vec::new() };
         let mut copies = Vec::new();

@@ -1,4 +1,4 @@
-//! What is explained adds up, and what cannot be explained is said to be so.
+//! The parts of an explanation sum to the whole, and unexplained parts are reported.
 
 use super::*;
 use crate::run::OnWorld;
@@ -11,7 +11,7 @@ fn first() -> Outcome {
     run::simulate(Scenario::plan("first.toml", FIRST, &[], 1).unwrap()).unwrap()
 }
 
-/// The first column of the lines between the rule and the sum.
+/// Returns the first column of the lines between the rule and the sum.
 fn printed(text: &str) -> Vec<f64> {
     let lines = text.lines().skip_while(|line| !line.trim_start().starts_with("---")).skip(1);
     let lines = lines.take_while(|line| !line.trim_start().starts_with("sum"));

@@ -10,10 +10,10 @@ use std::fmt::Write;
 use trace::{Record, What};
 use wire::Duration;
 
-/// How far a timeline reaches beyond its handoff.
+/// The time before and after a handoff that a timeline includes.
 const MARGIN: Duration = Duration::from_millis(50);
 
-/// What happened around a handoff, in the order of time. An error says which numbers there are.
+/// Returns the events around a handoff, in the order of time. The error names the existing numbers.
 pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     let known = outcome.handoffs.len();
     let index = number.checked_sub(1).filter(|index| *index < known);
@@ -47,7 +47,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     Ok(out)
 }
 
-/// What a timeline says of a record; nothing of data on its way.
+/// Returns the timeline's text for a record; `None` for data under way.
 fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<String> {
     let number = |id| journeys.number(id).map_or_else(|| "?".to_owned(), |number: u64| number.to_string());
     let iface = |iface| {
@@ -76,7 +76,8 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Up(on, Some(cell)) => format!("{} is up in cell {}", iface(*on), cell.0),
         What::Up(on, None) => format!("{} is up", iface(*on)),
         What::Down(on, why) => format!("{} is down: {why}", iface(*on)),
-        // Recorded in every run for its figures; in words only where the scenario asks for it.
+        // These marks are recorded in every run for its figures; the timeline has them only if the scenario requests
+        // it.
         What::Marked(mark) if mark.role == node::mark::TCP && !is_traced(outcome, record) => return None,
         What::Marked(mark) => mark_text(journeys, mark),
         What::Answered(answer) => {

@@ -1,4 +1,4 @@
-//! From what stacks saw and what applications were given to flows.
+//! Builds flows from what stacks sent and received and from what applications read.
 
 use super::measure::{
     Question, datagram_delays, datagram_stall, delay, median_gap, smoothed, stream_delays, stream_stall,
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use trace::HostId;
 use wire::{Duration, Instant, PacketId, SocketAddrV4};
 
-/// What a run's records tell of its flows.
+/// The inputs from which the flows of a run are built.
 pub(super) struct Builder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) seen: &'a Seen,
@@ -23,7 +23,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// All flows, in the order in which they began.
+    /// Returns all flows, in the order in which they began.
     pub(super) fn flows(&self) -> Vec<(Flow, Packets)> {
         let mut flows = self.datagrams();
         flows.extend(self.applications());
@@ -32,7 +32,7 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Datagrams between two ports; of a host's own applications, or of programs.
+    /// Returns the flows of datagrams between two ports of applications or programs.
     fn datagrams(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         let end = self.plan.end();
@@ -48,17 +48,17 @@ impl<'a> Builder<'a> {
             let arrivals: Vec<Arrival> =
                 new.map(|one| Arrival { at: one.at, bytes: one.advance, packet: one.packet }).collect();
             let last = path.sendings.last().map_or(path.begun, |sending| sending.at);
-            // A source that was silent for more than two of its own intervals has stopped.
+            // A source that was silent for more than two and a half of its own intervals has stopped.
             let silence = packets.spacing * 2 + packets.spacing / 2;
             let stopped = end.since(last) > silence;
-            // What a host would have sent that is down for good, it did not: its silence since then says nothing.
+            // A host that is down for good would have sent more: its silence after that is not the end of its source.
             let stop = stop_of(self.plan, path.from.0, path.to_at);
             let goes_on = |down: Instant| stop.map_or(down.since(last) <= silence, |stop| stop > down);
             let went_down_sending = self.plan.down_for_good(path.from.0).is_some_and(goes_on);
             let ends = arrivals.last().map(|arrival| arrival.at).into_iter();
             let ends = ends.chain(packets.lost.iter().map(|lost| lost.at)).chain([last]);
             let ended = ends.max().filter(|_| stopped);
-            // Whether there was more to come, a receiver of datagrams learns from the last one alone.
+            // Only the arrival of the last datagram shows that a flow of datagrams is complete.
             let is_last = |one: &Arrival| path.sendings.last().is_some_and(|last| last.packet == one.packet);
             let is_complete = stopped && !went_down_sending && arrivals.iter().any(is_last);
             let until = ended.unwrap_or(end);
@@ -82,7 +82,7 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Streams of bytes that an application reads.
+    /// Returns the flows of byte streams that applications read.
     fn applications(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         for (index, stream) in self.streams.all.iter().enumerate() {
@@ -99,12 +99,13 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Whether an application was given or offered data by its stream: what a host says to its support router is none.
+    /// Returns whether an application read data from its stream, or was offered some. The host's setup exchange with
+    /// its support router is not data.
     fn has_data(&self, stream: &AppStream, other: Option<&AppStream>) -> bool {
         !stream.reads.is_empty() || !self.offered(stream, other, &self.feeding(stream, other)).is_empty()
     }
 
-    /// The flow into one end of a connection.
+    /// Returns the flow into one end of a connection.
     fn reading(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
         let feeding = self.feeding(stream, other);
         let mut packets = self.packets(&feeding);
@@ -128,7 +129,7 @@ impl<'a> Builder<'a> {
         packets.opening = opening;
         let (end, ended, why) = fate(stream, other);
         packets.why = why;
-        // What the other end is asked by the end that asked for the connection is due an answer.
+        // Data from the end that requested the connection is a question: the other end owes an answer.
         let question = other.filter(|_| stream.asked).map(|other| Question {
             offered: self.offered(other, Some(stream), &self.feeding(other, Some(stream))),
             reads: &other.reads,
@@ -155,7 +156,7 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// What the far end of a stream offered it, and when.
+    /// Returns the pieces that the far end of a stream sent to it, and when.
     fn offered(
         &self,
         stream: &AppStream,
@@ -168,7 +169,8 @@ impl<'a> Builder<'a> {
         let Some(relayed) = other.filter(|other| other.is_relayed()) else {
             return sources.next().map(Path::offered).unwrap_or_default();
         };
-        // What the host first said to its router is no data: until that was answered, the application could send nothing.
+        // The first bytes that the host sends to its support router are not data: the application can send only after
+        // the router's answer.
         let opened = relayed.opened.unwrap_or(Instant::NEVER);
         let pieces = sources.find(|path| path.to.0 != stream.host).map(Path::offered).unwrap_or_default();
         let data = pieces.partition_point(|(_, at)| *at < opened);
@@ -176,17 +178,17 @@ impl<'a> Builder<'a> {
         pieces.iter().skip(data).map(|(end, at)| (end - header, *at)).collect()
     }
 
-    /// A connection on which nothing was ever said, or that never opened.
+    /// Returns the flow of a connection that never carried data, or never opened.
     fn silent(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
         let (end, ended, why) = fate(stream, other);
-        // One that never opens is a failure of its own.
+        // A connection that never opens is reported as a failure, so it is not a wait.
         let opening = opening(stream, other).filter(|wait| wait.to < Instant::NEVER);
         let waits = opening.into_iter().collect();
         let packets = Packets { is_stream: true, why, opening, waits, ..Packets::default() };
         let until = ended.unwrap_or_else(|| self.plan.end());
         let opened = stream.opened.unwrap_or(until);
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
-        // A stream that never opened does not say from which port it asked; its first packet does.
+        // A stream that never opened has no local port recorded; its first packet has it.
         let to = owner.map(|owner| (owner, stream.peer.port()));
         let is_its = |path: &&Path| {
             path.from.0 == stream.host && Some(path.to) == to && (stream.begun..=until).contains(&path.begun)
@@ -211,8 +213,8 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// Connections of programs, which no daemon speaks for: observed where the kernel's stack meets the node. New data is
-    /// what the receiver's stack has without a gap.
+    /// Returns the flows of programs' connections, which no role reports: they are observed between the kernel's
+    /// stack and the node. New data is what the receiver's stack holds without a gap.
     fn programs(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         let known: BTreeSet<(HostId, u16)> = self.streams.ports.keys().copied().collect();
@@ -221,7 +223,7 @@ impl<'a> Builder<'a> {
         for (index, path) in self.of(Transport::Tcp) {
             let ours = known.contains(&path.to) || known.contains(&path.from);
             let says = path.high > 0 || (path.refused && path.begun < path.reset.unwrap_or(Instant::ZERO));
-            // A connection that is refused has no program at the other end.
+            // If the connection is refused, the other end has no program.
             let is_programs = has_programs(path.from.0) && (path.refused || has_programs(path.to.0));
             if ours || !is_programs || !says {
                 continue;
@@ -264,12 +266,13 @@ impl<'a> Builder<'a> {
         self.seen.paths.iter().enumerate().filter(move |(_, path)| path.transport == transport)
     }
 
-    /// Whether a role has this port that is no application.
+    /// Returns whether a role that is not an application owns this port.
     fn is_protocols(&self, port: (HostId, u16)) -> bool {
         self.streams.ports.get(&port).is_some_and(|role| !super::stream::is_application(role))
     }
 
-    /// The paths by which bytes come to an application: two, if a support router relays for it, or for the far end.
+    /// Returns the paths by which bytes reach an application: two, if a support router relays for it or for the far
+    /// end.
     fn feeding(&self, stream: &AppStream, other: Option<&AppStream>) -> Vec<(usize, &'a Path)> {
         let Some(local) = stream.local else { return Vec::new() };
         let transport = transport(stream.by);
@@ -277,7 +280,7 @@ impl<'a> Builder<'a> {
         let to = (stream.host, local.port());
         let mut feeding: Vec<(usize, &Path)> =
             self.of(transport).filter(|(_, path)| path.to == to && path.begun <= until).collect();
-        // Of connections between the same ports, one after the other, the last that began before the stream's end.
+        // If several connections used the same ports in turn, take the last that began before the stream ended.
         let mut ports = BTreeSet::new();
         feeding.reverse();
         feeding.retain(|(_, path)| ports.insert(path.from));
@@ -334,7 +337,7 @@ impl<'a> Builder<'a> {
         packets
     }
 
-    /// The names of a path's legs: of an association the addresses, else the hosts.
+    /// Returns the names of a path's legs: the destination addresses for SCTP, the sending hosts otherwise.
     fn legs(&self, path: &Path) -> Vec<String> {
         let to = self.plan.host_name(path.to.0);
         let name = |(from, leg): &(HostId, wire::Ipv4Addr)| match path.transport {
@@ -351,8 +354,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The smoothed round-trip time of a path: as its sender's transport had it, or, where that reports none, from the delays.
-/// Datagrams have none.
+/// Returns the smoothed round-trip time of a path, as its sender's transport reported it or, without a report,
+/// estimated from one-way delays. Returns `None` for datagrams.
 fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
     match path.transport {
         Transport::Udp => None,
@@ -361,7 +364,7 @@ fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
     }
 }
 
-/// From the request for a connection until both of its ends were ready.
+/// Returns the time from the request for a connection until both of its ends were ready.
 fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
     let asker = [Some(stream), other].into_iter().flatten().find(|one| one.asked)?;
     let ready = [Some(asker), Some(stream), other].into_iter().flatten().map(|one| one.opened);
@@ -369,7 +372,7 @@ fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
     Some(Wait { from: asker.begun, to })
 }
 
-/// How the flow into a stream ended, when, and why.
+/// Returns how the flow into a stream ended, when, and why.
 fn fate(stream: &AppStream, other: Option<&AppStream>) -> (FlowEnd, Option<Instant>, Option<String>) {
     let closed = |stream: &AppStream| stream.closed.clone();
     if let Some(at) = stream.finished {

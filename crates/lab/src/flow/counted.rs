@@ -1,5 +1,5 @@
-//! What can be said of flows in a run of which no records are kept: connections that were refused, reset or unfinished, and
-//! hosts that were given no datagram. What handoffs cost needs the records.
+//! Checks of flows in a run without records: connections that were refused, reset or unfinished, and hosts that
+//! received no datagram. The cost of handoffs needs the records.
 
 use super::stream::is_application;
 use crate::Plan;
@@ -10,29 +10,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, What};
 use wire::{Instant, Ipv4Addr, SocketAddrV4};
 
-/// Failures that are named. Memory does not grow with their number.
+/// The number of failures that are listed by name. It bounds the memory.
 const NAMED: usize = 100;
 
-/// An application's connection that is not closed.
+/// An open connection of an application.
 struct Connection {
     local: Option<SocketAddrV4>,
     peer: SocketAddrV4,
     begun: Instant,
     opened: bool,
-    /// Whether it was given data, so that there is a flow to it.
+    /// Whether the application read data, so that a flow to it exists.
     read: bool,
     finished: bool,
 }
 
-/// The applications of a run, as they go on.
+/// The state of a run's applications, updated with each event.
 #[derive(Default)]
 pub(crate) struct Counted {
     /// Listeners of applications.
     listeners: BTreeSet<(HostId, StreamId)>,
     open: BTreeMap<(HostId, StreamId), Connection>,
-    /// Hosts of which an application was given a datagram.
+    /// Hosts where an application received a datagram.
     given: BTreeSet<HostId>,
-    /// Ends that failed: whose, with which peer, and how.
+    /// Failed connections: the host, its peer, and the failure.
     failed: Vec<(HostId, SocketAddrV4, String)>,
     failures: u64,
 }
@@ -113,7 +113,7 @@ impl Counted {
         }
     }
 
-    /// What did not hold, each by name, now that the run has ended.
+    /// Returns the failures, each with the names of its ends. Call it after the run has ended.
     pub(crate) fn failures(mut self, plan: &Plan) -> Vec<String> {
         for ((host, _), connection) in std::mem::take(&mut self.open) {
             let life = plan.end().since(connection.begun);

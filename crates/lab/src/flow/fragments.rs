@@ -1,6 +1,6 @@
-//! Packets of SCTP that left their host in fragments of IP, as chunks do that a path of a smaller MTU does not carry whole. Each
-//! fragment is a packet with an identity of its own; what carries data is all of them together, and it has the identity of the last
-//! one that was sent.
+//! SCTP packets that leave their host in IP fragments, because a chunk does not fit the MTU of the new path. Each
+//! fragment has a separate packet identity. The reassembled packet has the identity of the fragment that was sent
+//! last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use trace::HostId;
@@ -8,32 +8,32 @@ use wire::fragment::Reassembly;
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Packet, PacketId};
 
-/// Which fragments are one packet, and which of them have arrived.
+/// The fragments of each packet, and which of them have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
-    /// What each host has sent of packets that are not whole yet.
+    /// For each sending host, the packets of which fragments are still missing.
     sent: BTreeMap<HostId, Reassembly>,
-    /// Fragments of those.
+    /// The fragments sent so far of those packets.
     open: BTreeMap<(HostId, Ipv4Addr, Ipv4Addr, u16), BTreeSet<PacketId>>,
-    /// The packet that a fragment belongs to.
+    /// The whole packet that each fragment belongs to.
     of: BTreeMap<PacketId, PacketId>,
-    /// Fragments that have not arrived, of packets of which none was lost.
+    /// Fragments that have not arrived, of packets of which no fragment was lost.
     missing: BTreeMap<PacketId, BTreeSet<PacketId>>,
 }
 
-/// What left a host.
+/// The result of a transmission.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// A packet that is no fragment.
+    /// A packet that is not a fragment.
     Whole,
-    /// A fragment of a packet that has not left as a whole.
+    /// A fragment of a packet of which not all fragments have left.
     Part,
-    /// The last fragment of a packet of SCTP: these are its bytes.
+    /// The last fragment of an SCTP packet, with the bytes of the whole packet.
     Last(Vec<u8>),
 }
 
 impl Fragments {
-    /// A packet leaves its origin.
+    /// Records a packet that leaves its origin.
     pub(super) fn left(&mut self, at: Instant, host: HostId, packet: &Packet) -> Left {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return Left::Whole };
         if !header.is_fragment() || header.protocol != sctp::PROTOCOL {
@@ -42,7 +42,8 @@ impl Fragments {
         let name = (host, header.src, header.dst, header.id);
         let open = self.open.entry(name).or_default();
         if header.offset == 0 {
-            // An earlier packet of this identification never left as a whole: its fragments are not this one's.
+            // Not all fragments of an earlier packet with this identification left. They do not belong to this
+            // packet.
             open.clear();
         }
         open.insert(packet.id);
@@ -55,7 +56,7 @@ impl Fragments {
         Left::Last(bytes)
     }
 
-    /// A packet has arrived: which one has arrived as a whole by that.
+    /// Records an arrival. Returns the packet that has now arrived as a whole, or `None` if fragments are missing.
     pub(super) fn arrived(&mut self, id: PacketId) -> Option<PacketId> {
         let Some(whole) = self.of.get(&id) else { return Some(id) };
         let missing = self.missing.get_mut(whole)?;
@@ -67,7 +68,7 @@ impl Fragments {
         None
     }
 
-    /// A packet was lost: which one is lost as a whole by that.
+    /// Records a loss. Returns the packet that is now lost as a whole, or `None` if it was already.
     pub(super) fn lost(&mut self, id: PacketId) -> Option<PacketId> {
         let Some(whole) = self.of.get(&id) else { return Some(id) };
         self.missing.remove(whole).map(|_| *whole)
@@ -81,7 +82,7 @@ mod tests {
 
     const HOST: HostId = HostId(3);
 
-    /// Three fragments of one packet of SCTP, with the identities 1 to 3, and its bytes.
+    /// Three fragments of one SCTP packet, with the identities 1 to 3, and its bytes.
     fn fragments() -> (Vec<Packet>, Vec<u8>) {
         let bytes: Vec<u8> = (0..1200).map(|n| n as u8).collect();
         let header = Header::new(sctp::PROTOCOL, Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(arrived, [None, None, None, Some(PacketId(3)), None]);
     }
 
-    /// The identification has 16 bits and comes again; a reassembly forgets what was sent half a minute ago.
+    /// The 16-bit identification is reused; the reassembly drops fragments that were sent more than 30 s before.
     #[test]
     fn fragments_of_a_packet_that_never_left_whole_are_not_those_of_the_next() {
         let (packets, bytes) = fragments();

@@ -1,4 +1,4 @@
-//! Delay, stall and spacing of a flow, from what was sent and what arrived.
+//! Delay, stall and spacing of a flow, computed from its transmissions and arrivals.
 
 use super::packets::Packets;
 use super::path::{Delivery, Sending, Wait};
@@ -12,7 +12,7 @@ pub(super) fn delay(mut all: Vec<Duration>) -> Option<Delay> {
     Some(Delay { p50: rank(50)?, p99: rank(99)? })
 }
 
-/// Of each piece, from its first transmission to the read that has its last byte.
+/// Returns, for each piece, the time from its first transmission to the read that includes its last byte.
 pub(super) fn stream_delays(packets: &Packets, arrivals: &[Arrival]) -> Vec<Duration> {
     let mut delays = Vec::new();
     let mut pieces = packets.offered.iter().peekable();
@@ -26,23 +26,23 @@ pub(super) fn stream_delays(packets: &Packets, arrivals: &[Arrival]) -> Vec<Dura
     delays
 }
 
-/// What the receiver of a stream asked in the other direction of its connection.
+/// The data that the receiver of a stream sent in the other direction of its connection.
 pub(super) struct Question<'a> {
-    /// Where each piece of it ends, and when it was first sent.
+    /// The end of each piece, in bytes, and when the piece was first sent.
     pub(super) offered: Vec<(u64, Instant)>,
-    /// When the far end was given how many bytes.
+    /// When the far end read data, and how many bytes.
     pub(super) reads: &'a [(Instant, u64)],
 }
 
 impl Question<'_> {
-    /// When the question was first sent that the far end was given last, between these two instants.
+    /// Returns when the latest data that the far end read between these two instants was first sent.
     fn asked(&self, from: Instant, to: Instant) -> Option<Instant> {
         let index = self.reads.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
         self.reads.get(index).filter(|(at, _)| *at > from)?;
         self.first_sent(self.reads.iter().take(index).map(|(_, bytes)| bytes).sum())
     }
 
-    /// When the first question was sent that the far end was never given.
+    /// Returns when the first data that the far end never read was sent.
     fn unheard(&self) -> Option<Instant> {
         self.first_sent(self.reads.iter().map(|(_, bytes)| bytes).sum())
     }
@@ -52,8 +52,8 @@ impl Question<'_> {
     }
 }
 
-/// The longest time without new data although some had been sent, or asked for, or although the sender waited to learn that
-/// what it had sent arrived. The last such time may end with the flow.
+/// Returns the longest time without new data although data was due: some had been sent, an answer was owed, or the
+/// sender waited for an acknowledgment. The last such time may end with the flow.
 pub(super) fn stream_stall(
     packets: &Packets,
     arrivals: &[Arrival],
@@ -79,14 +79,15 @@ pub(super) fn stream_stall(
     }
 }
 
-/// From each datagram's transmission to its arrival.
+/// Returns the time from the transmission of each datagram to its arrival.
 pub(super) fn datagram_delays(sendings: &[Sending], arrivals: &[Arrival]) -> Vec<Duration> {
     let times = sent_at(sendings);
     arrivals.iter().filter_map(|one| Some(one.at.since(*times.get(&one.packet)?))).collect()
 }
 
-/// The same of datagrams: due are those that were sent after the newest that arrived. What was lost is not repeated: if the
-/// source is then silent for longer than `silence`, nothing is due until it sends again.
+/// Returns the longest time without new data although datagrams were due. Those sent after the newest that arrived
+/// are due. Lost datagrams are not retransmitted: if the source is then silent for longer than `silence`, nothing is
+/// due until it sends again.
 pub(super) fn datagram_stall(
     sendings: &[Sending],
     arrivals: &[Arrival],
@@ -113,12 +114,13 @@ pub(super) fn datagram_stall(
     longest
 }
 
-/// When each packet was first sent.
+/// Returns when each packet was first sent.
 fn sent_at(sendings: &[Sending]) -> BTreeMap<PacketId, Instant> {
     sendings.iter().rev().map(|sending| (sending.packet, sending.at)).collect()
 }
 
-/// Twice the one-way delays of packets, smoothed as TCP smooths its samples (RFC 6298, section 2).
+/// Returns a round-trip estimate: twice the one-way delays of the packets, smoothed as TCP smooths its samples (RFC
+/// 6298, section 2).
 pub(super) fn smoothed(sendings: &[Sending], deliveries: &[Delivery]) -> Vec<(Instant, Duration)> {
     let times = sent_at(sendings);
     let mut estimate: Option<Duration> = None;
@@ -131,8 +133,8 @@ pub(super) fn smoothed(sendings: &[Sending], deliveries: &[Delivery]) -> Vec<(In
     deliveries.iter().filter_map(sample).collect()
 }
 
-/// The usual time from one to the next. What comes within a millisecond is one: an application may read a message in
-/// parts.
+/// Returns the median time between two instants. Instants within 1 ms count as one, because an application may read a
+/// message in parts.
 pub(super) fn median_gap(mut times: Vec<Instant>) -> Duration {
     times.sort_unstable();
     let mut last: Option<Instant> = None;
@@ -186,7 +188,8 @@ mod tests {
 
     const SILENCE: Duration = Duration::from_millis(50);
 
-    /// Sent each 20 ms, 40 ms on the way; those of 60 and 80 ms are lost: from the arrival at 80 to that at 140.
+    /// One datagram each 20 ms, with 40 ms delay. Those sent at 60 and 80 ms are lost, so the stall lasts from the
+    /// arrival at 80 ms to the arrival at 140 ms.
     #[test]
     fn a_stall_of_datagrams_is_a_hole_in_what_the_application_is_given() {
         let sent: Vec<Sending> = (1..=6).map(|packet| sending(packet, packet * 20)).collect();
@@ -195,16 +198,16 @@ mod tests {
         };
         assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4, 5, 6]), ms(160), SILENCE), millis(40));
         assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 5, 6]), ms(160), SILENCE), millis(60));
-        // The last two are lost: until the flow ended.
+        // The last two are lost: the stall lasts until the flow ends.
         assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4]), ms(300), SILENCE), millis(180));
-        // Of none that arrived: from the first on.
+        // None arrives: the stall begins with the first transmission.
         assert_eq!(datagram_stall(&sent, &[], ms(300), SILENCE), millis(280));
-        // A source that pauses stalls nothing.
+        // A pause of the source is no stall.
         let pause = [sending(1, 0), sending(2, 5_000)];
         let stall =
             |sent: &[Sending], arrivals: &[Arrival]| datagram_stall(sent, arrivals, ms(6_000), SILENCE);
         assert_eq!(stall(&pause, &[arrival(1, 40), arrival(2, 5_040)]), millis(40));
-        // Nor if the last before the pause are lost: they are not due until it sends again.
+        // Nor is it if the last datagrams before the pause are lost: they are not due until the source sends again.
         let lost = [sending(1, 0), sending(2, 20), sending(3, 40), sending(4, 5_000)];
         assert_eq!(stall(&lost, &[arrival(1, 10), arrival(4, 5_040)]), millis(40));
         assert_eq!(stall(&lost, &[arrival(1, 10)]), millis(1_000));
@@ -224,7 +227,7 @@ mod tests {
         assert_eq!(stall(&[]), millis(5_000));
     }
 
-    /// All arrived at 40 ms, and the sender learned it late: until then it had sent it again.
+    /// All data arrived at 40 ms, but the acknowledgment was late, so the sender retransmitted until then.
     #[test]
     fn a_sender_that_sends_again_is_not_idle() {
         let stall = |from: u64, to: Instant, arrivals: &[Arrival]| {
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(stall(1_000, Instant::NEVER, &both), millis(3_700), "it never knew");
     }
 
-    /// The second answer waits for its question, which was first sent at 200 ms and arrived at 990.
+    /// The second answer waits for its question, which was first sent at 200 ms and arrived at 990 ms.
     #[test]
     fn an_answer_is_due_since_its_question_was_sent() {
         let reads = [(ms(0), 10), (ms(990), 10)];
@@ -247,7 +250,7 @@ mod tests {
             stream_stall(&offered(), reads, [ms(0), ms(5_000)], Some(question))
         };
         assert_eq!(stall(&arrivals, &question), millis(1_100));
-        // It never arrived, and so the answer was never sent.
+        // The second question never arrived, so its answer was never sent.
         let unheard = Question { reads: &reads[..1], ..question };
         let first = Packets { offered: offered().offered[..1].to_vec(), ..offered() };
         let stall = stream_stall(&first, &arrivals[..1], [ms(0), ms(5_000)], Some(&unheard));

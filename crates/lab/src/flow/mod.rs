@@ -1,8 +1,8 @@
-//! Flows: one direction of data between two end points of applications, and what the receiving application was given.
+//! Flows: one direction of data between two end points of applications, and what the receiving application read.
 //!
-//! A connection of TCP makes one flow for each direction that carries data. A connection that a support router of
-//! Indirect TCP splits is one flow from application to application, though two connections carry it. An association of
-//! SCTP makes one flow for each direction, whichever addresses it uses.
+//! A TCP connection makes one flow for each direction that carries data. A connection that a support router of
+//! Indirect TCP splits is one flow from application to application, although two connections carry it. An SCTP
+//! association makes one flow for each direction, whichever addresses it uses.
 
 mod build;
 mod counted;
@@ -44,7 +44,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Its name in tables.
+    /// Returns the name used in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Udp => "UDP",
@@ -57,19 +57,20 @@ impl Transport {
 /// How a flow ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
-    /// The receiver was given all. Of datagrams: the source stopped before the run ended, and its last one arrived.
+    /// The receiver read all data. For datagrams: the source stopped before the run ended, and its last datagram
+    /// arrived.
     Completed,
-    /// The connection was reset, or given up.
+    /// The connection was reset, or a transport gave up.
     Reset,
     /// The connection never opened.
     Refused,
-    /// The run ended first. Of datagrams also: the source stopped, and its last one never arrived; or its host crashed, or was
-    /// stopped, for good while it sent.
+    /// The run ended first. For datagrams also: the source stopped and its last datagram never arrived, or its host
+    /// crashed or was stopped for good while it sent.
     Unfinished,
 }
 
 impl FlowEnd {
-    /// Its name in tables.
+    /// Returns the name used in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -89,10 +90,10 @@ pub struct Delay {
     pub p99: Duration,
 }
 
-/// New data in the hands of the receiving application.
+/// New data that the receiving application read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Arrival {
-    /// When.
+    /// When the application read it.
     pub at: Instant,
     /// Bytes that the application did not have before.
     pub bytes: u64,
@@ -109,10 +110,10 @@ pub struct Flow {
     pub to: End,
     /// What carries it.
     pub transport: Transport,
-    /// When it began: the first packet left the sender, or the connection was asked for.
+    /// When it began: the first packet left the sender, or the connection was requested.
     pub begun: Instant,
-    /// When it ended; `None` if it was under way when the run ended. Of datagrams: when the last of them was sent, or its
-    /// fate was known.
+    /// When it ended; `None` if it was under way when the run ended. For datagrams: when the last of them was sent,
+    /// arrived or was lost.
     pub ended: Option<Instant>,
     /// The end of its life in this run: `ended`, or the end of the run.
     pub until: Instant,
@@ -122,24 +123,24 @@ pub struct Flow {
     pub end: FlowEnd,
     /// One-way delay; `None` if nothing arrived.
     pub delay: Option<Delay>,
-    /// The longest time without new data although some was sent, or asked for; also one that the end of the flow ended.
+    /// The longest time without new data although some was due; it may end with the flow.
     pub longest_stall: Duration,
-    /// Packets with data of which no copy arrived, from the first to the last.
+    /// Packets with data of which no copy arrived, over the whole flow.
     pub lost: u64,
     /// Packets in which the sender repeated data.
     pub retransmissions: u64,
-    /// What the receiving application was given, in the order of time.
+    /// The reads of the receiving application, in the order of time.
     pub arrivals: Vec<Arrival>,
 }
 
 impl Flow {
-    /// How long it lasted; of an unfinished flow, up to the end of the run.
+    /// Returns how long the flow lasted; for an unfinished flow, until the end of the run.
     pub fn life(&self) -> Duration {
         self.until.since(self.begun)
     }
 
-    /// New bytes for the receiving application in bits per second, over the flow's own life: not the run's length.
-    /// 0 if the life has no length.
+    /// Returns the goodput in bit/s: new bytes at the receiving application over the flow's own life, not the run's
+    /// length. Returns 0 if the life is zero.
     pub fn goodput(&self) -> f64 {
         let life = self.life().as_secs_f64();
         if life > 0.0 { self.bytes as f64 * 8.0 / life } else { 0.0 }

@@ -1,58 +1,59 @@
-//! What is known of the packets of a flow.
+//! The packets of a flow.
 
 use super::path::{Delivery, Sending, Wait};
 use wire::{Duration, Instant, PacketId};
 
-/// A round trip that was measured longer ago says nothing of the path of now.
+/// The maximum age of a round-trip sample. An older one may be of another path.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// A packet with data was lost, or arrived again.
+/// A packet with data that was lost or duplicated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PacketEvent {
-    /// When.
+    /// When it was lost, or arrived again.
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
     /// When it was sent.
     pub(crate) sent: Instant,
 }
 
-/// What is known of the packets of a flow.
+/// The packets of a flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
-    /// Bytes of a stream, whose sender repeats what was lost.
+    /// Whether the flow is a stream of bytes, whose sender retransmits what was lost.
     pub(crate) is_stream: bool,
     /// Transmissions of packets with data, in the order of time.
     pub(crate) sendings: Vec<Sending>,
-    /// Packets with data in the hands of a stack, in the order of time.
+    /// Packets with data that reached the receiver's stack, in the order of time.
     pub(crate) deliveries: Vec<Delivery>,
-    /// Where each piece of the stream ends, and when it was first sent.
+    /// The end of each piece of the stream, in bytes, and when the piece was first sent.
     pub(crate) offered: Vec<(u64, Instant)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
-    /// Datagrams that somebody still had when the run ended, in the order in which they were sent.
+    /// Datagrams that were still held, for example in a queue, when the run ended; in the order in which they were
+    /// sent.
     pub(crate) held: Vec<PacketEvent>,
-    /// Acknowledgments of the flow's data that were lost, in the same order.
+    /// Acknowledgments of the flow's data that were lost, in the order in which they were lost.
     pub(crate) lost_acks: Vec<PacketEvent>,
-    /// When the sender was not idle, though nothing new may have been under way.
+    /// The times in which the sender waited, although possibly no new data was under way.
     pub(crate) waits: Vec<Wait>,
-    /// One of `waits`: from the request for the connection until both of its ends were ready.
+    /// The element of `waits` from the request for the connection until both of its ends were ready.
     pub(crate) opening: Option<Wait>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
-    /// The usual time from one datagram to the next, or from one read to the next.
+    /// The median time between two datagrams, or between two reads.
     pub(crate) spacing: Duration,
-    /// Its programs are not ours: they are judged by their exit.
+    /// Whether programs send or receive the flow. Their exit status decides whether they failed.
     pub(crate) is_programs: bool,
-    /// The names of the legs of [`Sending::leg`].
+    /// The names of the legs, indexed by [`Sending::leg`].
     pub(crate) legs: Vec<String>,
-    /// Of each connection that carries the flow, one behind the other: its smoothed round-trip time whenever it changed.
+    /// For each connection that carries the flow in series, its smoothed round-trip time at each change.
     pub(crate) round_trips: Vec<Vec<(Instant, Duration)>>,
-    /// Why the connection was closed, if it was not as asked.
+    /// Why the connection was closed; `None` if it was closed in an orderly way, or is open.
     pub(crate) why: Option<String>,
 }
 
 impl Packets {
-    /// When the piece was first sent that begins at this place of the stream; `None` if it never was.
+    /// Returns when the piece that contains the byte at `place` was first sent, or `None` if it never was.
     pub(crate) fn first_sent(&self, place: u64) -> Option<Instant> {
         let index = self.offered.partition_point(|(end, _)| *end <= place);
         self.offered.get(index).map(|(_, at)| *at)
@@ -62,8 +63,9 @@ impl Packets {
         self.offered.last().map_or(0, |(end, _)| *end)
     }
 
-    /// How long the sender waited, at most, in a gap between two arrivals of its stream. What comes next was first sent at
-    /// `next`: if that was before the wait ended, it lasts until the gap ends. Else the source had nothing to send.
+    /// Returns the longest time that the sender of the stream waited between two arrivals. The data of the second
+    /// arrival was first sent at `next`. If a wait lasted until `next` or longer, it counts to the second arrival.
+    /// Otherwise it counts to its own end, because then the source had nothing to send.
     pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
         let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
         let part = |wait: &Wait| {
@@ -74,13 +76,13 @@ impl Packets {
         within.map(part).max_by_key(|wait| wait.span())
     }
 
-    /// Whether the sender waited at this instant.
+    /// Returns whether the sender waited at this instant.
     pub(crate) fn waits_at(&self, at: Instant) -> bool {
         self.waits.iter().any(|wait| wait.from <= at && wait.to > at)
     }
 
-    /// The round-trip time of the flow at this instant, as it was measured in the second before: the sum over the connections
-    /// that carry it one behind the other. `None` if nothing was measured then, and of datagrams.
+    /// Returns the flow's latest round-trip time at `at`, if it was measured within [`RECENT`]. It is the sum over
+    /// the connections that carry the flow in series. Returns `None` if there is no such sample, and for datagrams.
     pub(crate) fn round_trip(&self, at: Instant) -> Option<Duration> {
         let since = Instant(at.0.saturating_sub(RECENT.as_nanos() as u64));
         let latest = |samples: &Vec<(Instant, Duration)>| {

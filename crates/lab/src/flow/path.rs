@@ -1,12 +1,12 @@
-//! One direction between two ports of two hosts. Of a stream of bytes a [`Path`] knows the place of each piece in the
-//! stream, so that what is new at the receiver can be told from what it already holds.
+//! One direction between two ports of two hosts. A [`Path`] of a byte stream records the position of each piece in
+//! the stream, to distinguish new data from data that the receiver already holds.
 
 use super::Transport;
 use std::collections::BTreeMap;
 use trace::HostId;
 use wire::{Duration, Instant, Ipv4Addr, PacketId, SocketAddrV4};
 
-/// One end of a path: a host and a port, whichever address it uses.
+/// One end of a path: a host and a port. The host's address may change.
 pub(super) type Port = (HostId, u16);
 
 /// One transmission of a packet with data.
@@ -14,20 +14,21 @@ pub(super) type Port = (HostId, u16);
 pub(crate) struct Sending {
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
-    /// Nothing in it was ever sent before.
+    /// Whether no byte of it was sent before.
     pub(crate) is_new: bool,
-    /// Its place in the flow: the first byte, the first chunk, or the number of the datagram from 1.
+    /// The position in the flow: the number of the first byte (from 0), of the first chunk (from 0), or of the datagram
+    /// (from 1).
     pub(crate) place: u64,
-    /// The leg by which it goes, by its place in [`Path::legs`].
+    /// The leg on which it was sent, as an index into [`Path::legs`].
     pub(crate) leg: usize,
 }
 
-/// A time in which a stream's sender was not idle, though its receiver may have had all that was sent: it waited to learn
-/// that something had arrived which it sent again, or for the connection to open.
+/// A time in which the sender of a stream was not idle, although the receiver may have had all data. The sender
+/// waited for the acknowledgment of data that it had retransmitted, or for the connection to open.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Wait {
     pub(crate) from: Instant,
-    /// [`Instant::NEVER`] if it never learned it.
+    /// [`Instant::NEVER`] if the wait did not end.
     pub(crate) to: Instant,
 }
 
@@ -37,15 +38,15 @@ impl Wait {
     }
 }
 
-/// One packet with data in the hands of the receiver's stack.
+/// One packet with data that reached the receiver's stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) at: Instant,
     pub(crate) host: HostId,
     pub(crate) packet: PacketId,
-    /// Bytes that the receiver may now read; 0 for what fills no gap at the front.
+    /// The number of bytes that became readable; 0 if the packet did not fill the first gap.
     pub(crate) advance: u64,
-    /// The receiver held all of it already.
+    /// Whether the receiver already held all of its data.
     pub(crate) is_held: bool,
 }
 
@@ -58,29 +59,29 @@ pub(super) struct Path {
     pub(super) from_at: SocketAddrV4,
     pub(super) to_at: SocketAddrV4,
     pub(super) begun: Instant,
-    /// The stream's first number.
+    /// The sequence number of the stream's first byte.
     pub(super) base: u32,
-    /// Where the stream ends, as far as it was ever sent.
+    /// The end of the stream, as far as it was ever sent.
     pub(super) high: u64,
-    /// Where each piece ends, and when it was first sent: in the order of the stream.
+    /// The end of each piece (for SCTP the length of each chunk), and when it was first sent; in the order of the stream.
     pub(super) pieces: Vec<(u64, Instant)>,
     pub(super) sendings: Vec<Sending>,
-    /// What sent it, and to which address, in the order in which they were used: a connection that moves from router to router is
-    /// sent by one after the other.
+    /// The senders and the destination addresses, in the order of their first use. There are several senders if an
+    /// Indirect TCP connection moves from router to router.
     pub(super) legs: Vec<(HostId, Ipv4Addr)>,
     /// The sender's smoothed round-trip time, as its transport reported it.
     pub(super) round_trips: Vec<(Instant, Duration)>,
     pub(super) retransmissions: u64,
     pub(super) deliveries: Vec<Delivery>,
-    /// Up to which place all was acknowledged, whenever the sender's stack learned more. Of TCP alone.
+    /// The position up to which all data was acknowledged, each time the sender's stack learned more. TCP only.
     pub(super) acked: Vec<(Instant, u64)>,
-    /// All before this place was delivered.
+    /// The position up to which all data was delivered.
     pub(super) next: u64,
     beyond: BTreeMap<u64, u64>,
     pub(super) fin: Option<u64>,
     pub(super) finished: Option<Instant>,
     pub(super) reset: Option<Instant>,
-    /// A connection that was asked for and refused.
+    /// Whether the connection was requested and refused.
     pub(super) refused: bool,
     pub(super) answered: bool,
 }
@@ -118,14 +119,15 @@ impl Path {
         }
     }
 
-    /// The place of a number in the stream, which may be longer than the numbers are many.
+    /// Returns the position of a sequence number in the stream. The stream may be longer than the 32-bit sequence
+    /// space.
     pub(super) fn place(&self, number: u32) -> u64 {
         let from_base = number.wrapping_sub(self.base);
         let ahead = from_base.wrapping_sub(self.high as u32).cast_signed();
         self.high.saturating_add_signed(i64::from(ahead))
     }
 
-    /// A segment leaves its sender.
+    /// Records a segment that leaves its sender.
     pub(super) fn transmit(
         &mut self,
         at: Instant,
@@ -140,7 +142,8 @@ impl Path {
         self.sent(at, packet, leg, start, end);
     }
 
-    /// Packets of SCTP: the place of a chunk is its number; the bytes before it are summed up when all are known.
+    /// Records a packet of SCTP that leaves its sender. The position of a chunk is its number; `offered` converts
+    /// numbers to bytes when all chunks are known.
     pub(super) fn transmit_chunks(
         &mut self,
         at: Instant,
@@ -161,7 +164,7 @@ impl Path {
         self.sent(at, packet, (self.from.0, to), start, start + data.len() as u64);
     }
 
-    /// A datagram leaves its sender.
+    /// Records a datagram that leaves its sender.
     pub(super) fn transmit_datagram(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, bytes: u64) {
         let (number, end) = (self.sendings.len() as u64 + 1, self.high + bytes);
         self.pieces.push((end, at));
@@ -206,15 +209,15 @@ impl Path {
         }
     }
 
-    /// Notes that an acknowledgment of all before this place arrives at the sender's stack.
+    /// Records that the sender's stack received an acknowledgment of all data before `place`.
     pub(super) fn acknowledge(&mut self, at: Instant, place: u64) {
         if self.acked.last().is_none_or(|(_, acked)| place > *acked) {
             self.acked.push((at, place));
         }
     }
 
-    /// Of each piece that was sent again: from its first transmission until the sender knew that it had arrived. Where no
-    /// acknowledgment is seen, as of SCTP, until it was last sent.
+    /// Returns, for each retransmitted piece, the time from its first transmission until the sender received its
+    /// acknowledgment. If acknowledgments are not recorded, as for SCTP, the time ends with the retransmission.
     pub(super) fn waits(&self) -> Vec<Wait> {
         let again = self.sendings.iter().filter(|sending| !sending.is_new);
         let wait = |sending: &Sending| {
@@ -233,7 +236,7 @@ impl Path {
         again.map(wait).collect()
     }
 
-    /// Whether the receiver has this part beyond a gap.
+    /// Returns whether the receiver holds this range already, possibly after a gap.
     fn holds(&self, start: u64, end: u64) -> bool {
         let mut place = start.max(self.next);
         for (from, to) in &self.beyond {
@@ -244,7 +247,8 @@ impl Path {
         place >= end
     }
 
-    /// Where each piece ends in bytes, and when it was first sent. Of SCTP the places are numbers of chunks.
+    /// Returns the end of each piece in bytes, and when it was first sent. For SCTP, this converts chunk numbers to
+    /// bytes.
     pub(super) fn offered(&self) -> Vec<(u64, Instant)> {
         if self.transport != Transport::Sctp {
             return self.pieces.clone();
@@ -287,7 +291,8 @@ mod tests {
         assert_eq!((path.retransmissions, path.high), (2, 30));
         let new: Vec<bool> = path.sendings.iter().map(|sending| sending.is_new).collect();
         assert_eq!(new, [true, true, false, false, true]);
-        // 10 to 20 is kept beyond the gap, and given with what fills it; then it is held.
+        // 10 to 20 is kept after the gap, and becomes readable with the piece that fills the gap; its repetition is
+        // held already.
         for (packet, start, end) in [(2, 10, 20), (3, 0, 10), (2, 10, 20)] {
             path.receive(Instant(packet), HostId(1), PacketId(packet), start, end);
         }

@@ -1,4 +1,4 @@
-//! Transports as seen where each host's stack meets its node: what was sent, sent again, delivered and lost.
+//! Transport packets as observed between each host's stack and its node: sent, retransmitted, delivered and lost.
 
 use super::Transport;
 use super::fragments::{Fragments, Left};
@@ -15,31 +15,31 @@ use trace::{HostId, Record, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, SocketAddrV4, ipv4, udp};
 
-/// All paths of a run, and what became of each packet.
+/// All paths of a run, and the fate of each packet.
 pub(super) struct Seen {
     owners: BTreeMap<Ipv4Addr, HostId>,
     pub(super) paths: Vec<Path>,
     by_ports: BTreeMap<(Transport, Port, Port), usize>,
-    /// The path of a packet with data, and its part of the stream.
+    /// The path of a packet with data, and its range in the stream.
     packets: BTreeMap<PacketId, (usize, u64, u64)>,
-    /// Segments that acknowledge something, with or without data of their own.
+    /// Segments that acknowledge data, whether or not they carry data.
     acks: BTreeMap<PacketId, Ack>,
     app_sent: BTreeSet<PacketId>,
-    /// When an application was handed a datagram, or a stack a packet of a stream, and where.
+    /// When and where an application received a datagram, or a stack received a packet of a stream.
     pub(super) delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
-    /// When and where it left its origin.
+    /// When and from which host the packet left its origin.
     pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     dropped: BTreeMap<PacketId, Vec<Instant>>,
     held: BTreeSet<PacketId>,
-    /// Hosts with programs that no daemon speaks for.
+    /// Hosts with programs, whose sends and reads no role reports.
     programs: BTreeSet<HostId>,
     known: BTreeSet<PacketId>,
     fragments: Fragments,
 }
 
-/// A segment on its way back to the sender of what it acknowledges.
+/// A segment that travels back to the sender of the data that it acknowledges.
 struct Ack {
-    /// The path whose data it acknowledges, and up to which place.
+    /// The path whose data it acknowledges, and the position up to which it does.
     path: usize,
     place: u64,
     sent: Instant,
@@ -72,7 +72,7 @@ impl Seen {
         seen
     }
 
-    /// Packets of this path that were lost: more copies left than ever arrived.
+    /// Returns the packets of this path that were lost: more copies left than arrived.
     pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
         let mut lost = Vec::new();
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
@@ -82,7 +82,8 @@ impl Seen {
             let drops = self.dropped.get(&packet).map_or(&[][..], Vec::as_slice);
             let of = |at: Instant| self.event(packet, at);
             if is_datagram {
-                // A datagram is given up when the last of its copies was last heard of.
+                // A datagram is lost when the last of its copies was dropped, or when it was sent if no drop is
+                // recorded.
                 if arrived == 0 && !self.held.contains(&packet) {
                     let last = drops.last().copied().or(sent.first().map(|(at, _)| *at));
                     lost.extend(last.map(of));
@@ -95,7 +96,8 @@ impl Seen {
         lost
     }
 
-    /// Datagrams of this path that were still held when the run ended. They belong to the instant at which they were sent.
+    /// Returns the datagrams of this path that were still held when the run ended, with the time at which they were
+    /// sent.
     pub(super) fn held(&self, path: usize) -> Vec<PacketEvent> {
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
         let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
@@ -105,7 +107,7 @@ impl Seen {
         held.filter_map(event).collect()
     }
 
-    /// Acknowledgments of this path's data that were lost.
+    /// Returns the acknowledgments of this path's data that were lost.
     pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
         let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
         let event = |(id, ack): (&PacketId, &Ack)| {
@@ -114,7 +116,7 @@ impl Seen {
         lost.filter_map(event).collect()
     }
 
-    /// Copies of packets of this path that arrived and were not needed: more than were sent.
+    /// Returns the duplicates on this path: copies that arrived beyond those that were sent.
     pub(super) fn doubles(&self, path: usize) -> Vec<PacketEvent> {
         let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id);
         let mut doubles: Vec<PacketEvent> = mine
@@ -128,7 +130,7 @@ impl Seen {
         doubles
     }
 
-    /// What became of a packet at this instant.
+    /// Returns the event of a packet at this instant, with the transmission that it belongs to.
     fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());
@@ -240,27 +242,27 @@ impl Seen {
         }
     }
 
-    /// A segment leaves the receiver that acknowledges what came to it.
+    /// Records the acknowledgment in a segment that leaves the receiver of the data.
     fn note_ack(&mut self, at: Instant, id: PacketId, (from, to): (SocketAddrV4, SocketAddrV4), number: u32) {
         let Some(path) = self.find(Transport::Tcp, to, from) else { return };
         let Some(place) = self.paths.get(path).map(|path| path.place(number)) else { return };
         self.acks.insert(id, Ack { path, place, sent: at, arrived: false, dropped: None });
     }
 
-    /// The sender's transport has another estimate of its round trip.
+    /// Records a new round-trip estimate of the sender's transport.
     fn round_trip(&mut self, at: Instant, mark: &Mark) {
         let field = |name: &str| mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
         let socket = |name: &str| field(name)?.as_text()?.parse::<SocketAddrV4>().ok();
         let nanos = field("ns").and_then(Value::as_int).and_then(|nanos| u64::try_from(nanos).ok());
         let (Some(local), Some(peer), Some(nanos)) = (socket("local"), socket("peer"), nanos) else { return };
-        // By addresses, as the paths: a support router has connections of other hosts.
+        // The connection is identified by addresses, as paths are: a support router has connections of other hosts.
         let index = self.find(Transport::Tcp, local, peer);
         if let Some(path) = index.and_then(|index| self.paths.get_mut(index)) {
             path.round_trips.push((at, Duration::from_nanos(nanos)));
         }
     }
 
-    /// A reset ends both directions; of a connection that never answered it is a refusal.
+    /// Records a reset, which ends both directions. If the connection never answered, it was refused.
     fn reset(&mut self, at: Instant, index: usize, from: SocketAddrV4, to: SocketAddrV4) {
         let back = self.find(Transport::Tcp, to, from);
         for index in [Some(index), back].into_iter().flatten() {
@@ -271,7 +273,7 @@ impl Seen {
         }
     }
 
-    /// A role's own packet: SCTP passes no stack.
+    /// Records a packet that a role sends. SCTP is a role: its packets do not pass the host's stack.
     fn note_from_role(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let sctp = match self.fragments.left(at, host, packet) {
             Left::Whole => segment::sctp_of(packet),
@@ -310,7 +312,7 @@ impl Seen {
         }
         let Some((index, ..)) = self.packets.get(&packet.id).copied() else { return };
         match self.paths.get(index).map(|path| (path.transport, path.to)) {
-            // An application says itself when it has a datagram; a program does not.
+            // An application reports the datagrams that it receives; a program does not.
             Some((Transport::Udp, to)) if to.0 == host && self.programs.contains(&host) => {
                 self.datagram_in(at, host, packet.id);
             }
@@ -353,7 +355,8 @@ impl Seen {
         Some(self.paths.len() - 1)
     }
 
-    /// The path of a segment. A SYN with another number begins another connection between the same ports.
+    /// Returns the path of a segment, or creates it. A SYN with another sequence number begins another connection
+    /// between the same ports.
     fn connection(
         &mut self,
         at: Instant,

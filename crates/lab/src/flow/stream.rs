@@ -1,4 +1,4 @@
-//! The streams of applications, replayed from the records.
+//! The streams of applications, reconstructed from the records.
 
 use crate::application::Application;
 use node::{AppChange, AppEvent, StreamId, Transport};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Instant, SocketAddrV4};
 
-/// One stream at one host, from its request or its acceptance to its end.
+/// One stream at one host, from its request or acceptance to its end.
 #[derive(Clone, Debug)]
 pub(super) struct AppStream {
     pub(super) host: HostId,
@@ -14,19 +14,19 @@ pub(super) struct AppStream {
     pub(super) by: Transport,
     pub(super) local: Option<SocketAddrV4>,
     pub(super) peer: SocketAddrV4,
-    /// It asked for the connection; the other end accepted.
+    /// Whether this end requested the connection; otherwise it accepted it.
     pub(super) asked: bool,
     pub(super) begun: Instant,
-    /// When it was ready to carry data; at once, if it was accepted.
+    /// When it was ready to carry data; for an accepted stream, at once.
     pub(super) opened: Option<Instant>,
-    /// What the application was given, and when.
+    /// When the application read data, and how many bytes.
     pub(super) reads: Vec<(Instant, u64)>,
     pub(super) finished: Option<Instant>,
     pub(super) closed: Option<(Instant, Option<String>)>,
 }
 
 impl AppStream {
-    /// Whether a support router of Indirect TCP relays what it sends and reads.
+    /// Returns whether a support router of Indirect TCP relays this stream.
     pub(super) fn is_relayed(&self) -> bool {
         self.by == Transport::Role("indirect")
     }
@@ -36,7 +36,7 @@ impl AppStream {
     }
 }
 
-/// Whether a role of this name is an application. A program outside has no name.
+/// Returns whether a role of this name is an application. A program outside of the daemon has an empty name.
 pub(super) fn is_application(role: &str) -> bool {
     role.is_empty() || Application::named(role).is_some()
 }
@@ -46,7 +46,7 @@ pub(super) fn is_application(role: &str) -> bool {
 pub(super) struct AppStreams {
     /// Connections, in the order in which they began.
     pub(super) all: Vec<AppStream>,
-    /// The role that has each port of a host.
+    /// The role that owns each port of a host.
     pub(super) ports: BTreeMap<(HostId, u16), &'static str>,
     open: BTreeMap<(HostId, StreamId), usize>,
     listeners: BTreeMap<(HostId, StreamId), (&'static str, Transport)>,

@@ -21,7 +21,7 @@ fn only(outcome: &Outcome) -> &Flow {
     flow
 }
 
-/// What the application was given, from its own records.
+/// Returns the bytes that the application read, from its own records.
 fn read(outcome: &Outcome, flow: &Flow) -> u64 {
     let there = outcome.records.iter().filter(|record| record.host == flow.to.host);
     there.filter_map(|record| record.what.read()).sum()
@@ -33,7 +33,7 @@ fn datagrams_are_complete_if_the_last_one_arrived() {
     let flow = only(&complete);
     assert_eq!((flow.end, flow.lost, flow.bytes), (FlowEnd::Completed, 6, 245 * 100));
     assert!(flow.ended.is_some_and(|ended| ended == flow.arrivals.last().unwrap().at));
-    // The source goes on when the run ends.
+    // The source continues after the end of the run.
     let endless = run("first", &["duration=5s"]);
     assert_eq!((only(&endless).end, only(&endless).ended), (FlowEnd::Unfinished, None));
     assert_eq!(endless.failures, Vec::<String>::new());
@@ -41,7 +41,8 @@ fn datagrams_are_complete_if_the_last_one_arrived() {
     assert_eq!((only(&cut_off).end, only(&cut_off).lost), (FlowEnd::Unfinished, 3));
 }
 
-/// The source's host is down for good at 3 s, and was to send until 5.5 s: all that it sent may have arrived, and it is not complete.
+/// The source should send until 5.5 s, but its host is down for good from 3 s. Even if all that it sent arrived, the
+/// flow is not complete.
 #[test]
 fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
     let (file, text) = Scenario::find("first").unwrap();
@@ -55,11 +56,11 @@ fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
         let down = with(&[event(3_500, kind)], &[]);
         let flow = only(&down);
         assert_eq!((flow.end, flow.bytes < 245 * 100), (FlowEnd::Unfinished, true), "{kind}");
-        // Its life ended then.
+        // The flow's life ended with its host.
         assert!(flow.ended.is_some_and(|ended| ended < Instant::from_millis(3_600)), "{:?}", flow.ended);
         let [failure] = down.failures.as_slice() else { panic!("{kind}: {:?}", down.failures) };
         assert!(failure.contains("UDP): unfinished: "), "{failure}");
-        // An endless one may be unfinished; one that had stopped before is complete.
+        // An endless flow may be unfinished; a source that stopped before is complete.
         let endless = with(&[event(3_500, kind)], &["constant-rate.stop=9s"]);
         assert_eq!((only(&endless).end, endless.failures.len()), (FlowEnd::Unfinished, 0));
         let stopped = with(&[event(3_500, kind)], &["constant-rate.stop=3.2s"]);
@@ -116,7 +117,7 @@ fn a_connection_that_an_end_gives_up_is_reset() {
     assert!(failure.is_some_and(|failure| failure.ends_with("timed out")), "{:?}", after.failures);
 }
 
-/// What the application says of the first byte that is not what was sent, whatever carries it.
+/// The application reports the first byte that differs from what was sent, for every transport.
 #[test]
 fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let run = run("mobile-ip/download", &[]);
@@ -148,7 +149,7 @@ fn a_flow_without_a_byte_does_not_hold() {
     let silent = run_text(&file, &text, &["cell.1.loss=1.0", "cell.2.loss=1.0"]);
     assert!(silent.flows.iter().all(|flow| flow.bytes == 0 && flow.end != FlowEnd::Completed));
     assert_eq!(silent.failures.len(), 1, "{:?}", silent.failures);
-    // Without records: the connection that is asked for never opens.
+    // Without records: the requested connection never opens.
     let plan = silent.plan;
     let counted = crate::run::count(plan.watched(crate::ledger::Running::new(&plan)).unwrap(), &plan);
     let says = "mobile: its connection with correspondent:9000: not open 9.5 s after it was asked for";
@@ -162,11 +163,11 @@ fn a_scenario_without_a_flow_says_so() {
     let without = run_text("first.toml", &text.replace(source, ""), &[]);
     assert!(without.flows.is_empty() && without.failures.is_empty(), "{:?}", without.failures);
     assert!(crate::report::text(&without).contains("\nno flow: "));
-    // A source that starts after the end of the run does not hold, as one that stops before it starts.
+    // A source that starts after the end of the run is a failure, as is one that stops before it starts.
     let late = run_text("first.toml", &text.replace("start = \"0.5s\", stop", "start = \"60s\", stop"), &[]);
     let says = "it never ran: it starts at 60s, after the end of the run at 6s";
     assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
-    // Nothing of what it should send is in the records.
+    // No data that it should send is in the records.
     let stuck = run_text("first.toml", text, &[]);
     let stuck = Outcome::new(stuck.plan.clone(), stuck.world, Vec::new(), None);
     assert_eq!(
@@ -177,7 +178,7 @@ fn a_scenario_without_a_flow_says_so() {
     );
 }
 
-/// A wire that loses three packets of ten: the time in which a connection does not open is a stall of what it carries.
+/// A wire loses three packets in ten. The time in which a connection does not open is a stall of its flow.
 #[test]
 fn the_time_to_open_a_connection_is_a_stall() {
     let text = r#"
@@ -202,7 +203,7 @@ role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
         let outcome = simulate(Scenario::plan("lossy.toml", text, &[], seed).unwrap()).unwrap();
         let flow = only(&outcome);
         let is_opened = |r: &&trace::Record| {
-            // The client's own: a listener is opened too.
+            // Only the client's connection: a listener is opened too.
             r.host == flow.to.host
                 && matches!(&r.what, What::App(AppEvent { change: AppChange::Opened(_), .. }))
         };
@@ -214,7 +215,8 @@ role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
     assert!(slow > 0, "no seed loses a request");
 }
 
-/// Nothing listens there. The same packets are a program's if its host has one and no application spoke for them.
+/// Nothing listens at the port. The same packets belong to a program if the host has one and no application reported
+/// them.
 #[test]
 fn a_refused_connection_is_a_flow_from_the_port_that_asked_of_an_application_and_of_a_program() {
     let (file, text) = Scenario::find("mobile-ip/download").unwrap();

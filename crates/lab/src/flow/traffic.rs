@@ -1,4 +1,4 @@
-//! Flows and what is known of their packets, joined from the streams of applications and from what stacks saw.
+//! Flows and their packets, joined from the applications' streams and from what the stacks sent and received.
 
 use super::Flow;
 use super::build::Builder;
@@ -27,13 +27,13 @@ impl Traffic {
         Self { flows, packets, delivered: seen.delivered, sent: seen.sent }
     }
 
-    /// When a packet reached this host at or after `from`.
+    /// Returns when the packet first reached this host at or after `from`, or `None` if it did not.
     pub(crate) fn reached(&self, packet: PacketId, host: HostId, from: Instant) -> Option<Instant> {
         let times = self.delivered.get(&packet)?;
         times.iter().find(|(at, on)| *on == host && *at >= from).map(|(at, _)| *at)
     }
 
-    /// When and where a packet last left its origin before `until`.
+    /// Returns when and from which host the packet last left its origin, at or before `until`.
     pub(crate) fn origin(&self, packet: PacketId, until: Instant) -> Option<(Instant, HostId)> {
         self.sent.get(&packet)?.iter().rev().find(|(at, _)| *at <= until).copied()
     }

@@ -1,4 +1,4 @@
-//! Causes that lie at the other end, in the size of a packet, or in a connection that was opening.
+//! Causes at the other end of a flow, in the size of packets, or in a connection that is opening.
 
 use super::stages::{opens_meanwhile, share_out};
 use super::{FlowCost, Owner, Recovery};
@@ -13,7 +13,8 @@ fn run(text: &str) -> Outcome {
 
 const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
 
-/// A mobile node at home asks another, which is without a link for two seconds, from just before a short absence of the first.
+/// A mobile node at home sends questions to another one. The other has no link for two seconds, from just before the
+/// first is away briefly.
 fn other_end_away() -> Outcome {
     let server = r#"role = [{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }]"#;
     let client = r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" }"#;
@@ -57,7 +58,7 @@ fn the_link_of_the_other_end_owns_what_this_host_waits_for() {
     );
 }
 
-/// Datagrams are too big for the network that the host goes to, and the next handoff ends the outage.
+/// Datagrams are too big for the network that the host moves to, and the next handoff ends the outage.
 #[test]
 fn what_is_too_big_owns_an_outage_that_the_next_handoff_ends() {
     let server = r#"{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }"#;
@@ -75,14 +76,16 @@ fn what_is_too_big_owns_an_outage_that_the_next_handoff_ends() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
     let owner =
         outage.owners.iter().find(|owner| owner.ends == "too_big").unwrap_or_else(|| panic!("{outage:?}"));
-    // The router told the home agent about the first, so the home agent drops the others before they enter the tunnel.
+    // The router notified the home agent about the first datagram, so the home agent drops the others before they
+    // enter the tunnel.
     let by = owner.hosts.map(|(_, host)| outcome.host(host).into_owned());
     assert_eq!(by.as_deref(), Some("home"));
     assert!(owner.span() > Duration::from_millis(1_900), "{outage:?}");
     assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span());
 }
 
-/// A connection is asked for just before the cut, and opens when its request is repeated; the first question comes seconds later.
+/// A connection is requested just before the cut, and opens when the request is retransmitted. The first question
+/// comes seconds later.
 #[test]
 fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     let outcome = late_opening();
@@ -95,7 +98,7 @@ fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// The download, without anything that is sent before 8 s: all that the ends sent and read of the stream is taken out.
+/// The download without anything sent before 8 s: all records of the stream's bytes, at both ends, are removed.
 fn late_opening() -> Outcome {
     let text = DOWNLOAD
         .replace("start = \"0.5s\"", "start = \"4.299s\"")
@@ -120,8 +123,9 @@ fn late_opening() -> Outcome {
     Outcome::new(whole.plan.clone(), whole.world, records, None)
 }
 
-/// The server accepts an association and sends at once. Its acknowledgement and its data find the client's cell lost: the client
-/// asks again in the next cell, and adds the address there when the association is open.
+/// The server accepts an association and sends at once. Its acknowledgment and its data are lost, because the
+/// client's cell is gone. The client retransmits in the next cell, and adds the new address when the association is
+/// open.
 #[test]
 fn an_association_that_is_open_at_the_server_alone_opens_after_the_handoff() {
     let text = ASKS
@@ -141,8 +145,9 @@ fn an_association_that_is_open_at_the_server_alone_opens_after_the_handoff() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// A client has no question for 3 s, in which its host moves three times: into another cell and back, and then into the other one
-/// that it has added already. At the second move its flow has been idle for longer than a second: that one has no outage of it.
+/// A client has no question for 3 s, in which its host moves three times: to another cell, back, and to the other
+/// cell again, whose address it has added already. At the second move the flow has been idle for longer than 1 s, so
+/// it has no outage of that move.
 #[test]
 fn an_outage_that_outlasts_two_moves_has_the_causes_of_all_of_them() {
     let text = ASKS
@@ -163,12 +168,12 @@ fn an_outage_that_outlasts_two_moves_has_the_causes_of_all_of_them() {
     let outage = outcome.handoffs[0].flows[0].experience.outage().unwrap();
     assert!(outage.to > outcome.handoffs[2].cut, "{outage:?}");
     assert!(outage.unexplained().is_zero(), "{outage:?}");
-    // It had the first address at once. That the second one is ready at the next move belongs to that move.
+    // It had the first address at once. The wait for the second address belongs to the next move.
     let address = |owner: &&Owner| owner.stage == Some(node::Stage::Address);
     assert!(outage.owners.iter().find(address).unwrap().span().is_zero(), "{outage:?}");
 }
 
-/// The cell is lost, is heard again for less time than the radio needs to come up there, and is lost again.
+/// The cell is lost, is heard again for less time than the radio needs to come up, and is lost again.
 #[test]
 fn a_link_that_is_lost_once_is_one_handoff() {
     let way = r#"
@@ -188,8 +193,8 @@ course.2 = [["0s", -120]]
     assert!(outage.owners[0].span() > Duration::from_millis(1_700), "{outage:?}");
 }
 
-/// A mobile node between a home network and two foreign ones, each for 0.3 s: RFC 5944 has it register at most once a second, and
-/// what it waits for that is part of the registration.
+/// A mobile node moves between a home network and two foreign ones, 0.3 s in each. RFC 5944, section 3.6.3, allows
+/// one registration a second; the wait for that is part of the registration.
 #[test]
 fn the_wait_for_the_rate_of_registrations_is_a_part_of_the_registration() {
     let second = r#"
@@ -227,7 +232,7 @@ role = [{ kind = "mobile-ip/foreign-agent" }]
     }
 }
 
-/// A SIGMA mobile node that asks a server hears its second cell half a second before it loses the first one.
+/// A SIGMA mobile node that sends questions to a server hears its second cell 0.5 s before it loses the first.
 const ASKS: &str = r#"
 about = "asks"
 duration = "10s"
@@ -282,7 +287,7 @@ role = [
 ]
 "#;
 
-/// The host waits for an address that it began to acquire while it had another network.
+/// The host waits for an address that it began to acquire while it still had another network.
 #[test]
 fn an_address_that_is_begun_before_the_cut_owns_what_is_left_of_it() {
     let outcome = run(ASKS);
@@ -292,8 +297,8 @@ fn an_address_that_is_begun_before_the_cut_owns_what_is_left_of_it() {
     assert!(address.unwrap().span() > Duration::from_millis(450), "{outage:?}");
 }
 
-/// The host has both networks for a tenth of a second: it loses the first one before the answer to its new address comes. What it
-/// says waits for that answer, and then for the one to the change of the path.
+/// The host has both networks for 0.1 s: it loses the first one before the answer to its new address arrives. Its
+/// data waits for that answer, and then for the answer to the change of the path.
 #[test]
 fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
     use node::Stage::{FirstByte, PathSwitch, Registration, Traffic};
@@ -314,7 +319,7 @@ fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// What was on its way by the wide cell is sent again by the narrow one, in fragments: those end the outage.
+/// Data that was sent to the wide cell is retransmitted in the narrow one, in fragments, which end the outage.
 #[test]
 fn what_is_sent_again_in_fragments_ends_an_outage_that_is_explained() {
     let text = ASKS
@@ -338,7 +343,7 @@ fn what_is_sent_again_in_fragments_ends_an_outage_that_is_explained() {
     );
 }
 
-/// Both are at home, on one link: the home agent, which was the crossover, has no part in what comes next.
+/// Both are at home, on one link: the home agent, which was the crossover, has no part in the later traffic.
 #[test]
 fn a_datagram_that_does_not_go_through_the_crossover_ends_an_outage_that_is_explained() {
     let other = r#"
@@ -382,6 +387,6 @@ fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
     assert_eq!(stages, [Some(Recovery), Some(Link), Some(Recovery), Some(Registration), None]);
     assert_eq!(owners[0], stage(Recovery, 0, 5, "cut", "tune"));
     assert_eq!(owners[2], stage(Recovery, 20, 70, "up", "add_sent"));
-    // It was open before the second of these.
+    // It was open before the second of these stages.
     assert_eq!(opens_meanwhile(shared.clone(), ms(69))[1..], shared[1..]);
 }

@@ -1,4 +1,4 @@
-//! What a cut cost one flow.
+//! The cost of a cut for one flow.
 
 use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
@@ -8,20 +8,20 @@ use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
 use trace::HostId;
 use wire::Instant;
 
-/// Where a host's path was cut.
+/// The cut of a host's path.
 pub(super) struct Cut<'a> {
     pub(super) host: HostId,
-    /// When it was decided.
+    /// When the handoff was decided.
     pub(super) begun: Instant,
     pub(super) at: Instant,
-    /// From when on anything may reach the host again.
+    /// From when on a packet can reach the host again.
     pub(super) back: Instant,
     /// Later handoffs of all hosts, the last one first.
     pub(super) later: &'a [Handoff],
 }
 
 impl<'a> Cut<'a> {
-    /// The host's later handoffs, the next one first.
+    /// Returns the host's later handoffs, the next one first.
     fn later(&self) -> impl Iterator<Item = &'a Handoff> {
         let host = self.host;
         self.later.iter().rev().filter(move |later| later.host == host)
@@ -29,7 +29,7 @@ impl<'a> Cut<'a> {
 }
 
 impl Story<'_> {
-    /// What the handoff cost a flow; `None` if the flow is not the host's, or was not there when the path was cut.
+    /// Returns the handoff's cost for a flow, or `None` if the flow is not the host's or did not exist at the cut.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);
         let is_his = flow.from.host == cut.host || flow.to.host == cut.host;
@@ -49,7 +49,7 @@ impl Story<'_> {
             (None, None) => Recovery::Never,
         };
         let until = cut.later().next().map_or(Instant::NEVER, |next| next.begun);
-        // Without a recovery, what is lost after the outage has another cause.
+        // Without a recovery, losses after the outage have another cause.
         let last = recovery.at().or(resumed);
         let charged = |event: &&PacketEvent| {
             let is_before = last.is_none_or(|last| event.sent <= last);
@@ -71,8 +71,8 @@ impl Story<'_> {
         Some(FlowCost { flow: index, experience, recovery, losses, duplicates })
     }
 
-    /// When the connection opened that was opening when the path was cut, if neither end had anything to send until then: the
-    /// outage ends then, because no data was waiting.
+    /// Returns when the connection opened that was opening at the cut, if neither end had data to send until then. No
+    /// data was waiting, so the outage ends with the opening.
     fn opened(
         &self,
         cut: &Cut<'_>,
@@ -128,7 +128,7 @@ impl Story<'_> {
         if is_lossless && before + BEFORE < cut.at && !(packets.is_stream && was_pending) {
             return Experience::NotMeasured; // idle
         }
-        // Two spacings exactly are no gap, and on a real clock they are never exactly two.
+        // A gap of exactly two spacings is no gap. The margin is for real clocks, on which it is never exact.
         if is_lossless && arrival.at.since(before) <= limit {
             return Experience::None;
         }
@@ -137,7 +137,8 @@ impl Story<'_> {
         Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
     }
 
-    /// The causes of an outage from a cut on. What of it lies after the host's next cut has the causes of the next handoff's.
+    /// Returns the causes of an outage from a cut on. Those after the host's next cut are taken from the next
+    /// handoff's outage.
     fn owners(
         &self,
         host: HostId,
@@ -153,15 +154,16 @@ impl Story<'_> {
         let mut owners = self.causes(host, cut, next.cut, ending);
         let cost = next.flows.iter().find(|cost| cost.flow == index);
         let theirs = cost.and_then(|cost| cost.experience.outage()).map(|outage| outage.owners.clone());
-        // A flow that was idle at the next cut has no outage of it: then its stages are looked up here.
+        // A flow that was idle at the next cut has no outage of it, so its stages are computed here.
         let theirs = theirs.unwrap_or_else(|| self.owners(host, next.cut, later, index, ending));
         owners.extend(share_out(next.cut, to, theirs));
         owners.retain(|owner| owner.to > owner.from || owner.stage.is_some());
         owners
     }
 
-    /// The first arrival by the new path: what reached the host since it is back, or left it since. What its stack had
-    /// before, and the application only then, came by the old path.
+    /// Returns the index of the first arrival by the new path: of a packet that reached the host after its link was
+    /// back, or left it after that. Data that its stack held before, and the application read later, came by the old
+    /// path.
     fn next(&self, cut: &Cut<'_>, flow: &Flow, packets: &Packets) -> Option<usize> {
         let came = |arrival: &Arrival| {
             if flow.to.host == cut.host {

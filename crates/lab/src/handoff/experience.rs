@@ -1,4 +1,4 @@
-//! What a handoff cost, as types.
+//! Types for the cost of a handoff.
 
 use crate::flow::PacketEvent;
 use node::Stage;
@@ -10,65 +10,65 @@ use wire::{Duration, Instant};
 pub struct Handoff {
     /// The mobile host.
     pub host: HostId,
-    /// `hard` or `semisoft`, as the protocol calls it.
+    /// `hard` or `semisoft`, as the protocol names it.
     pub kind: String,
     /// The station it left.
     pub from: String,
     /// The station it went to, or was to go to.
     pub to: String,
-    /// It did not get there.
+    /// Whether the host did not reach `to`.
     pub failed: bool,
     /// When it was decided.
     pub begun: Instant,
-    /// When the radio was pointed at the new cell: the path is cut.
+    /// When the path was cut: the link was lost, or the radio started to tune to the new cell.
     pub cut: Instant,
-    /// What it cost each flow from or to the host; empty if no flow was there to be cut.
+    /// The cost for each flow from or to the host; empty if no flow existed at the cut.
     pub flows: Vec<FlowCost>,
-    /// From the cut until the node that switches the path has the new one, and one time down that path; `None` if nothing
-    /// went down it. Which node it is, is defined in `docs/glossary.md`.
+    /// The time from the cut until the node that switches the path has the new one, plus one transit down that path;
+    /// `None` if no packet went down it. `docs/glossary.md` defines the node for each protocol.
     pub latency: Option<Duration>,
-    /// Route-update up, data packet down: the round trip between host and crossover, as this handoff met it.
+    /// The round trip between host and crossover during this handoff: the route-update up, and a data packet down.
     pub round_trip: Option<Duration>,
 }
 
-/// What a handoff cost one flow.
+/// The cost of a handoff for one flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowCost {
-    /// The flow's place in [`crate::run::Outcome::flows`].
+    /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
-    /// What its receiving application noticed.
+    /// The effect on the receiving application.
     pub experience: Experience,
-    /// When its goodput was back.
+    /// When its goodput had recovered.
     pub recovery: Recovery,
-    /// Packets with data of which no copy arrived: datagrams at the application, segments at the host's stack. They were
-    /// lost since the handoff began, and sent before the recovery.
+    /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). They
+    /// were lost after the handoff began, and sent before the recovery.
     pub(crate) losses: Vec<PacketEvent>,
-    /// Copies that arrived beyond the first, of packets sent before the recovery.
+    /// Copies that arrived beyond the first, of packets that were sent before the recovery.
     pub duplicates: u64,
 }
 
 impl FlowCost {
-    /// How many packets were lost.
+    /// Returns the number of lost packets.
     pub fn lost(&self) -> u64 {
         self.losses.len() as u64
     }
 }
 
-/// When a flow had again half of the goodput of the second before the cut.
+/// When a flow again had half of the goodput of the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// It never had less.
     Unneeded,
-    /// From this instant on, over a round trip or longer. Not earlier than the end of the outage.
+    /// From this instant on, over one window (at least one round trip). Not earlier than the end of the outage.
     At(Instant),
     /// Not until the flow or the run ended.
     Never,
-    /// The run ended too early to say, or nothing of the handoff was measured.
+    /// The run ended too early to measure it, or the handoff's outage was not measured.
     NotMeasured,
 }
 
 impl Recovery {
-    /// The instant, if there is one.
+    /// Returns the instant of [`Self::At`].
     pub const fn at(self) -> Option<Instant> {
         match self {
             Self::At(at) => Some(at),
@@ -77,24 +77,24 @@ impl Recovery {
     }
 }
 
-/// What a receiving application noticed of a handoff.
+/// The effect of a handoff on a receiving application.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Experience {
-    /// It lost nothing and saw no gap.
+    /// No data was lost, and there was no gap.
     None,
-    /// It was given nothing new for this time.
+    /// The application received nothing new for this time.
     Outage(Outage),
-    /// It was given nothing new any more, although the flow had not completed.
+    /// The application received nothing new until the flow or the run ended, and the flow was not complete.
     Never {
         /// The cut.
         from: Instant,
     },
-    /// The flow was not there, or idle, when the path was cut.
+    /// The flow was idle when the path was cut, or the run ended too early to measure it.
     NotMeasured,
 }
 
 impl Experience {
-    /// The outage, if it was one that ended.
+    /// Returns the outage, if there was one that ended.
     pub const fn outage(&self) -> Option<&Outage> {
         match self {
             Self::Outage(outage) => Some(outage),
@@ -102,7 +102,7 @@ impl Experience {
         }
     }
 
-    /// Milliseconds without new data: 0 for none, infinite for never; `None` if not measured.
+    /// Returns the time without new data in milliseconds: 0 for none, infinite for never; `None` if not measured.
     pub fn millis(&self) -> Option<f64> {
         match self {
             Self::None => Some(0.0),
@@ -114,7 +114,7 @@ impl Experience {
 }
 
 impl Handoff {
-    /// The flow that noticed the most; the first of equals. `None` if nothing was measured.
+    /// Returns the flow with the longest outage, and the first of equals. Returns `None` if nothing was measured.
     pub fn worst(&self) -> Option<&FlowCost> {
         let measured = self.flows.iter().filter_map(|cost| Some((cost, cost.experience.millis()?)));
         let worse = |one: (&'_ FlowCost, f64), other: (&'_ FlowCost, f64)| other.1 > one.1;
@@ -122,89 +122,89 @@ impl Handoff {
         worst.map(|(cost, _)| cost)
     }
 
-    /// The outage of the worst flow, if it is one that ended.
+    /// Returns the outage of the worst flow, if it ended.
     pub fn outage(&self) -> Option<&Outage> {
         self.worst()?.experience.outage()
     }
 
-    /// Whether a flow was given nothing new any more.
+    /// Returns whether a flow received nothing new any more.
     pub fn is_never(&self) -> bool {
         self.flows.iter().any(|cost| matches!(cost.experience, Experience::Never { .. }))
     }
 
-    /// How long the worst flow was given nothing new, in milliseconds; infinite for never. `None` if not measured.
+    /// Returns the outage of the worst flow in milliseconds; infinite for never. `None` if not measured.
     pub fn outage_ms(&self) -> Option<f64> {
         self.worst()?.experience.millis()
     }
 
-    /// Whether a flow was there to be cut, and was not idle.
+    /// Returns whether a flow existed at the cut, and was not idle.
     pub fn is_measured(&self) -> bool {
         self.flows.iter().any(|cost| !matches!(cost.experience, Experience::NotMeasured))
     }
 
-    /// Packets with data that were lost, of all flows.
+    /// Returns the number of lost packets with data, of all flows.
     pub fn lost(&self) -> u64 {
         self.flows.iter().map(FlowCost::lost).sum()
     }
 
-    /// Copies that arrived beyond the first, of all flows.
+    /// Returns the number of copies that arrived beyond the first, of all flows.
     pub fn duplicates(&self) -> u64 {
         self.flows.iter().map(|cost| cost.duplicates).sum()
     }
 }
 
-/// A time without packets.
+/// A time in which an application received no new data.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outage {
-    /// From the cut.
+    /// The cut.
     pub from: Instant,
-    /// To the next packet in the application's hands.
+    /// The next arrival of new data at the application.
     pub to: Instant,
     /// Its parts in the order of time, without overlap.
     pub owners: Vec<Owner>,
 }
 
-/// A part of an outage.
+/// A part of an outage, and its cause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Owner {
-    /// Who; `None` is nobody: unexplained.
+    /// The cause; `None` if it is unexplained.
     pub stage: Option<Stage>,
-    /// From.
+    /// When it begins.
     pub from: Instant,
-    /// To.
+    /// When it ends.
     pub to: Instant,
-    /// The event that it begins with.
+    /// The name of the event that it begins with.
     pub begins: String,
-    /// The event that it ends with.
+    /// The name of the event that it ends with.
     pub ends: String,
-    /// Where these two happened; nowhere, if nobody owns it.
+    /// The hosts where these two events happened; `None` if it is unexplained.
     pub hosts: Option<(HostId, HostId)>,
 }
 
 impl Owner {
-    /// Its name in reports.
+    /// Returns the name of the cause used in reports.
     pub fn name(&self) -> &'static str {
         self.stage.map_or("unexplained", Stage::name)
     }
 
-    /// How long it lasts.
+    /// Returns its duration.
     pub fn span(&self) -> Duration {
         self.to.since(self.from)
     }
 }
 
 impl Outage {
-    /// How long it lasts.
+    /// Returns its duration.
     pub fn span(&self) -> Duration {
         self.to.since(self.from)
     }
 
-    /// How much of it nobody owns.
+    /// Returns the unexplained part of its duration.
     pub fn unexplained(&self) -> Duration {
         self.owners.iter().filter(|owner| owner.stage.is_none()).map(Owner::span).sum()
     }
 
-    /// More than a twentieth unexplained: the run is not to be trusted.
+    /// Returns whether at most a twentieth is unexplained. Otherwise the run is invalid.
     pub fn is_explained(&self) -> bool {
         self.unexplained() * 20 <= self.span()
     }

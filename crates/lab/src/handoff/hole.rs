@@ -1,4 +1,4 @@
-//! Outages without a handoff: a link that goes and comes back in the same cell, or loses packets in a row.
+//! Outages without a handoff: a link goes down and comes back in the same cell, or loses several packets in a row.
 
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
 use super::recovery::{ends_too_early, window};
@@ -9,36 +9,36 @@ use node::Stage;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
-/// A time in which a flow was given nothing new because packets were lost, and no handoff was the reason.
+/// A time in which a flow received nothing new because packets were lost, without a handoff as the cause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hole {
-    /// The end of the flow whose link was down, or whose own link lost what it sent; else the receiver.
+    /// The end of the flow whose link was down or whose own link lost what it sent; otherwise the receiver.
     pub host: HostId,
-    /// The flow's place in [`crate::run::Outcome::flows`].
+    /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
-    /// When it began: the link went down, or the last new data before it arrived.
+    /// When it began: the link went down, or else the last new data before it arrived.
     pub from: Instant,
     /// An outage, or never.
     pub experience: Experience,
-    /// Packets with data that were lost in it.
+    /// The number of packets with data that were lost in it.
     pub lost: u64,
 }
 
-/// Datagrams that are lost at random for longer than this before their source stops are a hole that does not end.
+/// Random losses of a flow's last datagrams that last longer than this are a hole that does not end.
 const RANDOM: Duration = Duration::from_secs(1);
 
-/// What ends a hole.
+/// The end of a hole.
 #[derive(Clone, Copy)]
 enum Until<'a, 'n> {
-    /// New data.
+    /// New data arrived.
     Arrival(&'a Next<'n>),
-    /// A handoff, and new data after it.
+    /// A handoff began; new data arrived after it.
     Handoff(&'a Next<'n>),
     Never,
 }
 
 impl Story<'_> {
-    /// All holes of all flows, in the order of time.
+    /// Returns all holes of all flows, in the order of time.
     pub(super) fn holes(&self, handoffs: &[Handoff]) -> Vec<Hole> {
         let flows = self.traffic.flows.iter().zip(&self.traffic.packets).enumerate();
         let mut holes: Vec<Hole> = flows
@@ -56,7 +56,7 @@ impl Story<'_> {
         for arrival in arrivals {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
-            // What waits for a host that was stopped, or behind a link that was cut, until the run ends never came.
+            // Packets that wait for a stopped host or behind a cut link until the run ends count as lost.
             let waits =
                 arrival.is_none() && self.ordered(last, end).iter().any(|[_, ended]| ended.2 == NOT_ENDED);
             let held = if waits { packets.held.as_slice() } else { &[] };
@@ -64,7 +64,7 @@ impl Story<'_> {
                 || (is_pending(flow, packets, held, last)
                     && !ends_too_early(packets, place, last, end)
                     && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
-            // A handoff accounts for what is missed since it began, and a hole for what was missed before.
+            // A handoff accounts for losses after it began, and a hole for those before.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let begun = begun.map(|handoff| handoff.begun).min();
             let gap = [last, begun.unwrap_or(end)];
@@ -83,8 +83,8 @@ impl Story<'_> {
         holes
     }
 
-    /// Whether links lost all datagrams since the last arrival at random, and the source stopped at most [`RANDOM`] later. A datagram
-    /// is not repeated, so the record cannot say whether the next one would have arrived.
+    /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`].
+    /// A datagram is not retransmitted, so the records cannot show whether the next one would have arrived.
     fn ends_by_random_loss(&self, packets: &Packets, [last, end]: [Instant; 2]) -> bool {
         let at_random = |lost: &PacketEvent| {
             let record = self.lost_at(lost);
@@ -131,7 +131,7 @@ impl Story<'_> {
         Hole { host, flow: index, from, experience, lost: lost_packets }
     }
 
-    /// The first stage of a hole: what lost the packets, for as long as it did.
+    /// Returns the first stage of a hole: the time in which packets were lost, with the cause.
     fn without_path(
         &self,
         flow: &Flow,
@@ -151,7 +151,7 @@ impl Story<'_> {
             let edges = [(down.at, down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())];
             add(&mut stages, Stage::Link, edges.map(Some));
         } else if !packets.is_stream {
-            // The link was there, and lost one after the other.
+            // The link was up, and lost several packets in a row.
             let last_lost = lost.last().map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > from);
             let begin = (from, host, "last_arrival".to_owned());
             let end = last_lost.unwrap_or_else(|| begin.clone());
@@ -163,8 +163,9 @@ impl Story<'_> {
         stages
     }
 
-    /// The event of the scenario that a hole is due to, from its begin to its end: one of an end of the flow, or one while which
-    /// packets of the flow were lost as only an event loses them. Where there are several, one of the host that lost them.
+    /// Returns the scenario event that caused a hole, with its end. It is an event at an end of the flow, or one
+    /// during which the flow lost packets for a reason that only events have. Of several, an event of the host that
+    /// lost them is preferred.
     fn event_of(&self, flow: &Flow, lost: &[PacketEvent], [last, end]: [Instant; 2]) -> Option<[Event; 2]> {
         let by_event =
             lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
@@ -186,7 +187,8 @@ impl Story<'_> {
         events.into_iter().nth(place)
     }
 
-    /// The end of a flow that missed packets: the sender, if its own link or its own node lost the last of them.
+    /// Returns the end of a flow to which its losses belong: the sender if its link or node lost the last of them,
+    /// otherwise the receiver.
     fn loser(&self, flow: &Flow, lost: &[PacketEvent]) -> HostId {
         let at_sender =
             |lost: &PacketEvent| self.lost_at(lost).is_some_and(|lost| lost.host == flow.from.host);
@@ -194,10 +196,10 @@ impl Story<'_> {
     }
 }
 
-/// What was lost in a gap between two arrivals, of which the second was first sent at `next`; `None` if the gap is no longer
-/// than the flow needs without a hole, or if nothing was lost. A transport that repeats at once what was lost needs a round
-/// trip for it: that alone is no hole. Lost acknowledgments count if the sender waited for them until the gap ended.
-/// So do packets that are `held` for ever.
+/// Returns the packets that were lost in a gap between two arrivals, of which the second was first sent at `next`.
+/// Returns `None` if nothing was lost, or if the gap is no longer than the flow needs without a hole. A fast
+/// retransmission takes a round trip, which alone is no hole. Lost acknowledgments count if the sender waited for
+/// them until the gap ended. Packets that are `held` for ever count as lost.
 fn lost_in(
     packets: &Packets,
     held: &[PacketEvent],
@@ -220,11 +222,11 @@ fn lost_in(
     Some(if gap > limit { lost() } else { Vec::new() }).filter(|lost| !lost.is_empty())
 }
 
-/// Whether a handoff is the reason for what a flow missed in this time.
+/// Returns whether a handoff caused what a flow missed in this time.
 fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instant) -> bool {
     let is_his = flow.from.host == handoff.host || flow.to.host == handoff.host;
     let cost = handoff.flows.iter().find(|cost| cost.flow == index);
-    // A flow that never recovers is slow, but not without data: a gap that begins after its outage has another reason.
+    // A flow that never recovers is slow, but receives data: a gap that begins after its outage has another cause.
     let until = match cost.map(|cost| (&cost.experience, cost.recovery)) {
         Some((Experience::Never { .. }, _)) => Instant::NEVER,
         Some((Experience::NotMeasured, _) | (_, Recovery::Unneeded)) | None => handoff.cut,
@@ -235,7 +237,7 @@ fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instan
     is_his && from < until && to >= handoff.begun
 }
 
-/// Whether something that was sent never arrived, though the flow did not end by it.
+/// Returns whether data that was sent never arrived, and the flow is unfinished.
 fn is_pending(flow: &Flow, packets: &Packets, held: &[PacketEvent], last: Instant) -> bool {
     let is_missing = if packets.is_stream {
         packets.first_sent(flow.bytes).is_some() || packets.waits_at(flow.until)

@@ -1,4 +1,4 @@
-//! How long the network took to have the new path: from the cut to the node that switches it, and once down from there.
+//! The latency of a handoff: from the cut to the switch of the path, plus one transit down the new path.
 
 use super::story::Story;
 use crate::control::Control;
@@ -8,13 +8,13 @@ use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, Packet, PacketId, ipip, ipv4};
 
 impl Story<'_> {
-    /// From the cut until the switching node has the new path, and one time down that path.
+    /// Returns the time from the cut until the switching node has the new path, plus one transit down that path.
     pub(super) fn latency(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
         let switched = self.switched(host, cut, until)?;
         Some(switched.at.since(cut) + self.down(host, switched, until)?)
     }
 
-    /// Route-update up, data packet down, of a protocol that has a crossover.
+    /// Returns the time of the route-update up plus that of a data packet down, for a protocol with a crossover.
     pub(super) fn round_trip(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
         let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
         let mapped = self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED))?;
@@ -22,8 +22,8 @@ impl Story<'_> {
         Some(mapped.at.since(sent) + self.down(host, mapped, until)?)
     }
 
-    /// What says that the path is switched: a support router took the host's last connection, a correspondent sends to the
-    /// new address, or a crossover or an agent has the new mapping.
+    /// Returns the record that shows that the path is switched. In this order: a support router took the host's last
+    /// connection; a correspondent sends to the new address; a crossover or an agent has the new mapping.
     fn switched(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
         let ends = |span| move |mark: &Mark| mark.span == Some(span);
         let moved = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
@@ -33,7 +33,7 @@ impl Story<'_> {
             .or_else(|| self.elsewhere(host, cut, until, ends(REGISTERED)))
     }
 
-    /// The last mark of this kind about the host that another host made.
+    /// Returns the last matching mark about the host that another host made.
     fn elsewhere(
         &self,
         host: HostId,
@@ -50,10 +50,11 @@ impl Story<'_> {
         })
     }
 
-    /// How long the first packet took down to the host that the switching node sent since.
+    /// Returns the transit time of the first packet that the switching node sent after the switch and the host
+    /// received.
     fn down(&self, host: HostId, switched: &Record, until: Instant) -> Option<Duration> {
         let mut under_way: BTreeSet<(PacketId, Instant)> = BTreeSet::new();
-        // What the node sends at the same instant is recorded after its mark.
+        // Packets that the node sends at the same instant are recorded after its mark.
         let after = self.between(switched.at, until).iter().skip_while(|r| !std::ptr::eq(*r, switched));
         for record in after {
             match &record.what {
@@ -73,7 +74,7 @@ impl Story<'_> {
         None
     }
 
-    /// When the host sent what the crossover acted upon: of a route-update's repetitions, the one that came there.
+    /// Returns when the host sent the route-update that the crossover acted on. Other repetitions may have been lost.
     fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
         let within = self.between(cut, mapped.at);
         within.iter().rev().filter(|r| r.host == mapped.host).find_map(|r| {
@@ -86,7 +87,7 @@ impl Story<'_> {
 
 const REGISTERED: Span = Span::Ends(Stage::Registration);
 
-/// Whether a packet carries what applications send, or acknowledges it; also within tunnels.
+/// Returns whether a packet carries application data or acknowledges it, possibly inside tunnels.
 fn is_of_transport(packet: &Packet) -> bool {
     if let Ok((_, inner)) = ipip::decapsulate(&packet.bytes) {
         return is_of_transport(&Packet { bytes: inner.to_vec(), ..packet.clone() });

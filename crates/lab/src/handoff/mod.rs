@@ -1,7 +1,7 @@
-//! What each handoff cost: packets lost and doubled, and an outage whose every part has an owner.
+//! The cost of each handoff: lost and duplicated packets, and an outage of which every part has a cause.
 //!
-//! An outage begins at the event that cut the path and ends when the next packet is handed to the application. Each
-//! stage of a handoff begins and ends at an event of its own; what lies in no stage is *unexplained*.
+//! An outage begins at the event that cut the path, and ends when the next new data is given to the application. Each
+//! stage of a handoff begins and ends at two events. Time outside all stages is *unexplained*.
 
 mod cost;
 mod experience;
@@ -21,15 +21,15 @@ use story::{Story, begin, is_switch, text};
 use trace::{Record, What};
 use wire::Instant;
 
-/// All handoffs of a run, in the order of time, with what each cost the flows of `traffic`.
+/// Returns all handoffs of a run in the order of time, with the cost for each flow of `traffic`.
 pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Vec<Handoff> {
     let story = Story::new(plan, records, traffic);
     let mut handoffs: Vec<Handoff> = Vec::new();
-    // From the last to the first: an outage may outlast the next handoff of its host.
+    // From the last to the first, because an outage may last beyond the next handoff of its host.
     for record in records.iter().rev() {
         if let Some(mark) = begin(record) {
             let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
-            // A link that was lost and found again several times, without being up, is one event.
+            // A link that was lost and heard again several times without coming up is one handoff.
             if let Some(same) = later.filter(|later| story.is_same_loss(record, later)) {
                 text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
                 continue;
@@ -43,12 +43,12 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
     handoffs
 }
 
-/// All outages of a run that no handoff made, in the order of time.
+/// Returns all outages of a run without a handoff, in the order of time.
 pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs: &[Handoff]) -> Vec<Hole> {
     Story::new(plan, records, traffic).holes(handoffs)
 }
 
-/// When handoffs began of which nobody saw what cut the path, though the radio came up in another cell.
+/// Returns the begin of each handoff that has no record of its cut, although the radio came up in another cell.
 pub fn uncut(records: &[Record]) -> Vec<Instant> {
     let mut uncut = Vec::new();
     for (index, record) in records.iter().enumerate() {
@@ -61,7 +61,7 @@ pub fn uncut(records: &[Record]) -> Vec<Instant> {
     uncut
 }
 
-/// Whether a handoff begins that a radio makes; one that only switches the way has its cut in itself.
+/// Returns whether a handoff of the radio begins. A handoff that only switches the path needs no record of a cut.
 fn is_radios(record: &Record) -> bool {
     begin(record).is_some_and(|mark| !is_switch(mark))
 }

@@ -1,4 +1,4 @@
-//! One handoff: what cut the path, from when on the host is back, and what it cost each flow.
+//! One handoff: its cut, the return of the host, and the cost for each flow.
 
 use super::cost::Cut;
 use super::experience::{FlowCost, Handoff};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use trace::{Record, What};
 use wire::Instant;
 
-/// The losses that a handoff is charged with, with their flows.
+/// Returns the losses that a handoff is charged with, each with the index of its flow.
 fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
     handoff.flows.iter().flat_map(|cost| cost.losses.iter().map(|lost| (cost.flow, lost)))
 }
 
 impl Story<'_> {
-    /// The handoff that this mark begins; `later` are those that are known already, of all hosts, the last one first.
+    /// Returns the handoff that this mark begins. `later`: the later handoffs of all hosts, the last one first.
     pub(super) fn handoff(&self, record: &Record, mark: &Mark, later: &[Handoff]) -> Option<Handoff> {
         let host = record.host;
         let next = later.iter().rfind(|later| later.host == host);
@@ -39,14 +39,14 @@ impl Story<'_> {
             begun,
             cut,
             flows: flows.collect::<Vec<FlowCost>>(),
-            // What is switched after that is switched to where the host was.
+            // A path switch after a failed handoff leads to the place that the host left.
             latency: self.latency(host, cut, until).filter(|_| !failed),
             round_trip: self.round_trip(host, cut, until).filter(|_| !failed),
         })
     }
 
-    /// If both ends of a flow move, each loss belongs to one handoff: to the one whose host lost the packet, else to the
-    /// earlier one.
+    /// Charges each loss to one handoff, if both ends of a flow move: to the handoff of the host that lost the
+    /// packet, otherwise to the earlier one.
     pub(super) fn charge_once(&self, handoffs: &mut [Handoff]) {
         let mut charged: BTreeMap<(usize, PacketEvent), usize> = BTreeMap::new();
         for (index, handoff) in handoffs.iter().enumerate() {
@@ -66,8 +66,8 @@ impl Story<'_> {
         }
     }
 
-    /// What cut the path: that the link was lost, if it was before anything was decided; the radio that was pointed elsewhere;
-    /// or the decision, if the host can be reached both ways: the radio has nothing to do with that.
+    /// Returns when the path was cut. This is the loss of the link, if it came before the decision; otherwise the
+    /// tuning of the radio. For a switch between two usable paths, it is the decision.
     fn cut(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Instant> {
         let here = |r: &&Record| r.host == record.host;
         if is_switch(mark) {
@@ -80,14 +80,15 @@ impl Story<'_> {
         lost.or_else(|| Some(tuned()?.at))
     }
 
-    /// Whether the loss of the link that cut the path of a later handoff came before this mark, too.
+    /// Returns whether the link loss that cut the path of a later handoff also came before this mark.
     pub(super) fn is_same_loss(&self, record: &Record, later: &Handoff) -> bool {
         let is_cut = |r: &Record| r.host == later.host && is_lost(r);
         later.cut <= record.at && self.first(later.cut, later.cut, is_cut).is_some()
     }
 
-    /// From when on anything may reach the host again: a radio on its way hears nothing, and what a kernel hands over
-    /// meanwhile it had before. The cut, if the host can be reached both ways, or if no record says that the radio came up.
+    /// Returns from when on packets can reach the host again: a tuning radio receives nothing, and frames that the
+    /// kernel processes in that time arrived earlier. Returns the cut if the host can be reached on both paths, or if
+    /// no record shows that the radio came up.
     fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
         if is_switch(mark) {
             return cut;

@@ -1,27 +1,28 @@
-//! When a flow has its goodput again.
+//! When a flow has recovered its goodput.
 
 use super::experience::Recovery;
 use crate::flow::{Flow, FlowEnd, Packets};
 use wire::{Duration, Instant};
 
-/// The goodput that a flow must reach again is taken over this time before the cut.
+/// The time before the cut over which the reference goodput is measured.
 pub(super) const BEFORE: Duration = Duration::from_secs(1);
-/// The least time over which it must have half of it again.
+/// The shortest window over which a flow must have half of the reference goodput again.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Over which time a flow must have half of its goodput: one round trip, as it was measured before this instant, but at
-/// least 100 ms, and at least two of its own intervals: in less, a flow without loss may be given nothing.
+/// Returns the window over which a flow must have half of its goodput: one round trip as measured before this
+/// instant, but at least 100 ms and at least two of its own intervals. In less, a flow without loss may receive
+/// nothing.
 pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
     LEAST.max(packets.round_trip(before).unwrap_or_default()).max(packets.spacing * 2)
 }
 
-/// The least time-out that the RFCs give (RFC 6298, section 2.4; RFC 9260, section 16: RTO.Min). Linux's TCP has 200
-/// ms: the rule is generous there.
+/// The minimum retransmission time-out (RFC 6298, section 2.4; RFC 9260, section 16: RTO.Min). Linux's TCP has 200
+/// ms, so the rule is generous there.
 const RTO_MIN: Duration = Duration::from_secs(1);
 
-/// Returns whether the run ended (`end`) before the sender of a stream had to repeat what its receiver has missed since
-/// `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298, section 2.2),
-/// and at least 1 s. Whether new data would have come is then unknown.
+/// Returns whether the run ended (`end`) before the sender of a stream had to retransmit what its receiver has missed
+/// since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298,
+/// section 2.2), and at least 1 s. Whether new data would have come is then unknown.
 pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: Instant) -> bool {
     let sent = packets.first_sent(place);
     let waits = packets.waits.iter().filter(|wait| wait.to > end).map(|wait| wait.from);
@@ -30,12 +31,12 @@ pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: 
     packets.is_stream && end.since(due) <= timeout.max(RTO_MIN)
 }
 
-/// What a flow is given, against what it was given before a cut.
+/// The goodput of a flow, compared with that before a cut.
 pub(super) struct Goodput<'a> {
     flow: &'a Flow,
     cut: Instant,
     window: Duration,
-    /// Bytes in the time before the cut, and that time: a second, or less of a flow that is younger.
+    /// The bytes in the reference time before the cut, and its length: 1 s, or less if the flow is younger.
     bytes_before: u64,
     before: Duration,
 }
@@ -48,8 +49,8 @@ impl<'a> Goodput<'a> {
         Self { flow, cut, window, bytes_before, before: cut.since(begin.min(cut)) }
     }
 
-    /// The first arrival from `resumed` on after which the flow has half of its goodput over the window. What ended the
-    /// outage is not counted: it may be much that the receiver held already, and says nothing of what follows.
+    /// Returns the first arrival from `resumed` on after which the flow has half of its goodput over the window. The
+    /// arrival itself is not counted, because it may release much data that the receiver held already.
     pub(super) fn recovery(&self, resumed: Instant) -> Recovery {
         let first = self.flow.arrivals.partition_point(|arrival| arrival.at < resumed);
         let later = self.flow.arrivals.iter().skip(first).map(|arrival| arrival.at);
@@ -57,33 +58,34 @@ impl<'a> Goodput<'a> {
             return Recovery::At(at);
         }
         match (self.fits(resumed), self.flow.ended, self.flow.end) {
-            // All that was left to give was given within one window.
+            // All remaining data arrived within one window.
             (false, Some(ended), FlowEnd::Completed) => Recovery::At(ended.max(resumed)),
             (false, None, _) => Recovery::NotMeasured,
             _ => Recovery::Never,
         }
     }
 
-    /// Whether the flow had less than half of its goodput after the cut, or after an arrival from then to `resumed`.
+    /// Returns whether the flow had less than half of its goodput after the cut, or after an arrival from then to
+    /// `resumed`.
     pub(super) fn fell(&self, resumed: Instant) -> bool {
         let times = self.flow.arrivals.iter().map(|arrival| arrival.at);
         let within = times.filter(|at| *at > self.cut && *at <= resumed);
         [self.cut].into_iter().chain(within).filter(|at| self.fits(*at)).any(|at| !self.is_half(at))
     }
 
-    /// Whether the window that begins here ends before the flow and the run do.
+    /// Returns whether the window that begins here ends before the flow and the run do.
     fn fits(&self, from: Instant) -> bool {
         from + self.window <= self.flow.until
     }
 
-    /// Bytes in the window, divided by its length, against half of the bytes before, divided by that length.
+    /// Returns whether the rate in the window is at least half of the reference rate.
     fn is_half(&self, from: Instant) -> bool {
         let now = u128::from(bytes(self.flow, from, from + self.window)) * self.before.as_nanos();
         now * 2 >= u128::from(self.bytes_before) * self.window.as_nanos()
     }
 }
 
-/// What the application was given after `from`, up to `to`.
+/// Returns the bytes that the application received after `from`, up to and including `to`.
 fn bytes(flow: &Flow, from: Instant, to: Instant) -> u64 {
     let index = |at: Instant| flow.arrivals.partition_point(|arrival| arrival.at <= at);
     let range = index(from)..index(to).max(index(from));
@@ -103,7 +105,7 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    /// A flow from the begin of the run on, by its arrivals: instants in milliseconds, and bytes.
+    /// A flow that begins with the run, from its arrivals (milliseconds, bytes).
     fn flow(arrivals: &[(u64, u64)], ended: Option<u64>, until: u64) -> Flow {
         let end = End { host: HostId(0), at: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) };
         let arrival =
@@ -161,7 +163,8 @@ mod tests {
         window(packets, ms(at)).as_millis() as u64
     }
 
-    /// 100 bytes each 20 ms: 4 900 in the second before, so 245 in 100 ms are half. The five that follow the first are 500.
+    /// 100 bytes each 20 ms: 4 900 bytes in the second before, so half is 245 bytes in 100 ms. The five arrivals
+    /// after the first have 500.
     #[test]
     fn a_constant_rate_recovers_where_its_outage_ends() {
         let arrivals = [every(20, 20, 980, 100), every(20, 1_062, 3_000, 100)].concat();
@@ -169,8 +172,9 @@ mod tests {
         assert_eq!(Goodput::new(&flow, &packets, CUT).recovery(ms(1_062)), Recovery::At(ms(1_062)));
     }
 
-    /// 10 kB each 10 ms and 200 ms of round trip: 100 kB in 200 ms are half. 150 kB that the receiver held end the outage; then
-    /// a window comes each 200 ms, of 10, 20, 40, 80, 160 kB. The one after 2 300 ms is the first with more than 100 kB.
+    /// 10 kB each 10 ms with a round trip of 200 ms: half is 100 kB in 200 ms. 150 kB that the receiver held end the
+    /// outage. Then windows of 10, 20, 40, 80 and 160 kB come each 200 ms. The one after 2 300 ms is the first with
+    /// more than 100 kB.
     #[test]
     fn a_slow_restart_recovers_when_its_window_is_large_enough() {
         let slow =
@@ -181,8 +185,8 @@ mod tests {
         assert_eq!(Goodput::new(&flow, &packets, CUT).recovery(ms(1_500)), Recovery::At(ms(2_300)));
     }
 
-    /// 100 bytes each 10 ms, from the cut on each 22 ms, from 1 406 ms on each 10 ms again. 500 bytes in 100 ms are half: four
-    /// of 22 ms are too few. After 1 308 ms come 1 330, 1 352, 1 374, 1 396 and 1 406.
+    /// 100 bytes each 10 ms, from the cut on each 22 ms, from 1 406 ms on each 10 ms again. Half is 500 bytes in 100
+    /// ms: four arrivals at 22 ms are too few. After 1 308 ms come 1 330, 1 352, 1 374, 1 396 and 1 406.
     #[test]
     fn a_dip_without_an_outage_recovers_too() {
         let arrivals =
@@ -199,7 +203,7 @@ mod tests {
         assert!(!Goodput::new(&flow, &packets, CUT).fell(ms(1_040)));
     }
 
-    /// A tenth of the goodput, until the run ends: not recovered. If it ends within the window, it is not known.
+    /// A tenth of the goodput until the run ends: not recovered. If the run ends within the window, it is unknown.
     #[test]
     fn what_stays_slow_never_recovers() {
         let arrivals = [every(10, 10, 1_000, 100), every(100, 1_500, 5_000, 100)].concat();
@@ -209,8 +213,8 @@ mod tests {
         assert_eq!(Goodput::new(&short, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::NotMeasured);
     }
 
-    /// All that was left to give is given within one window: the flow has recovered with its end. At a tenth of the goodput it
-    /// has not, though its last bytes come close together.
+    /// All remaining data arrives within one window: the flow has recovered at its end. At a tenth of the goodput it
+    /// has not, although its last bytes are close together.
     #[test]
     fn a_flow_that_completes_at_once_has_recovered() {
         let arrivals = [every(10, 10, 1_000, 100), vec![(1_500, 100), (1_540, 100)]].concat();

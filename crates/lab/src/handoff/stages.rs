@@ -1,4 +1,5 @@
-//! The causes of an outage: stages, each from its own two events, shared out over it.
+//! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
+//! stages.
 
 use super::cost::Cut;
 use super::experience::{Outage, Owner};
@@ -10,8 +11,8 @@ use trace::{HostId, Record, What};
 use wire::{Instant, PacketId};
 
 impl<'a> Story<'a> {
-    /// The causes of an outage from `cut` to `to`, which the next arrival ends; or, if that comes later, of the part of it
-    /// that the next handoff ends.
+    /// Returns the causes of the outage from `cut` to `to`. There, the arrival `next` ends it, or the next handoff cuts
+    /// the path again.
     pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {
         let ends = next.arrival.at <= to;
         let (stages, switch, crossed) = self.stages(host, cut, to, !ends);
@@ -29,7 +30,7 @@ impl<'a> Story<'a> {
         self.other_end(host, next.flow, opens_meanwhile(share_out(cut, to, stages), open))
     }
 
-    /// The causes of the time until a connection was open.
+    /// Returns the causes of the time until a connection was open.
     pub(super) fn until_opened(&self, cut: &Cut<'_>, flow: &Flow, opened: Instant) -> Outage {
         let (mut stages, ..) = self.stages(cut.host, cut.at, opened, false);
         let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
@@ -39,15 +40,16 @@ impl<'a> Story<'a> {
         Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
-    /// What this host waited for while the other end of the flow had no link is due to that link.
+    /// Reassigns to the link the parts of an outage in which this host waited while the other end had no link. Does the
+    /// same with events of the scenario.
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
-        // What nothing else accounts for while an event of the scenario lasted is due to that event, and so is the time in which
-        // the host signalled, or its peer sent again, in vain.
+        // The time of an event covers what nothing else accounts for. It also covers the time in which the host
+        // signalled, or its peer retransmitted, without success.
         let in_vain: Vec<_> =
             ordered.iter().filter(|event| self.is_in_vain(host, flow, event)).cloned().collect();
         let by_event = |owner: Owner| match owner.stage {
@@ -60,7 +62,7 @@ impl<'a> Story<'a> {
         owners.flat_map(by_event).collect()
     }
 
-    /// Whether packets of this host or flow were lost as only an event of the scenario loses them, while this one lasted.
+    /// Returns whether packets of this host or flow were lost during this event, for a reason that only events have.
     fn is_in_vain(&self, host: HostId, flow: &Flow, [begun, ended]: &[Event; 2]) -> bool {
         let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
         let packets = place.and_then(|place| self.traffic.packets.get(place));
@@ -74,7 +76,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// The times within these in which no radio of a host had a link, in their order.
+    /// Returns the times in this range in which no radio of a host had a link, in the order of time.
     fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Event; 2]> {
         let mut up = BTreeSet::new();
         let mut gone: Option<Event> = None;
@@ -99,7 +101,8 @@ impl<'a> Story<'a> {
         all
     }
 
-    /// The path was there and nothing arrived until the next handoff cut it: the sender's affair, or the link's.
+    /// Assigns the time between the return of the path and the next handoff's cut. The sender or the link is the
+    /// cause.
     pub(super) fn interrupted(&self, end: Event, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(back) = latest(&stages).filter(|back| back.0 < end.0) else { return stages };
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
@@ -111,8 +114,8 @@ impl<'a> Story<'a> {
         stages
     }
 
-    /// Until `end` nothing came from the source. Datagrams that it sent all the same, and that were lost, had no link: only
-    /// what follows the last of them is its own time.
+    /// Assigns the time until `end`, in which no data came from the source. If the source sent datagrams that were
+    /// lost, the time until the last loss is assigned to the link, and only the rest to the source.
     fn source(&self, mut begin: Event, end: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
         let passed = |lost: &&PacketEvent| {
             let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
@@ -130,7 +133,7 @@ impl<'a> Story<'a> {
         add(stages, Stage::Traffic, [Some(begin), Some(end)]);
     }
 
-    /// The record of a loss.
+    /// Returns the record of a loss.
     pub(super) fn lost_at(&self, lost: &PacketEvent) -> Option<&'a Record> {
         self.first(lost.at, lost.at, |r| match &r.what {
             What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
@@ -138,7 +141,8 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// A loss as the end of a stage: where it was, if that is known. What is too big for a link says so.
+    /// Returns a loss as the end event of a stage, at the host that lost the packet if that is known. A packet that
+    /// was too big for a link has a separate name.
     pub(super) fn last_loss(&self, lost: &PacketEvent, host: HostId) -> Event {
         let record = self.lost_at(lost);
         let is_too_big =
@@ -147,8 +151,8 @@ impl<'a> Story<'a> {
         (lost.at, record.map_or(host, |r| r.host), name.to_owned())
     }
 
-    /// The stages of one handoff, each from its own two events, in their order; what switched the path; and whether there
-    /// is a crossover at all. `open`: a stage that has begun may last to the end.
+    /// Returns the stages of one handoff in their order, the record that switched the path, and whether there is a
+    /// crossover. `open`: a stage that has begun may last until `to`.
     fn stages(
         &self,
         host: HostId,
@@ -162,7 +166,7 @@ impl<'a> Story<'a> {
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));
-        // What happens at the instant of the next handoff belongs to that one.
+        // Events at the instant of the next handoff belong to that handoff.
         let to = if open { Instant(to.0.saturating_sub(1)) } else { to };
         let up = up.map(|r| (r.at, r.host, "up".into()));
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
@@ -174,8 +178,8 @@ impl<'a> Story<'a> {
         let announced = self.begin(host, cut, to, Stage::Registration);
         let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
         let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
-        // Nodes below the crossover leave the same marks a little earlier. Were one of its own missing, theirs would
-        // take its place, and nothing would show.
+        // Nodes below the crossover make the same marks slightly earlier. If the crossover's own mark is missing, do
+        // not use theirs instead, or the missing mark would go unnoticed.
         let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
         let at_crossover = |record: &&Record| Some(record.host) == crossover;
         let mapped = named(mapped.filter(at_crossover));
@@ -183,8 +187,8 @@ impl<'a> Story<'a> {
         (stages, switch.filter(at_crossover), crossover.is_some())
     }
 
-    /// The begin of a stage. If its first edge is an end at the host itself, it began before the outage and lasts on: a host may
-    /// prepare for a network while it still has the other one.
+    /// Returns the begin of a stage. A stage whose first event after the cut is an end at the host itself began
+    /// before the cut: a host may prepare for a network while it still has the other one.
     fn begin(&self, host: HostId, cut: Instant, to: Instant, stage: Stage) -> Option<&'a Record> {
         let begin = self.edge(host, cut, to, Span::Begins(stage), false);
         let end = self.edge(host, cut, to, Span::Ends(stage), false);
@@ -198,8 +202,8 @@ impl<'a> Story<'a> {
         before.filter(lasts).or(begin)
     }
 
-    /// What the host itself sent ends the outage: nothing waits for the network's new path but that packet. `switch`: if the host
-    /// itself asked for it, it waits for the answer.
+    /// Assigns the causes if a packet from the host itself ends the outage. Only that packet had to use the new path
+    /// of the network. If the host itself requested the `switch`, it waits for the answer.
     fn uplink(
         &self,
         begun: Event,
@@ -227,7 +231,7 @@ impl<'a> Story<'a> {
         stages
     }
 
-    /// A datagram ends the outage: the crossover sends it by the new path, and it travels.
+    /// Assigns the causes if a datagram ends the outage: the crossover sends it on the new path, and it travels.
     fn next_datagram(
         &self,
         crossed: bool,
@@ -253,7 +257,7 @@ impl<'a> Story<'a> {
         if let (Some(switch), Some(out)) = (switch, &out)
             && out.0 >= switch.at
         {
-            // Until the source's datagram came to the crossover there was nothing to send.
+            // Until the source's datagram arrived at the crossover, there was nothing to send.
             let came = self.between(switch.at, out.0).iter().find(|r| {
                 r.host == switch.host && matches!(&r.what, What::Received(_, packet) if packet.id == id)
             });
@@ -265,8 +269,8 @@ impl<'a> Story<'a> {
             let is_instant = begin.as_ref().is_some_and(|begin| begin.0 == out.0);
             add(&mut stages, Stage::PathSwitch, [begin.filter(|_| !is_instant), Some(out.clone())]);
         }
-        // Without a switch the packet came by a path that was there before the cut. So it did if it did not go through the
-        // crossover: two mobile nodes that are both at home are on one link.
+        // Without a switch, the packet used a path that existed before the cut. The same holds if it did not pass the
+        // crossover: two mobile nodes at home are on one link.
         let crossed = crossed && switch.is_none_or(passes);
         let left = if crossed { out } else { self.sent(next) };
         if let Some(left) = left.as_ref().filter(|_| !crossed) {
@@ -278,8 +282,9 @@ impl<'a> Story<'a> {
         stages
     }
 
-    /// A segment ends the outage: the path is there, the transport waits until it sends again, and that travels. A host that has
-    /// another link all the while, and changes its address only, may have no stage before that.
+    /// Assigns the causes if a segment ends the outage: the path is ready, the transport waits until it retransmits,
+    /// and the segment travels. If a host keeps another link and changes only its address, there may be no stage
+    /// before that.
     fn recovery(
         &self,
         begun: Event,
@@ -291,7 +296,7 @@ impl<'a> Story<'a> {
         if let Some(switch) = switch {
             let begins = begin(switch);
             let end = self.edge(begun.1, switch.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
-            // Who can be reached both ways may be sent something by the old one while the switch is under way.
+            // A host with two paths may receive data on the old one while the switch is under way.
             let end = named(end).or_else(|| sent.clone().filter(|_| begins.is_some()));
             add(&mut stages, Stage::PathSwitch, [named(Some(switch)), end.filter(|end| end.0 >= switch.at)]);
         }
@@ -301,7 +306,7 @@ impl<'a> Story<'a> {
         stages
     }
 
-    /// The same without a handoff: what is left after the link is the sender's affair.
+    /// Assigns the causes of a hole, which has no handoff: what follows the link's stage is the sender's.
     pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
         self.wait(latest(&stages), &sent, next, &mut stages);
@@ -310,8 +315,8 @@ impl<'a> Story<'a> {
         stages
     }
 
-    /// From the end of the last stage until the sender sends what ends the outage: the transport's recovery, or the
-    /// source that had nothing to send.
+    /// Assigns the time from the end of the last stage until the sender sends the packet that ends the outage. The
+    /// cause is the transport's recovery, or a source that had nothing to send.
     fn wait(&self, back: Option<Event>, sent: &Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
         let Some(mut back) = back.filter(|back| back.0 < sent.0) else { return };
         if let Some(asked) = self.asked_again(next, back.0, sent.0) {
@@ -325,8 +330,8 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// When the sender of the next data was given data of the reverse direction for which it had waited, and which had to
-    /// be sent again: an answer waits for its question.
+    /// Returns when the sender of the next data received the reverse data that it had waited for, if that had to be
+    /// retransmitted: an answer waits for its question.
     fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Event> {
         if !next.waits_for_source(back, sent) {
             return None;
@@ -348,7 +353,7 @@ impl<'a> Story<'a> {
         is_again.then(|| (arrival.at, reverse.to.host, "question_arrived".to_owned()))
     }
 
-    /// When and where the packet left its origin that ends an outage.
+    /// Returns when and from which host the packet that ends the outage left its origin.
     fn sent(&self, next: &Next<'_>) -> Option<Event> {
         let (at, on) = self.traffic.origin(next.arrival.packet, next.arrival.at)?;
         let name = if next.packets.is_stream { "segment_sent" } else { "app_sent" };
@@ -361,13 +366,13 @@ pub(super) struct Next<'a> {
     pub(super) flow: &'a Flow,
     pub(super) packets: &'a Packets,
     pub(super) arrival: Arrival,
-    /// Its place in the flow, in bytes.
+    /// Its position in the flow, in bytes.
     pub(super) place: u64,
 }
 
 impl Next<'_> {
-    /// Whether the source had nothing to send from `back` on until it sent this: it was never sent before, and what had
-    /// been sent was not repeated meanwhile.
+    /// Returns whether the source had nothing to send from `back` until it sent this packet: the data was new, and
+    /// nothing was retransmitted in between.
     fn waits_for_source(&self, back: Instant, sent: Instant) -> bool {
         if !self.packets.is_stream {
             return true;
@@ -379,8 +384,9 @@ impl Next<'_> {
     }
 }
 
-/// Until it is open, at `open`, a connection waits for what it sends again, or for an answer: between two stages of its host,
-/// and between the cut and the first of them. The later stage begins with the connection, or is of another one.
+/// Assigns to recovery the time in which a connection that opens at `open` waits for a retransmission or an answer.
+/// This is the unassigned time between two stages of its host, and between the cut and the first stage. Gaps that end
+/// after `open` stay unassigned.
 pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owner> {
     for at in 1..owners.len() {
         let before = at.checked_sub(2).and_then(|before| owners.get(before)).cloned();
@@ -399,26 +405,26 @@ pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owne
     owners
 }
 
-/// The end of the stage that ends last.
+/// Returns the end of the stage that ends last.
 fn latest(stages: &[Owner]) -> Option<Event> {
     let owner = stages.iter().max_by_key(|owner| owner.to)?;
     Some((owner.to, owner.hosts?.1, owner.ends.clone()))
 }
 
-/// A stage needs both of its events.
+/// Adds a stage, if both of its events are known.
 pub(super) fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Event>; 2]) {
     if let [Some((from, here, begins)), Some((to, there, ends))] = edges {
         stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts: Some((here, there)) });
     }
 }
 
-/// Gives every moment to one stage at most, and what is left to nobody.
+/// Divides a time among stages without overlap, and marks the rest as unexplained.
 pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
     let nobody =
         |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new(), hosts: None };
     let mut owners = Vec::new();
     let mut at = from;
-    // Stages are looked up one by one; of two that overlap, the one that began first has the time that they share.
+    // Of two stages that overlap, the one that began first has the time that they share.
     let mut stages = stages;
     stages.sort_by_key(|owner| owner.from);
     for mut owner in stages {
@@ -439,13 +445,13 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
     owners
 }
 
-/// The parts of an owner that only waits, without the times in which the other end had no link, and these.
+/// Divides a part in which the host only waits: the times without a link at the other end become parts of the link.
 fn split(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
     let waits = [None, Some(Stage::Recovery), Some(Stage::Traffic), Some(Stage::FirstByte)];
     if waits.contains(&owner.stage) { divide(owner, away) } else { vec![owner] }
 }
 
-/// The parts of an owner without these times, and the times.
+/// Cuts these times out of a part, and returns all parts in the order of time.
 fn divide(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;
@@ -471,7 +477,8 @@ fn divide(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
     parts
 }
 
-/// The packet travels. While what the receiver holds already is still delivered before it, the transport recovers.
+/// Assigns the transit of the packet. While retransmissions of data that the receiver holds still arrive before it,
+/// the transport recovers.
 fn first_byte(sent: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
     let held = next.packets.deliveries.iter().rfind(|delivery| {
         let within = delivery.at > sent.0 && delivery.at < next.arrival.at;

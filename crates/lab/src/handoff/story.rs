@@ -1,4 +1,4 @@
-//! The records of a run, for looking things up.
+//! The records of a run, with lookups.
 
 use crate::Plan;
 use crate::flow::Traffic;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
 
-/// An event that a stage begins or ends with.
+/// An event that begins or ends a stage: time, host and name.
 pub(super) type Event = (Instant, HostId, String);
 
-/// What ends a state that lasted until the end of the time.
+/// The name of the end of a state that lasted until the end of the range.
 pub(super) const NOT_ENDED: &str = "not_ended";
 
-/// The records of a run, sorted for looking things up.
+/// The records of a run, with lookups.
 pub(super) struct Story<'a> {
     /// In the order of time.
     records: &'a [Record],
@@ -28,15 +28,15 @@ impl<'a> Story<'a> {
         Self { records, traffic, owners: plan.owners(), end: plan.end() }
     }
 
-    /// The records of this time, both ends included.
+    /// Returns the records in this range, both ends included.
     pub(super) fn between(&self, from: Instant, to: Instant) -> &'a [Record] {
         let begin = self.records.partition_point(|r| r.at < from);
         let end = self.records.partition_point(|r| r.at <= to);
         self.records.get(begin..end).unwrap_or_default()
     }
 
-    /// The states that events of the scenario began and that lasted within this time, in the order of their begin: each from
-    /// what began it to what ended it.
+    /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in
+    /// the order of their begin. Each has the event that began it and the event that ended it.
     pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Event; 2]> {
         // By the target, and the kind of event that ends the state.
         let mut open: BTreeMap<(&str, EventKind), Event> = BTreeMap::new();
@@ -60,7 +60,7 @@ impl<'a> Story<'a> {
         all
     }
 
-    /// The first record of this time that is wanted.
+    /// Returns the first wanted record in this range.
     pub(super) fn first(
         &self,
         from: Instant,
@@ -70,7 +70,7 @@ impl<'a> Story<'a> {
         self.between(from, to).iter().find(|r| wanted(r))
     }
 
-    /// The first or the last mark of this edge that is about this host.
+    /// Returns the first mark (or the last, with `last`) with this span edge that is about this host.
     pub(super) fn edge(
         &self,
         host: HostId,
@@ -88,19 +88,19 @@ impl<'a> Story<'a> {
         if last { matching.next_back() } else { matching.next() }
     }
 
-    /// Whether a field of a mark is an address of this host.
+    /// Returns whether a field of a mark is an address of this host.
     pub(super) fn is_about(&self, mark: &Mark, field: &str, host: HostId) -> bool {
         let named = text(mark, field).and_then(|named| named.parse::<Ipv4Addr>().ok());
         named.is_some_and(|named| self.owners.get(&named) == Some(&host))
     }
 }
 
-/// A field of a mark that is text.
+/// Returns a text field of a mark, or `None` if there is no such text.
 pub(crate) fn text<'a>(mark: &'a Mark, field: &str) -> Option<&'a str> {
     mark.fields.iter().find(|(key, _)| *key == field).and_then(|(_, value)| Value::as_text(value))
 }
 
-/// The mark with which a handoff begins, if this is one.
+/// Returns the mark, if it begins a handoff.
 pub(super) fn begin(record: &Record) -> Option<&Mark> {
     match &record.what {
         What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),
@@ -108,17 +108,18 @@ pub(super) fn begin(record: &Record) -> Option<&Mark> {
     }
 }
 
-/// Whether this handoff only switches the path: the host can be reached both ways, and the radio is not the cause.
+/// Returns whether this handoff only switches the path, while the host can be reached on both paths. The radio cuts
+/// nothing then.
 pub(super) fn is_switch(mark: &Mark) -> bool {
     mark.span == Some(Span::Begins(Stage::PathSwitch))
 }
 
-/// Whether a radio lost its cell here.
+/// Returns whether a radio lost its cell here.
 pub(super) fn is_lost(record: &Record) -> bool {
     matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
 }
 
-/// The event that a mark is.
+/// Returns the event of a record, named after its mark.
 pub(super) fn named(record: Option<&Record>) -> Option<Event> {
     let record = record?;
     let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };

@@ -1,4 +1,4 @@
-//! Handoffs that went wrong in one point each, as the simulator tells them.
+//! Simulated handoffs, each with one fault.
 
 use super::experience::Outage;
 use super::{Experience, FlowCost, Handoff, Hole, Recovery, handoffs, holes};
@@ -15,8 +15,8 @@ fn run(settings: &[&str]) -> Outcome {
     simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap()
 }
 
-/// The new path is ahead and nothing holds it back: the packet that ends the outage left the crossover by the new path
-/// before the route-update came there.
+/// The packet that ends the outage left the crossover on the new path before the route-update arrived there. Nothing
+/// delays packets on the new path.
 #[test]
 fn an_outage_that_a_copy_ends_is_explained() {
     let moves = |at: &str| format!(r#"{{ at = "{at}", to = "b3", kind = "semisoft" }}"#);
@@ -28,7 +28,7 @@ fn an_outage_that_a_copy_ends_is_explained() {
     assert_eq!(outage.owners.last().unwrap().name(), "first byte");
 }
 
-/// The first route-update is lost, its repetition comes through: that costs time, but the round trip is as ever.
+/// The first route-update is lost and its repetition arrives: the latency grows, but the round trip does not.
 #[test]
 fn the_round_trip_is_that_of_the_update_that_came() {
     let outcome = run(&["cell.2.loss=0.5", "cell.3.loss=0.5"]);
@@ -53,7 +53,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let read = first.unwrap().what.clone();
     records.insert(index, Record { at, host: before.host, what: read });
     let after = handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records));
-    // The recovery is left out: the additional read adds to the goodput before the handoff, which it is compared with.
+    // The recovery is left out: the additional read changes the goodput before the handoff, with which it is
+    // compared.
     let costs = |all: &[Handoff]| {
         let without = |cost: &FlowCost| FlowCost { recovery: Recovery::Never, ..cost.clone() };
         all.iter().flat_map(|handoff| handoff.flows.iter().map(without)).collect::<Vec<_>>()
@@ -62,7 +63,7 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     assert!(after[0].flows[0].recovery.at().is_some());
 }
 
-/// A kernel may have a frame that came before the radio left, and look at it only then.
+/// A kernel may hold a frame that arrived before the radio left, and process it only after that.
 #[test]
 fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
     let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
@@ -98,7 +99,8 @@ fn run_text(text: &str, settings: &[&str]) -> Outcome {
     simulate(Scenario::plan("first.toml", text, &settings, 1).unwrap()).unwrap()
 }
 
-/// The same records with what `change` makes of the arrival of each datagram that was sent in these milliseconds.
+/// The same records, after `change` replaced the arrival of each datagram that was sent in this range of
+/// milliseconds.
 fn changed(
     outcome: &Outcome,
     sent: std::ops::Range<u64>,
@@ -119,7 +121,7 @@ fn changed(
     records
 }
 
-/// Datagrams that were lost instead of arriving, at the sender of the flow or at its receiver.
+/// Replaces arrivals with losses, at the sender or at the receiver of the flow.
 fn lost_at(host: HostId) -> impl Fn(&Record, PacketId) -> Vec<Record> {
     move |record, id| {
         vec![Record { host, what: What::Lost(Iface(1), id, "link_error".into()), ..record.clone() }]
@@ -134,8 +136,8 @@ fn read(outcome: &Outcome, records: &[Record]) -> (Vec<Handoff>, Vec<Hole>, Vec<
     (handoffs, holes, failures, traffic)
 }
 
-/// The flow has all of its goodput from the first datagram on. What is sent until then and lost, or doubled, belongs to the
-/// handoff at 1 s, and what is sent later does not.
+/// The flow has its full goodput from the first datagram on. Datagrams that are sent until then, and lost or
+/// duplicated, belong to the handoff at 1 s. Later ones do not.
 #[test]
 fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
     let outcome = first(&[]);
@@ -157,7 +159,8 @@ fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
     }
 }
 
-/// Gaps of a flow with a datagram each 20 ms: 100 ms are none, for 100 ms are the window, and 120 ms are one.
+/// Gaps of a flow with one datagram each 20 ms. A gap of 100 ms is no hole, because the window is 100 ms; a gap of
+/// 120 ms is one.
 #[test]
 fn a_hole_is_longer_than_the_window() {
     let outcome = first(&[]);
@@ -223,8 +226,8 @@ fn nothing_new_until_the_flow_ended_is_never() {
     assert_eq!(stall, traffic.flows[0].until.since(traffic.flows[0].arrivals.last().unwrap().at));
 }
 
-/// The source stops, and links have lost the last datagrams at random: the next one might have arrived. What an event of the
-/// scenario or a full queue took is not lost at random.
+/// The source stops, and links lost its last datagrams at random: the next one might have arrived. Losses by an event
+/// of the scenario or by a full queue are not random.
 #[test]
 fn last_datagrams_that_are_lost_at_random_are_no_failure() {
     let outcome = first(&[]);
@@ -242,7 +245,7 @@ fn last_datagrams_that_are_lost_at_random_are_no_failure() {
     assert_eq!([lost_by("link_cut"), lost_by("queue_full")], [[1, 1]; 2]);
 }
 
-/// From the cut to the node that switches the path, and once down from there, by protocol.
+/// From the cut to the node that switches the path, and one time down that path, by protocol.
 #[test]
 fn every_protocol_has_a_latency() {
     let latency = |name: &str| -> Vec<Option<f64>> {
@@ -253,8 +256,8 @@ fn every_protocol_has_a_latency() {
     };
     // 5 ms tuning, 1.343 ms up, 41.579 ms down.
     assert!(latency("first").iter().all(|ms| (ms.unwrap() - 47.922).abs() < 0.001));
-    // The outage ends with the first segment that the new router sends: it sends at once what it holds, behind six ICMP reports
-    // that end the wait of the host's own TCP (1.7 ms of air time).
+    // The outage ends with the first segment that the new router sends. It sends its held segments at once, after six
+    // ICMP messages that end the retransmission wait of the host's TCP (1.7 ms of air time).
     for (name, most) in
         [("indirect-tcp/handoff-time", 122.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
     {
@@ -266,7 +269,7 @@ fn every_protocol_has_a_latency() {
     }
 }
 
-/// Answers wait for their questions: the host that asks is not given anything for as long as its question does not arrive.
+/// Answers wait for their questions: the host that asks receives nothing until its question arrives.
 #[test]
 fn a_stall_lasts_as_long_as_the_application_waits() {
     let (file, text) = Scenario::find("evidence/outage").unwrap();
@@ -279,9 +282,9 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
     }
 }
 
-/// A support router relays the question of a host that moved: the outage is the host's own recovery, for the question was sent
-/// when the path was cut, and again until the router had it. Nothing waited for the source, and the host's TCP did not wait for its
-/// timer once there was a path: the new router told it.
+/// A support router relays the question of a host that moved. The host's TCP had sent the question when the path was
+/// cut, and retransmitted it until the router had it. So the outage is recovery, not traffic. Once there was a path,
+/// the host's TCP did not wait for its timer, because the new router notified it.
 #[test]
 fn a_relayed_question_is_followed_from_its_host() {
     let (file, text) = Scenario::find("compare/indirect-tcp/gap/requests").unwrap();
@@ -299,8 +302,8 @@ fn a_relayed_question_is_followed_from_its_host() {
     }
 }
 
-/// A mobile node that has another link all the while changes its address only: what it asks next waits for the answer before, or for
-/// a retransmission, and not for a link.
+/// A mobile node that always has a second link changes only its address. Its next question waits for the previous
+/// answer or for a retransmission, not for a link.
 #[test]
 fn a_question_that_no_link_held_up_is_explained() {
     let (_, text) = Scenario::find("compare/sigma/overlap/requests").unwrap();
@@ -314,8 +317,9 @@ fn a_question_that_no_link_held_up_is_explained() {
     }
 }
 
-/// From the recovery of the first handoff on, one datagram of five arrives, and for 300 ms none: the flow never has half of its
-/// goodput again. The hole is no part of the handoff, and what is lost in it and around it is not charged to it.
+/// After the recovery of the first handoff, one datagram in five arrives, and for 300 ms none. The flow never has
+/// half of its goodput again. The hole is no part of the handoff, and losses in and around it are not charged to the
+/// handoff.
 #[test]
 fn a_handoff_without_a_recovery_hides_no_hole() {
     let outcome = first(&[]);
@@ -333,7 +337,7 @@ fn a_handoff_without_a_recovery_hides_no_hole() {
     assert!(hole.lost >= 15 && hole.experience.millis().is_some_and(|ms| ms > 300.0), "{hole:?}");
 }
 
-/// The path is there, and the next datagrams are lost by the new cell: the source did not pause.
+/// The path is ready, and the new cell loses the next datagrams: the source did not pause.
 #[test]
 fn what_was_sent_and_lost_is_no_pause_of_the_source() {
     let outcome = first(&[]);
@@ -348,7 +352,7 @@ fn what_was_sent_and_lost_is_no_pause_of_the_source() {
     assert!(traffic.sum::<Duration>() <= Duration::from_millis(20), "{outage:?}");
 }
 
-/// The host is back, and moves again before its link has been quiet for long enough to register: the transport waits.
+/// The host is back, but moves again before its link was quiet long enough to register: the transport waits.
 #[test]
 fn an_outage_that_outlasts_the_next_handoff_is_explained() {
     let (file, text) = Scenario::find("mobile-ip/download").unwrap();
@@ -362,7 +366,7 @@ fn an_outage_that_outlasts_the_next_handoff_is_explained() {
     }
 }
 
-/// The last datagram is lost at the very instant of the cut.
+/// The last datagram is lost exactly at the instant of the cut.
 #[test]
 fn a_flow_that_ends_with_the_cut_is_charged() {
     let outcome = first(&["constant-rate.stop=0.95s"]);
@@ -376,7 +380,7 @@ fn a_flow_that_ends_with_the_cut_is_charged() {
     assert!(matches!(cost.experience, Experience::Never { .. }), "{cost:?}");
 }
 
-/// Both ends are hit by the same loss: it is charged to the host that lost it, or to the earlier handoff.
+/// Both ends are affected by the same loss: it is charged to the host that lost it, or else to the earlier handoff.
 #[test]
 fn a_loss_belongs_to_one_handoff() {
     let outcome = first(&[]);
@@ -420,8 +424,8 @@ tcp = { profile = "linux" }
 role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
 "#;
 
-/// A wire loses in bursts, in both directions. If all data arrived and its acknowledgments did not, the sender sends again,
-/// and the receiver waits all the same: by its own bytes.
+/// A wire loses in bursts, in both directions. If all data arrived and its acknowledgments did not, the sender
+/// retransmits. The receiver's wait is measured by its own bytes.
 #[test]
 fn lost_acknowledgments_hide_no_stall() {
     let mut hidden = 0;

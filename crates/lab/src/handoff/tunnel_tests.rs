@@ -1,4 +1,5 @@
-//! Mobile IP over paths that are narrower than an Ethernet: what an ICMP error about a tunnel, or to a visitor, is for.
+//! Mobile IP over paths with an MTU below Ethernet's: ICMP errors about a tunnel, or to a visitor, have to reach the
+//! sender.
 
 use crate::flow::FlowEnd;
 use crate::run::{Outcome, simulate};
@@ -12,7 +13,7 @@ fn run(text: &str, settings: &[&str]) -> Outcome {
     simulate(Scenario::plan("download.toml", text, &settings, 1).unwrap()).unwrap()
 }
 
-/// Every flow completed, and no handoff stopped one for longer than `longest`.
+/// Asserts that every flow completed, and that no handoff interrupted a flow for longer than `longest`.
 #[track_caller]
 fn goes_on(outcome: &Outcome, longest: Duration) {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
@@ -23,7 +24,8 @@ fn goes_on(outcome: &Outcome, longest: Duration) {
     }
 }
 
-/// The tunnel leads through a link of 1400 bytes. Its router tells the home agent, and that tells the sender.
+/// The tunnel passes a link with an MTU of 1400 bytes. The router there notifies the home agent, which notifies the
+/// sender.
 #[test]
 fn a_download_goes_on_behind_a_narrow_tunnel() {
     for mtu in [1400, 1492, 576] {
@@ -32,7 +34,7 @@ fn a_download_goes_on_behind_a_narrow_tunnel() {
     }
 }
 
-/// The same link on the way from the mobile node: the foreign agent tells its own visitor.
+/// The same link on the path from the mobile node: the foreign agent notifies its visitor.
 #[test]
 fn an_upload_goes_on_over_a_narrow_uplink() {
     let text = DOWNLOAD
@@ -48,7 +50,7 @@ fn an_upload_goes_on_over_a_narrow_uplink() {
 const SINK: &str = r#"role = [{ kind = "apps/bulk-client", to = "mobile:9000", start = "0.5s" }]"#;
 const SOURCE: &str = r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 1_500_000 },"#;
 
-/// Two mobile nodes, both away. What the home agent has to tell the sender has to be tunnelled to it.
+/// Two mobile nodes, both away from home. The home agent has to tunnel its ICMP errors to the sender.
 #[test]
 fn a_download_from_another_mobile_node_goes_on() {
     let text = DOWNLOAD.replace("\"correspondent:9000\", start", "\"bob:9000\", start") + BOB;

@@ -1,11 +1,11 @@
-//! The books of one packet, place by place: for whatever is not one unbroken chain (`chain.rs`).
+//! Per-host and per-link counters of one packet, for packets whose steps are not one unbroken chain (`chain.rs`).
 
 use super::Places;
 use super::seen::{End, Kind, Step};
 use trace::HostId;
 use wire::{Instant, Mac};
 
-/// What was seen of one packet at one host.
+/// Counters of one packet at one host.
 #[derive(Clone, Default)]
 pub(super) struct AtHost {
     pub(super) from_wire: u32,
@@ -17,14 +17,15 @@ pub(super) struct AtHost {
     pub(super) held: u32,
     pub(super) app_sent: u32,
     pub(super) app_received: u32,
-    /// Given to the host's stack, whose own it is: applications see bytes of TCP, and nothing of ICMP.
+    /// Given to the host's stack as its final receiver. Applications do not report packets for TCP, whose bytes they
+    /// read, or for ICMP.
     pub(super) to_stack: u32,
     pub(super) stack_lost: u32,
     pub(super) stack_held: u32,
     pub(super) last_seen: Instant,
 }
 
-/// The books of one packet at one host: what came to an end there, and what went in and never came out.
+/// The balance of one packet at one host: copies that ended there, and copies that went in and never came out.
 pub(super) struct AtRest {
     pub(super) delivered: u32,
     pub(super) held: u32,
@@ -34,18 +35,18 @@ pub(super) struct AtRest {
     pub(super) lost_within: u32,
     /// Between node and application.
     pub(super) lost_below: u32,
-    /// What the node gave beyond what it took.
+    /// Copies that the node passed on beyond those that it took.
     pub(super) copied: u32,
-    /// What the stack ended and was never given.
+    /// Copies that the stack ended beyond those that it was given.
     pub(super) surplus: u32,
-    /// How often the packet began its journey here.
+    /// How often the packet originated at this host.
     pub(super) origins: u32,
 }
 
 impl AtHost {
-    /// `silent`: programs of this host tell nobody what they take.
+    /// Returns the balance. `silent`: the host runs programs, so no record says which datagrams they read.
     pub(super) fn at_rest(&self, silent: bool) -> AtRest {
-        // Datagrams to a program end, as bytes of TCP do, where the host's stack has them.
+        // Datagrams for a program end at the host's stack, as TCP segments do.
         let to_stack =
             if silent { self.to_host - self.app_received.min(self.to_host) } else { self.to_stack };
         let taken_by_stack = to_stack.saturating_sub(self.stack_lost + self.stack_held);
@@ -67,7 +68,7 @@ impl AtHost {
     }
 }
 
-/// What was seen of one packet at one end of a link.
+/// Counters of one packet at one end of a link.
 #[derive(Clone, Default)]
 pub(super) struct AtPort {
     pub(super) sent: u32,
@@ -79,18 +80,19 @@ pub(super) struct AtPort {
     pub(super) last_seen: Instant,
 }
 
-/// What the links have done with a packet.
+/// The balance of a packet over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Links {
     /// A copy is under way.
     Open,
-    /// Wires alone, and each brought to an end exactly what went in: as nearly always.
+    /// All links are wires, and each ended exactly the copies that it took. This is the usual case.
     Even,
-    /// Anything else; it is looked at link by link.
+    /// Anything else: each link has to be checked separately.
     Uneven,
 }
 
-/// The books of one packet. Places are few, and stand in the order in which it came to them.
+/// The counters of one packet, in the order in which the packet reached the hosts and ports. There are few, so a
+/// linear search is enough.
 #[derive(Default)]
 pub(super) struct Books {
     pub(super) hosts: Vec<(HostId, AtHost)>,
@@ -98,7 +100,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Opens the books of another packet, in the room of those of the last one.
+    /// Resets the counters and fills them from the steps of another packet.
     pub(super) fn open(&mut self, steps: &[Step]) {
         self.hosts.clear();
         self.ports.clear();
@@ -147,7 +149,7 @@ impl Books {
         port
     }
 
-    /// What the links have done with it.
+    /// Returns the balance over all links.
     pub(super) fn links(&self, places: &Places) -> Links {
         let (mut matched, mut even, mut by_air) = (0, true, false);
         for (end, port) in self.ports.iter().rev().filter(|(_, port)| port.sent > 0) {
@@ -168,7 +170,7 @@ impl Books {
             return self.links_by_air(places);
         }
         let received: u32 = self.ports.iter().map(|(_, port)| port.received).sum();
-        // What was lost where nothing was sent is a sender who kept no record.
+        // A loss at a port that sent nothing: the sender kept no record.
         even &= self.ports.iter().all(|(_, port)| port.sent > 0 || port.lost + port.held == 0);
         if even && received == matched { Links::Even } else { Links::Uneven }
     }
@@ -181,7 +183,7 @@ impl Books {
         if sent > ended { Links::Open } else { Links::Uneven }
     }
 
-    /// Whether nothing is under way within a host.
+    /// Returns whether no copy is under way inside a host.
     pub(super) fn hosts_are_at_rest(&self, places: &Places) -> bool {
         self.hosts.iter().rev().all(|(host, here)| {
             let books = here.at_rest(places.is_silent(*host));

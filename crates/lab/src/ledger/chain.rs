@@ -1,34 +1,34 @@
-//! The short way to close a packet's books. Nearly every packet is one unbroken chain of steps: there was one copy of it at
-//! any time, each link brought it to its other end, and it ended once. Then all books are even, and none has to be opened.
+//! The fast path for a packet whose steps form one unbroken chain: there is one copy at any time, each link brings it
+//! to its other end, and it ends once. Nearly every packet does. Its counters balance, so they need not be computed.
 
 use super::Places;
 use super::seen::{End, Kind, Step};
 use trace::HostId;
 
-/// Where the only copy of a packet is, while there was never more than one, and nothing is missing.
+/// The location of a packet's only copy, while there was never more than one and no step is missing.
 ///
-/// A packet that ends as such has even books (`books.rs`): it came to each node as often as it left it or ended there, began
-/// at one, and each link brought it out as often as it went in.
+/// The counters (`books.rs`) of a packet that ends as a chain balance. One node originated it, each node sent or ended
+/// all copies that it received, and each link delivered all copies that it took.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Chain {
     #[default]
     Nowhere,
-    /// An application has given it to the host's stack.
+    /// An application gave it to the host's stack.
     Above(HostId),
     Node(HostId),
-    /// On a link since it left this end.
+    /// On the link that it entered at this end.
     Link(End),
-    /// With the host's stack, which has an application to give it to.
+    /// In the host's stack, which will give it to an application.
     Below(HostId),
     Ended {
         delivered: bool,
     },
-    /// It is none: the books have to say.
+    /// The steps are no chain; the counters decide.
     Broken,
 }
 
 impl Chain {
-    /// How often the packet was delivered, if it has come to its end.
+    /// Returns how often the packet was delivered (0 or 1), or `None` while the chain has not ended or is broken.
     pub(super) fn delivered(self) -> Option<u64> {
         match self {
             Self::Ended { delivered } => Some(u64::from(delivered)),
@@ -36,7 +36,7 @@ impl Chain {
         }
     }
 
-    /// With one step more.
+    /// Returns the chain extended by a step.
     #[expect(clippy::inline_always, reason = "as that which adds the step")]
     #[inline(always)]
     pub(super) fn after(self, step: &Step, places: &Places) -> Self {
@@ -48,7 +48,7 @@ impl Chain {
             (Kind::AppSent, Self::Nowhere) => Self::Above(host),
             (Kind::AppReceived, Self::Below(at)) if at == host => Self::Ended { delivered: true },
             (Kind::LostByLink, Self::Link(from)) if from == step.end() => Self::Ended { delivered: false },
-            // What a role has made is first seen where it leaves the node, or ends there.
+            // A packet that a role makes is first recorded where it leaves the node or ends in it.
             (_, Self::Nowhere) => Self::out_of_node(step),
             (_, Self::Node(at)) if at == host => Self::out_of_node(step),
             _ => Self::Broken,

@@ -1,12 +1,12 @@
-//! The ledger: every packet has an identity, and every copy of it an end.
+//! The ledger: it accounts for every copy of every packet.
 //!
-//! `sent + copied = delivered + dropped + held`, where copied counts what there was of one identity beyond the first.
-//! The books are kept place by place (each node, each host's stack, each link), from what went in and what came out.
-//! Where less came out than went in and nobody reported why, the packet was *lost without a reporter*: the run is not
-//! to be trusted, and the ledger says between which two places it was lost.
+//! `sent + copied = delivered + dropped + held`, where `copied` counts the copies of an identity beyond the first.
+//! The counts are checked at each node, each host's stack and each link: what came out must match what went in. If
+//! less came out and no drop was recorded, the copy has *vanished*. The run is then invalid, and the ledger names the
+//! two places between which the copy was lost.
 //!
-//! What is told of a packet is kept as steps. Nearly always they are one unbroken chain, of which the books are known without
-//! being opened (`chain`); else they are (`books`).
+//! The recorded steps of a packet are nearly always one unbroken chain, which balances by construction (`chain`).
+//! Other packets are counted place by place (`books`).
 
 mod books;
 mod chain;
@@ -25,69 +25,71 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{Doubt, HostId, Record, What};
 use wire::{Instant, PacketId};
 
-/// The closed books of a run.
+/// The packet counts of a whole run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ledger {
-    /// Identities.
+    /// Packet identities.
     pub sent: u64,
     /// Copies beyond the first, wherever they were made.
     pub copied: u64,
-    /// Copies that reached an application, or the role that they were for.
+    /// Copies that reached an application, or the role that consumes them.
     pub delivered: u64,
     /// Copies dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Copies that a queue still held at the end.
+    /// Copies that a queue still held when the run ended.
     pub held: u64,
-    /// Every drop: when, where, why.
+    /// Every recorded drop, with its time, place and reason.
     pub losses: Vec<Loss>,
-    /// Every copy that vanished.
+    /// Every copy that vanished without a recorded drop.
     pub vanished: Vec<Vanished>,
-    /// Copies that a link made, by place: a bicast is a node's, these are nobody's wish.
+    /// Copies that a link made, by place. The copies of a bicast are not here: a node makes them.
     pub doubled: BTreeMap<String, u64>,
-    /// Copies that came out where none, or fewer, went in: a kernel beside the node, or a stranger on the wire.
+    /// Copies that came out where none, or fewer, went in, by place: sent by a kernel beside the node, or by an
+    /// unknown host on the link.
     pub appeared: BTreeMap<String, u64>,
 }
 
-/// A copy of a packet that was dropped, by somebody who said so.
+/// A copy of a packet whose drop was recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// When.
+    /// The time of the drop.
     pub at: Instant,
-    /// Which packet.
+    /// The packet's identity.
     pub packet: PacketId,
-    /// Where, as `host:interface`.
+    /// The place, as `host:interface`.
     pub place: String,
-    /// Why.
+    /// The reason, as listed in `docs/glossary.md`.
     pub reason: String,
 }
 
-/// A copy of a packet that was lost without a reporter.
+/// A copy of a packet that was lost without a recorded drop.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Vanished {
-    /// Which packet.
+    /// The packet's identity.
     pub packet: PacketId,
-    /// When it was last seen.
+    /// The time at which it was last seen.
     pub last_seen: Instant,
-    /// The two places.
+    /// The last place where it was seen, and the next place where it should have been seen.
     pub between: (String, String),
-    /// The interface at which it arrived, if no record says that it was sent.
+    /// The interface at which it arrived without a record of its sending; `None` if it was sent and did not arrive.
     pub came_in: Option<String>,
 }
 
 impl Ledger {
-    /// Copies dropped, for whatever reason.
+    /// Returns the number of dropped copies, for all reasons.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.values().sum()
     }
 
-    /// Whether every copy is accounted for.
+    /// Returns whether every copy is accounted for.
     pub fn balances(&self) -> bool {
         let whole = self.sent + self.copied == self.delivered + self.dropped_total() + self.held;
         whole && self.vanished.is_empty() && self.appeared.is_empty()
     }
 
-    /// Counters say that so many frames were added at this interface of a host, on their way in or out. They are counted as added
-    /// there, and no longer as lost by the host whose link address they have.
+    /// Reclassifies `frames` vanished copies as `appeared` at this interface of a host, inbound or outbound. Counters
+    /// of the interface show that these frames were added there, so the host that has their link address did not lose
+    /// them.
     pub(crate) fn added(&mut self, host: &str, interface: &str, mut frames: u64, is_in: bool) {
         let place = format!("{host}:{interface}");
         let node = format!("{host}'s node");
@@ -108,7 +110,7 @@ impl Ledger {
         }
     }
 
-    /// What is wrong, one doubt for each pair of places.
+    /// Returns the validity problems, one for each pair of places.
     pub fn doubts(&self) -> Vec<Doubt> {
         let mut by_place: BTreeMap<&(String, String), (u64, Instant)> = BTreeMap::new();
         for vanished in &self.vanished {
@@ -128,7 +130,7 @@ impl Ledger {
     }
 }
 
-/// Closes the books.
+/// Builds the ledger of a finished run from its records.
 pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
     let mut books = Running::new(plan);
     let mut losses = Vec::new();
@@ -149,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Closes the books of a packet, unless a copy of it has not come to its end: then it says `false`.
+    /// Finalises a packet, and returns whether it could: `false` if a copy has not ended.
     fn close_ended(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) -> bool {
         if self.close_chain(seen) {
             return true;
@@ -163,7 +165,7 @@ impl Ledger {
         true
     }
 
-    /// Closes the books of a packet, wherever it was when the run ended.
+    /// Finalises a packet when the run has ended, wherever its copies are.
     fn close_packet(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) {
         if !self.close_chain(seen) {
             books.open(seen.steps());
@@ -172,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// The short way, which nearly every packet goes.
+    /// Finalises a packet whose steps are one chain, which is the usual case. Returns `false` if they are not.
     fn close_chain(&mut self, seen: &Seen) -> bool {
         let Some(delivered) = seen.chain().delivered() else { return false };
         *(if seen.is_first() { &mut self.sent } else { &mut self.copied }) += 1;
@@ -180,7 +182,7 @@ impl Ledger {
         true
     }
 
-    /// The long way, which all can go.
+    /// Finalises a packet from its counters, which works for any steps.
     fn close_books(
         &mut self,
         places: &Places,
@@ -190,14 +192,15 @@ impl Ledger {
         books: &mut Books,
     ) {
         if links != Links::Even {
-            books.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is always named
+            books.ports.sort_unstable_by_key(|(end, _)| *end); // so that the same one of several senders is always named
         }
         self.sent += u64::from(is_first);
         let (copied_before, mut origins) = (self.copied, 0);
         for (host, at) in &books.hosts {
             origins += self.close_node(places, packet, *host, at);
         }
-        // Where each host that made it also received one, they all count as copies: the first is none.
+        // If each host that originated the packet also received one, all were counted as copies: the first is not a
+        // copy.
         let made = self.copied - copied_before + u64::from(origins);
         self.copied = copied_before + made.saturating_sub(u64::from(is_first));
         if links == Links::Even {
@@ -207,7 +210,7 @@ impl Ledger {
         }
     }
 
-    /// The books of one packet at one host. Returns how often the packet began its journey here.
+    /// Adds the balance of one packet at one host. Returns how often the packet originated there.
     fn close_node(&mut self, places: &Places, packet: PacketId, host: HostId, at: &AtHost) -> u32 {
         let books = at.at_rest(places.is_silent(host));
         self.delivered += u64::from(books.delivered);
@@ -216,7 +219,7 @@ impl Ledger {
         if books.lost_above + books.lost_within + books.lost_below + books.surplus > 0 {
             let name = places.host(host);
             let (application, node) = (format!("{name}'s application"), format!("{name}'s node"));
-            // Upwards in the stack, application, then node; through the node; and downwards.
+            // In this order: from the application to the node, within the node, from the node to the application.
             self.missing(packet, at, books.lost_above, (&application, &node));
             self.missing(packet, at, books.lost_within, (&node, &node));
             self.missing(packet, at, books.lost_below, (&node, &application));
@@ -240,14 +243,14 @@ impl Ledger {
         for (way, (sent, ended)) in links {
             if sent == 0 {
                 if ended == 0 {
-                    continue; // the way back, which it did not take
+                    continue; // the reverse direction, which the packet did not take
                 }
                 self.unsent(places, packet, way, ports);
                 continue;
             }
             let surplus = u64::from(ended.saturating_sub(sent));
             if ports.iter().any(|(_, port)| port.sent > 0 && port.to.is_group()) {
-                self.copied += surplus; // a frame for everybody is meant to come to more than one
+                self.copied += surplus; // a group frame has several receivers
             } else {
                 self.double(surplus, || places.way_name(way));
             }
@@ -259,7 +262,8 @@ impl Ledger {
         }
     }
 
-    /// What a link delivered, lost or holds, and nobody gave to it: not a copy, but a sender who kept no record.
+    /// Records copies that a link delivered, lost or holds although no sending was recorded. The link did not make
+    /// them: the sender kept no record.
     fn unsent(&mut self, places: &Places, packet: PacketId, way: Way, ports: &[(End, AtPort)]) {
         for ((host, iface), port) in ports {
             let Some(here) = places.port(*host, *iface) else { continue };
@@ -299,7 +303,7 @@ impl Ledger {
     }
 }
 
-/// Identities that an application was handed, for who wants to know which were not.
+/// Returns the identities of all datagrams that an application was given.
 pub fn delivered(records: &[Record]) -> BTreeSet<PacketId> {
     let handed = |record: &Record| if let What::AppReceived(id) = record.what { Some(id) } else { None };
     records.iter().filter_map(handed).collect()

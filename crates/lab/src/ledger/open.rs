@@ -1,4 +1,4 @@
-//! Packets that are under way. Each stays in one place until its books are closed; then the place is another's.
+//! Packets that are under way. Each has one slot until it is finalised; the slot is then reused for another packet.
 
 use super::seen::Seen;
 use std::collections::HashMap;
@@ -6,23 +6,25 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 use wire::PacketId;
 
-/// What was seen of each packet that is under way.
+/// The steps recorded so far of each packet that is under way.
 #[derive(Default)]
 pub(super) struct Open {
     places: HashMap<PacketId, u32, BuildHasherDefault<IdHasher>>,
     slots: Vec<Slot>,
-    /// Places that nobody has.
+    /// Indices of unused slots.
     free: Vec<u32>,
-    /// Places of packets of which something was told since they were last looked at.
+    /// Indices of slots with new steps since they were last examined.
     touched: Vec<u32>,
-    /// The packet of which something was told last, and its place: what an event tells is of one packet, and then of another.
+    /// The packet of the latest step, and its slot index. Consecutive steps are often of the same packet, so this
+    /// saves a lookup.
     last: Option<(PacketId, u32)>,
-    /// The highest number of a packet that was forgotten. Where packets are forgotten during a run (in the simulator), they are
-    /// numbered in the order in which they are first seen: one that has a lower number and no place was forgotten, too.
+    /// The highest identity of a finalised packet. In the simulator, the only backend that finalises packets during a
+    /// run, identities grow in the order of first appearance. So an unknown packet with an identity up to this one
+    /// was finalised before.
     highest: u64,
 }
 
-/// A place.
+/// The storage for one packet.
 struct Slot {
     packet: PacketId,
     is_touched: bool,
@@ -34,18 +36,18 @@ impl Open {
         self.places.len()
     }
 
-    /// Whether something was seen of a packet whose books are not closed.
+    /// Returns whether a packet has a slot: steps were recorded, and it is not finalised.
     pub(super) fn has(&self, packet: PacketId) -> bool {
         self.places.contains_key(&packet)
     }
 
-    /// For how many there is room.
+    /// Returns the number of slots, used or not.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {
         self.slots.len()
     }
 
-    /// What was seen of a packet, which is to be looked at again.
+    /// Returns the recorded steps of a packet, and queues it for examination.
     #[inline]
     pub(super) fn touch(&mut self, packet: PacketId) -> &mut Seen {
         let place = match self.last {
@@ -55,7 +57,7 @@ impl Open {
         &mut self.slot(place).seen
     }
 
-    #[inline(never)] // so that those who need not search pay for nothing of it
+    #[inline(never)] // keeps the lookup out of the fast path
     fn find(&mut self, packet: PacketId) -> u32 {
         let place = match self.places.entry(packet) {
             Entry::Occupied(entry) => *entry.get(),
@@ -76,7 +78,7 @@ impl Open {
         place
     }
 
-    /// A packet that is to be looked at, and its place.
+    /// Removes a packet from the queue of packets to examine, and returns it with its slot index.
     pub(super) fn next_touched(&mut self) -> Option<(u32, PacketId, &Seen)> {
         let place = self.touched.pop()?;
         self.last = None;
@@ -85,7 +87,7 @@ impl Open {
         Some((place, slot.packet, &slot.seen))
     }
 
-    /// The books of the packet at this place are closed.
+    /// Frees the slot of a packet that is finalised.
     pub(super) fn forget(&mut self, place: u32) {
         let slot = self.slot(place);
         slot.seen.clear();
@@ -95,7 +97,7 @@ impl Open {
         self.free.push(place);
     }
 
-    /// All of them, by their numbers.
+    /// Returns all packets under way, in the order of their identities.
     pub(super) fn all(&self) -> impl Iterator<Item = (PacketId, &Seen)> {
         let mut all: Vec<(PacketId, u32)> =
             self.places.iter().map(|(packet, place)| (*packet, *place)).collect();
@@ -109,7 +111,7 @@ impl Open {
     }
 }
 
-/// A place for a packet.
+/// Takes a free slot for a packet, or adds one.
 fn take(slots: &mut Vec<Slot>, free: &mut Vec<u32>, packet: PacketId) -> u32 {
     if let Some(place) = free.pop()
         && let Some(slot) = slots.get_mut(place as usize)
@@ -121,8 +123,8 @@ fn take(slots: &mut Vec<Slot>, free: &mut Vec<u32>, packet: PacketId) -> u32 {
     slots.len() as u32 - 1
 }
 
-/// Packets of a simulated run are numbered from 1, those of Linux by a hash of their bytes: nobody chooses their numbers
-/// to meet in one place.
+/// An identity hash for packet identities. Those of a simulated run count up from 1; those of Linux are hashes
+/// already. Neither is chosen to collide, so no stronger hash is needed.
 #[derive(Default)]
 struct IdHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Names and neighbors.
+//! Names of hosts and interfaces, and the links between them.
 
 use super::books::AtPort;
 use super::seen::End;
@@ -10,26 +10,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::HostId;
 use wire::{Iface, Instant, Mac};
 
-/// A direction of a wire, or all the air there is: a visit takes a packet from one cell to another.
+/// A link direction: one direction of a wire, or the air. All cells are one `Air`, because a host may send in one
+/// cell and be received in another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     Wire { from: PortId, to: PortId },
     Air,
 }
 
-/// Names and neighbors.
+/// Names of hosts and interfaces, and the links between them.
 pub(crate) struct Places {
     names: Vec<String>,
-    /// Of each host, the port of each interface and its name.
+    /// For each host, the port and the name of each interface.
     interfaces: Vec<Vec<(PortId, String)>>,
     peers: BTreeMap<PortId, PortId>,
     ends: BTreeMap<PortId, End>,
-    /// Of each host, what each interface is wired to: asked for at every step of every packet.
+    /// For each host, the far end of each interface. It is cached because each step of each packet needs it.
     far_ends: Vec<Vec<Option<End>>>,
     by_mac: BTreeMap<Mac, PortId>,
-    /// Hosts with programs, which tell nobody of the datagrams that they take.
+    /// Hosts with programs. No record says which datagrams a program read.
     silent: BTreeSet<HostId>,
-    /// Of a tree nothing has to be kept: all follows from numbers.
+    /// The shape of a tree scenario. Names and links of a tree are computed from it, not stored.
     tree: Option<Shape>,
 }
 
@@ -73,7 +74,7 @@ impl Places {
         }
     }
 
-    /// `host:interface`; the host's own stack is `host:host`.
+    /// Returns `host:interface`. The interface of the host's stack is named `host`.
     pub(crate) fn interface(&self, host: HostId, iface: Iface) -> String {
         let known = self.interfaces.get(host.index()).and_then(|all| all.get(index(iface)?));
         match (known, &self.tree) {
@@ -108,7 +109,7 @@ impl Places {
         }
     }
 
-    /// The other end of a wire; `None` in the air.
+    /// Returns the other end of a wire, or `None` for a radio interface.
     pub(super) fn far_end(&self, (host, iface): End) -> Option<End> {
         match &self.tree {
             Some(tree) => tree.far_end(host, iface),
@@ -116,7 +117,8 @@ impl Places {
         }
     }
 
-    /// Whether a link brings here what leaves there: they are the ends of a wire, or both in the air.
+    /// Returns whether a link can take a packet from one end to the other: they are the ends of one wire, or both are
+    /// radios.
     pub(super) fn are_joined(&self, from: End, to: End) -> bool {
         self.far_end(from).map_or_else(|| self.is_air(from) && self.is_air(to), |far| far == to)
     }

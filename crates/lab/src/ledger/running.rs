@@ -1,5 +1,5 @@
-//! The books of a run while it goes on: a packet's are closed as soon as all its copies have come to an end, and only those
-//! that are under way are kept.
+//! The ledger during a run: a packet is finalised as soon as all its copies have ended. Only packets that are under
+//! way are kept in memory.
 
 use super::books::Books;
 use super::open::Open;
@@ -11,23 +11,23 @@ use std::collections::BTreeSet;
 use trace::{EventKind, HostId, What, Witness};
 use wire::{Iface, Instant, Packet, PacketId};
 
-/// A ledger that is told of a run instead of reading its records. It counts drops by their reasons, and keeps no list of
-/// them.
+/// A ledger that is fed with events during the run instead of with stored records. It counts drops by their reasons,
+/// and keeps no list of them.
 pub struct Running {
     pub(super) places: Places,
     ledger: Ledger,
     flows: flow::Counted,
     open: Open,
-    /// Room for the books of one packet.
+    /// Counters of the packet that is being finalised; kept to reuse their memory.
     books: Books,
     hops: u64,
     most_open: usize,
-    /// Hosts that are stopped: what waits in front of one is on no link, and nothing says so.
+    /// Hosts that are stopped. A packet that waits for a stopped host is on no link, and no event reports it.
     stopped: BTreeSet<HostId>,
 }
 
 impl Running {
-    /// Empty books.
+    /// Creates an empty ledger for the plan.
     pub fn new(plan: &Plan) -> Self {
         Self {
             places: Places::new(plan),
@@ -41,12 +41,12 @@ impl Running {
         }
     }
 
-    /// What did not hold, as far as it is known without records, now that the run has ended.
+    /// Returns what failed, as far as it is known without records. Call it after the run has ended.
     pub fn failures(&mut self, plan: &Plan) -> Vec<String> {
         std::mem::take(&mut self.flows).failures(plan)
     }
 
-    /// Closes what is still open, now that the run has ended.
+    /// Finalises the packets that are still under way, and returns the ledger. Call it after the run has ended.
     pub fn close(mut self) -> Ledger {
         for (packet, seen) in self.open.all() {
             self.ledger.close_packet(&self.places, packet, seen, &mut self.books);
@@ -54,12 +54,12 @@ impl Running {
         self.ledger
     }
 
-    /// Frames that were put on links so far.
+    /// Returns the number of frames sent on links so far.
     pub const fn hops(&self) -> u64 {
         self.hops
     }
 
-    /// The most packets that were under way at one time.
+    /// Returns the largest number of packets that were under way at the same time.
     pub const fn most_open(&self) -> usize {
         self.most_open
     }
@@ -69,13 +69,13 @@ impl Running {
         self.open.len()
     }
 
-    /// Packets for which there is room.
+    /// Returns the number of slots for packets.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {
         self.open.room()
     }
 
-    /// A host that is stopped is given a copy of a packet long after the others were.
+    /// Tracks which hosts are stopped. A stopped host receives its copy of a packet long after the other receivers.
     fn ordered(&mut self, host: HostId, kind: EventKind) {
         match kind {
             EventKind::Stop => drop(self.stopped.insert(host)),
@@ -84,8 +84,8 @@ impl Running {
         }
     }
 
-    /// Enters that a stack lost or still holds a segment of which the books were closed when the stack was given it: a guard
-    /// held it.
+    /// Corrects the ledger if a stack reports that it lost or still holds a packet that was finalised as delivered.
+    /// This happens if an Indirect TCP guard held the segment.
     fn told_late(&mut self, what: &What) -> bool {
         let (What::Lost(Iface::HOST, packet, _) | What::Held(Some(Iface::HOST), packet)) = what else {
             return false;
@@ -101,7 +101,7 @@ impl Running {
         true
     }
 
-    /// Enters what a record says. If that is a loss: where, which packet, why.
+    /// Records a step. Returns the interface, the packet and the reason if the step is a loss.
     pub(super) fn told<'a>(
         &mut self,
         at: Instant,
@@ -146,7 +146,7 @@ impl Witness for Running {
             return;
         }
         while let Some((place, packet, seen)) = self.open.next_touched() {
-            // While a copy is on a link there is nothing to close.
+            // A packet with a copy on a link cannot be finalised.
             if !seen.is_under_way() && self.ledger.close_ended(&self.places, packet, seen, &mut self.books) {
                 self.open.forget(place);
             }

@@ -1,4 +1,4 @@
-//! What was told of one packet, in order.
+//! The recorded steps of one packet, in the order of time.
 
 use super::Places;
 use super::chain::Chain;
@@ -6,30 +6,31 @@ use crate::segment;
 use trace::{HostId, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
 
-/// Where a link ends at a host.
+/// One end of a link: a host and its interface.
 pub(super) type End = (HostId, Iface);
 
-/// One thing that was told of a packet.
+/// One recorded event of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Step {
     pub(super) at: Instant,
     pub(super) host: HostId,
     pub(super) iface: Iface,
     pub(super) kind: Kind,
-    /// Who sent it on the link from which it came, or whom it is for on the link to which it goes.
+    /// For a frame from a link, the sender's link address; for a frame to a link, the destination's.
     pub(super) mac: Mac,
 }
 
-/// What it was.
+/// The kind of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     FromLink,
     ToLink,
-    /// The host's stack gave it to the node.
+    /// From the host's stack to the node.
     FromHost,
-    /// The node gave it to the host's stack: a datagram, of which an application will say that it has it.
+    /// From the node to the host's stack: a datagram, which an application will report as received.
     ToHost,
-    /// The same with what is the stack's own: applications see bytes of TCP, and nothing of ICMP.
+    /// From the node to the host's stack, which is the final receiver: applications do not report TCP segments or
+    /// ICMP packets.
     ToStack,
     Dropped,
     Consumed,
@@ -57,7 +58,7 @@ impl Step {
         Self { at, host, iface, kind, mac: packet.link.dst }
     }
 
-    /// What a record says of a packet, if it says anything of one.
+    /// Returns the packet and the step of a record, or `None` if the record is not about a packet.
     pub(super) fn of(at: Instant, host: HostId, what: &What) -> Option<(PacketId, Self)> {
         let (packet, iface, kind) = match what {
             What::Received(iface, packet) => {
@@ -78,7 +79,7 @@ impl Step {
         Some((packet, Self { at, host, iface, kind, mac: Mac::ZERO }))
     }
 
-    /// The end of the link on which it was.
+    /// Returns the end of the link on which the step happened.
     pub(super) const fn end(&self) -> End {
         (self.host, self.iface)
     }
@@ -88,7 +89,7 @@ fn is_consumed(reason: &str) -> bool {
     reason == node::reason::CONSUMED.0
 }
 
-/// Where, which packet and why, if a record says that a copy of one was dropped or lost.
+/// Returns the interface, the packet and the reason, if the record is a drop or a loss.
 pub(super) fn loss(what: &What) -> Option<(Iface, PacketId, &str)> {
     match what {
         What::Dropped(_, _, reason) if is_consumed(reason) => None,
@@ -99,14 +100,16 @@ pub(super) fn loss(what: &What) -> Option<(Iface, PacketId, &str)> {
     }
 }
 
-/// What was told of one packet.
+/// The recorded steps of one packet, and what follows from them.
 #[derive(Default)]
 pub(super) struct Seen {
     steps: Vec<Step>,
     chain: Chain,
-    /// Copies that were put on links or made by them, less those that came out of one, were lost on one or are held by one.
+    /// The number of copies on links: those sent on links or made by links, less those received from, lost on or held
+    /// by links.
     under_way: i32,
-    /// Its books were closed before: what is seen now are copies, which a node kept and nothing told of, or one that was sent again.
+    /// The packet was finalised before. The present steps are of a copy that a node kept unreported, or of a repeated
+    /// transmission.
     was_closed: bool,
 }
 
@@ -126,27 +129,27 @@ impl Seen {
         self.steps.push(step);
     }
 
-    /// A link has made copies, which come out of it later.
+    /// Adds copies that a link made, which will be received later.
     pub(super) fn will_come(&mut self, more: u8) {
         self.under_way += i32::from(more);
     }
 
-    /// Whether more went in than ever came out of links: by which one needs no look.
+    /// Returns whether a copy is on a link, so that the packet cannot be finalised yet.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way > 0
     }
 
-    /// Its books were closed before.
+    /// Marks the packet as finalised before.
     pub(super) fn open_again(&mut self) {
         self.was_closed = true;
     }
 
-    /// Whether the first copy of the packet is among what was seen.
+    /// Returns whether the first copy of the packet is among these steps.
     pub(super) const fn is_first(&self) -> bool {
         !self.was_closed
     }
 
-    /// Where it is, if it is a chain.
+    /// Returns the state of the chain.
     pub(super) const fn chain(&self) -> Chain {
         self.chain
     }
@@ -155,7 +158,7 @@ impl Seen {
         &self.steps
     }
 
-    /// Forgets everything, and keeps its room.
+    /// Clears all steps, and keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.steps.clear();
         self.chain = Chain::Nowhere;

@@ -1,4 +1,4 @@
-//! The short way and the long way say the same of every packet, and neither passes over a record that is missing.
+//! The fast path and the counters give the same result for every packet, and both detect a missing record.
 
 use super::*;
 use crate::Scenario;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use trace::{Event, EventKind, Witness};
 use wire::{Duration, EtherType, Frame, Iface, Mac, Packet, ipv4};
 
-// --- worlds to travel in -----------------------------------------------------------------------------------------------
+// --- topologies ------------------------------------------------------------------------------------------------------
 
 struct World {
     plan: Plan,
@@ -38,7 +38,7 @@ impl World {
         self.plan.len()
     }
 
-    /// Hops that can be made from a host: where it is left, and where one comes to.
+    /// The hops possible from a host, each as the end where a packet leaves and the end where it arrives.
     fn hops(&self, host: HostId) -> Vec<(End, End)> {
         let mut hops = Vec::new();
         for from in self.ends.iter().filter(|end| end.0 == host) {
@@ -52,7 +52,7 @@ impl World {
 /// Two hosts and a wire, which is interface 1 of both.
 static WIRE: LazyLock<World> = LazyLock::new(|| World::of("scale/transfer", &[]));
 
-/// Wires and cells; one in which a host has a program, too, which tells nobody what it takes; wires and cells of a tree.
+/// Wires and cells; the same with programs on all hosts, whose reads are not recorded; wires and cells of a tree.
 static WORLDS: LazyLock<[World; 5]> = LazyLock::new(|| {
     let tree = ["tree.hosts=9", "tree.fan_out=[2, 2]", "duration=3s"];
     let mut silent = World::of("first", &[]).plan;
@@ -69,7 +69,7 @@ static WORLDS: LazyLock<[World; 5]> = LazyLock::new(|| {
 
 // --- journeys ----------------------------------------------------------------------------------------------------------
 
-/// Who makes a packet.
+/// The origin of a packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Maker {
     Application,
@@ -77,7 +77,7 @@ enum Maker {
     Role,
 }
 
-/// How it ends.
+/// How the packet ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fate {
     Read,
@@ -86,7 +86,7 @@ enum Fate {
     LostByLink,
 }
 
-/// One packet's way from host to host, as chance has it.
+/// A random path of one packet from host to host.
 #[derive(Clone, Debug)]
 struct Journey {
     maker: Maker,
@@ -119,7 +119,7 @@ impl Journey {
         Packet { link: Frame { kind: EtherType::IPV4, src, dst }, id: PacketId(id), bytes }
     }
 
-    /// What is written down of it. `straight`: it comes to no host twice.
+    /// The records of this journey. `straight`: it visits no host twice.
     fn records(&self, world: &World, id: u64, straight: bool) -> Vec<Record> {
         let mut records = Vec::new();
         let mut write = |host, what| {
@@ -175,9 +175,9 @@ fn steps(records: &[Record]) -> Vec<Step> {
     records.iter().map(|record| Step::of(record.at, record.host, &record.what).unwrap().1).collect()
 }
 
-// --- two ways to close the books ---------------------------------------------------------------------------------------
+// --- fast path and counters ------------------------------------------------------------------------------------------
 
-/// What the long way says of a packet; `None`: that it has not ended.
+/// The ledger of one packet by its counters; `None` if it has not ended.
 fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     let (mut ledger, mut books) = (Ledger::default(), Books::default());
     books.open(steps);
@@ -189,7 +189,7 @@ fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     Some(ledger)
 }
 
-/// What the short way says of it; `None`: that it is no chain, or has not ended.
+/// The deliveries of one packet by the fast path; `None` if it is no chain, or has not ended.
 fn short_way(places: &Places, steps: &[Step]) -> Option<u64> {
     let mut seen = Seen::default();
     for step in steps {
@@ -198,7 +198,7 @@ fn short_way(places: &Places, steps: &[Step]) -> Option<u64> {
     seen.chain().delivered()
 }
 
-/// Whether the short way takes it; if so, both say the same.
+/// Returns whether the fast path applies; asserts that both then give the same result.
 #[track_caller]
 fn agree(places: &Places, steps: &[Step]) -> bool {
     let Some(delivered) = short_way(places, steps) else { return false };
@@ -207,7 +207,7 @@ fn agree(places: &Places, steps: &[Step]) -> bool {
     true
 }
 
-/// Something that is wrong with a list of steps.
+/// An error in a list of steps.
 #[derive(Clone, Debug)]
 enum Fault {
     Missing(Index),
@@ -271,7 +271,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
     prop::sample::select(&KINDS[..])
 }
 
-/// Anything at either end of the wire; mostly what chains are made of.
+/// Any step at either end of the wire; mostly of the kinds that chains consist of.
 fn noise() -> impl Strategy<Value = Step> {
     let kind = prop_oneof![4 => prop::sample::select(&KINDS[..8]), 1 => kinds()];
     (0_u32..2, kind, any::<bool>()).prop_map(|(host, kind, is_for_all)| {
@@ -285,7 +285,7 @@ fn noise() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// And the short way is gone wherever there is a chain, or it would be of no use.
+    /// Also checks that the fast path is taken for every chain.
     #[test]
     fn a_chain_has_even_books(world in any::<Index>(), journey in journeys()) {
         let world = &WORLDS[world.index(WORLDS.len())];
@@ -312,7 +312,8 @@ proptest! {
         agree(&WIRE.places, &steps);
     }
 
-    /// What a stack sends on its own account may as well be a role's, which is first seen where it leaves.
+    /// A packet that a stack originates is not distinguishable from a role's, whose first record is where it leaves
+    /// the node.
     #[test]
     fn whatever_is_missing_of_a_chain_is_missed(
         world in any::<Index>(), journey in journeys(), at in any::<Index>(),
@@ -327,13 +328,13 @@ proptest! {
             What::AppSent(_) => prop_assert_eq!(left, whole),
             What::Received(Iface::HOST, _) if journey.maker == Maker::Stack => {}
             _ if records.is_empty() => prop_assert_eq!(left, Ledger::default()),
-            // A program tells nobody what it takes.
+            // No record says what a program read.
             What::AppReceived(_) if world.places.is_silent(missing.host) => prop_assert_eq!(left, whole),
             _ => prop_assert!(!left.balances(), "without {missing:?}"),
         }
     }
 
-    /// Many at a time, each at its own pace, and looked at in between: nothing is closed before its time.
+    /// Many packets with interleaved steps, examined in between: none is finalised too early.
     #[test]
     fn the_books_of_many_packets_are_those_of_their_records(
         world in any::<Index>(),
@@ -397,14 +398,14 @@ fn what_has_ended_takes_no_room() {
     assert_eq!(running.close().delivered, 1000);
 }
 
-/// A segment of this host.
+/// A segment that this host sends.
 fn segment(from: HostId, is_for_all: bool) -> Packet {
     let (maker, fate, hops) = (Maker::Role, Fate::Read, Vec::new());
     let journey = Journey { maker, from: from.index(), hops, fate, is_datagram: false, is_for_all };
     journey.packet(1, (from, Iface(1)))
 }
 
-/// A guard holds a segment that its stack was given: the books were closed then, and are put right.
+/// A guard holds a segment that its stack was given: it was counted as delivered then, and is corrected.
 #[test]
 fn what_a_guard_loses_or_holds_was_not_delivered() {
     let world = &*WIRE;
@@ -427,7 +428,7 @@ fn what_a_guard_loses_or_holds_was_not_delivered() {
     }
 }
 
-/// What a stopped host is given when it continues was sent while others were given theirs.
+/// A stopped host receives its copy after it continues. The packet is not finalised before.
 #[test]
 fn a_stopped_host_takes_its_copy_later() {
     let world = &WORLDS[1];

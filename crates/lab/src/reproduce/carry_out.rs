@@ -1,4 +1,4 @@
-//! Carrying the points of an experiment out, in one world or both.
+//! Runs the points of an experiment, on one backend or both.
 
 use super::{Check, Experiment, MustHold, Point, Samples, Scale};
 use crate::linux::{self, LinuxError, Programs};
@@ -9,36 +9,36 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use trace::{Doubt, NamedDoubt};
 use wire::Duration;
 
-/// Bits a second that runs side by side on Linux may offer together.
+/// The largest total load of parallel runs on Linux, in bit/s.
 const SIDE_BY_SIDE: u64 = 50_000_000;
-/// How often an invalid run on Linux is repeated, alone.
+/// How often an invalid run on Linux is repeated, not in parallel with others.
 const REPEATS: usize = 2;
 
-/// Why there is no run.
+/// Why a run did not take place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotRun {
-    /// This world is not to be had here; says what is missing.
+    /// The backend is not available on this machine; the text says what is missing.
     Cannot(String),
-    /// Something of ours is wrong.
+    /// The scenario, the plan or the run failed.
     Broken(String),
 }
 
-/// How to carry points out.
+/// Options for runs.
 #[derive(Clone, Copy)]
 pub struct How<'a> {
-    /// Runs side by side.
+    /// The number of parallel runs.
     pub jobs: usize,
-    /// The programs of a run on Linux; without them there is none.
+    /// The programs for runs on Linux; `None` if Linux is not available.
     pub linux: Option<&'a Programs>,
-    /// Set, it ends what runs on Linux, and no further run begins.
+    /// If set, Linux runs are ended, and no further run begins.
     pub stop: &'a AtomicBool,
-    /// Is called with the name of a point after each of its runs.
+    /// Called with the label of a point after each of its runs.
     pub progress: &'a (dyn Fn(&str) + Sync),
-    /// Is called with the name of a point of which runs are repeated, and why.
+    /// Called with the label of a point when its runs are repeated, and the reasons.
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 
-/// Carries out a plan. The only place that knows which world is which.
+/// Runs a plan on a backend. No other function here depends on the backend.
 pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));
@@ -57,135 +57,135 @@ pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, N
     }
 }
 
-/// Whether to believe a run.
+/// The validity of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Validity {
-    /// Yes.
+    /// It is valid.
     Valid,
-    /// Not this one, and its repetitions were no better: it counts as not holding.
+    /// It is invalid, and so were its repetitions: properties that need it do not hold.
     Invalid(Vec<Doubt>),
     /// The ledger does not balance: nothing that was measured counts.
     Untrusted(Vec<Doubt>),
 }
 
 impl Validity {
-    /// Why it counts as not holding.
+    /// Returns why it is invalid.
     pub(crate) fn invalid(&self) -> &[Doubt] {
         if let Self::Invalid(why) = self { why } else { &[] }
     }
 
-    /// Why nothing of it counts.
+    /// Returns why the ledger does not balance.
     pub(crate) fn untrusted(&self) -> &[Doubt] {
         if let Self::Untrusted(why) = self { why } else { &[] }
     }
 }
 
-/// What a point gave in one world.
+/// The results of a point on one backend.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     /// The values.
     pub samples: Samples,
-    /// Whether to believe them.
+    /// The validity of the values.
     pub validity: Validity,
 }
 
 impl Measured {
-    /// The mean of a metric over the repetitions.
+    /// Returns the mean of a metric over the repetitions, or `None` if there is no value.
     pub fn mean(&self, metric: &str) -> Option<f64> {
         crate::stats::mean(self.samples.get(metric)?)
     }
 
-    /// Whether to believe it.
+    /// Returns whether the values are valid.
     pub fn is_valid(&self) -> bool {
         self.validity == Validity::Valid
     }
 }
 
-/// What all points of an experiment gave in one world.
+/// The results of all points of an experiment on one backend.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Which world.
+    /// The backend.
     pub world: OnWorld,
-    /// The points in their order; one that is not for this world has nothing.
+    /// The points in their order, with their results; `None` if the point is not for this backend.
     pub rows: Vec<(Point, Option<Measured>)>,
 }
 
 impl Results {
-    /// The points that are wanted and were measured.
+    /// Returns the wanted points that were measured.
     pub fn rows(&self, wanted: impl Fn(&Point) -> bool) -> impl Iterator<Item = (&Point, &Measured)> {
         let measured = self.rows.iter().filter_map(|(point, measured)| Some((point, measured.as_ref()?)));
         measured.filter(move |(point, _)| wanted(point))
     }
 
-    /// What the point of this name gave.
+    /// Returns the results of the point with this label.
     pub fn named(&self, label: &str) -> Option<&Measured> {
         self.rows.iter().find(|(point, _)| point.label == label)?.1.as_ref()
     }
 }
 
-/// A must-hold in one world.
+/// A property on one backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// Which.
+    /// The property.
     pub must_hold: &'static MustHold,
-    /// Where.
+    /// The backend.
     pub world: OnWorld,
-    /// What it saw.
+    /// The result of the check.
     pub check: Check,
-    /// Whether a run that it needs is not to be believed.
+    /// Whether a run that it needs is invalid.
     pub invalid: bool,
 }
 
 impl Verdict {
-    /// Whether it holds.
+    /// Returns whether the property holds, and all runs that it needs are valid.
     pub const fn holds(&self) -> bool {
         self.check.holds && !self.invalid
     }
 }
 
-/// An experiment that was carried out.
+/// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Which.
+    /// The experiment.
     pub experiment: &'static Experiment,
-    /// How often and how long.
+    /// The number and the length of the runs.
     pub scale: Scale,
-    /// All its points.
+    /// All points of the experiment.
     pub points: Vec<Point>,
-    /// What was measured, by world.
+    /// The results by backend.
     pub worlds: Vec<Results>,
-    /// Worlds that were asked for and are not to be had here.
+    /// Requested backends that are not available on this machine, with the reason.
     pub absent: Vec<(OnWorld, String)>,
 }
 
 impl Report {
-    /// What was measured in a world.
+    /// Returns the results on a backend, or `None` if it was not measured.
     pub fn results(&self, world: OnWorld) -> Option<&Results> {
         self.worlds.iter().find(|results| results.world == world)
     }
 
-    /// Every must-hold in every world that it was carried out in.
+    /// Returns the verdict on every property on every measured backend.
     pub fn verdicts(&self) -> Vec<Verdict> {
         self.worlds.iter().flat_map(|results| verdicts(self.experiment.must_hold, results)).collect()
     }
 
-    /// What else was checked, and decides nothing.
+    /// Returns the verdicts on the observed properties, which do not decide the result.
     pub fn observed(&self) -> Vec<Verdict> {
         self.worlds.iter().flat_map(|results| verdicts(self.experiment.observed, results)).collect()
     }
 
-    /// Why nothing of it is to be trusted, by point.
+    /// Returns, by point, why the whole report is invalid.
     pub fn untrusted(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::untrusted)
     }
 
-    /// Why a point says nothing, by point.
+    /// Returns, by point, why its values are invalid.
     pub fn invalid(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::invalid)
     }
 }
 
-/// What there is of this doubt, by point and world.
+/// Returns the selected validity problems, by point and backend.
 pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<NamedDoubt> {
     let all = worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
     all.flat_map(|(results, (point, measured))| {
@@ -195,7 +195,7 @@ pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<N
     .collect()
 }
 
-/// Each of these in one world.
+/// Returns the verdicts on these properties on one backend.
 fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
     let here = all.iter().filter(|must_hold| must_hold.worlds.contains(&results.world));
     here.map(|must_hold| {
@@ -205,7 +205,7 @@ fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
     .collect()
 }
 
-/// Carries an experiment out in these worlds.
+/// Runs an experiment on these backends.
 pub fn reproduce(
     experiment: &'static Experiment,
     scale: Scale,
@@ -224,7 +224,7 @@ pub fn reproduce(
     Ok(report)
 }
 
-/// One run of one point, by their places.
+/// One run of one point, by their indices.
 #[derive(Clone, Copy)]
 struct Unit {
     point: usize,
@@ -232,7 +232,7 @@ struct Unit {
     duration: Duration,
 }
 
-/// All runs of these points, the longest first: the last worker then ends soon after the others.
+/// Returns all runs of these points, the longest first, so that all workers end at about the same time.
 fn units(points: &[Point], world: OnWorld, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
     let mut units = Vec::new();
     for (place, point) in points.iter().enumerate().filter(|(_, point)| point.worlds.contains(&world)) {
@@ -249,7 +249,7 @@ fn broken(error: impl std::fmt::Display) -> NotRun {
     NotRun::Broken(error.to_string())
 }
 
-/// How long these points take on Linux with so many runs side by side, or in virtual time with one.
+/// Returns how long these points take on Linux with `jobs` parallel runs, or the virtual time with one.
 pub(super) fn span(points: &[Point], world: OnWorld, jobs: usize) -> Duration {
     let mut busy = vec![Duration::ZERO; workers(points, world, jobs)];
     for unit in units(points, world, &[]).into_iter().flatten() {
@@ -260,7 +260,7 @@ pub(super) fn span(points: &[Point], world: OnWorld, jobs: usize) -> Duration {
     busy.into_iter().max().unwrap_or_default()
 }
 
-/// Carries points out in one world, with `more` overrides on top of their own.
+/// Measures points on one backend, with `more` settings after their own.
 pub(crate) fn measure_all(
     points: &[Point],
     world: OnWorld,
@@ -290,14 +290,14 @@ pub(crate) fn measure_all(
             done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
     });
-    // One that failed may have kept others from being begun: its reason is all there is to say.
+    // A failed run may have kept other runs from starting, so its error alone is reported.
     let is_there = done.iter().any(|(_, reading)| reading.is_ok());
     done.sort_by_key(|(unit, _)| (unit.point, unit.run));
     let mut readings: Vec<Vec<Reading>> = points.iter().map(|_| Vec::new()).collect();
     for (unit, reading) in done {
         let label = points.get(unit.point).map(|point| point.label.as_str()).unwrap_or_default();
         let reading = reading.map_err(|error| match error {
-            // A world that carried one run out is there: what it cannot do now is a failure, not an absence.
+            // If a run succeeded, the backend is available: an unavailable backend is then reported as a failure.
             NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{label}: {why}")),
             error => error,
         })?;
@@ -314,7 +314,7 @@ pub(crate) fn measure_all(
     Ok(results)
 }
 
-/// On Linux, points whose load sums to too much do not run side by side.
+/// Returns the number of parallel runs. On Linux, their total load is limited.
 fn workers(points: &[Point], world: OnWorld, jobs: usize) -> usize {
     let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
     let room = if world == OnWorld::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
@@ -322,7 +322,7 @@ fn workers(points: &[Point], world: OnWorld, jobs: usize) -> usize {
     jobs.min(room).min(runs).max(1)
 }
 
-/// What a point gave. Its invalid runs on Linux are repeated, alone.
+/// Returns the results of a point. Its invalid runs on Linux are repeated, not in parallel with others.
 fn believed(
     point: &Point,
     world: OnWorld,
@@ -345,9 +345,10 @@ fn believed(
     Ok(measured)
 }
 
-/// What is wrong with a run, if another may do better: the machine's timing, frames that its kernel dropped, or that less happened
-/// than was to be measured. Anything else, as a packet that nothing accounts for, stays a doubt. The simulator would only say the same again; so would a run whose
-/// mechanism is `broken` on purpose, if all that is wrong is that less happened.
+/// Returns the problems of an invalid Linux run, if a repetition may be valid: timing of the machine, frames dropped
+/// by its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change.
+/// Neither would a run with a `broken` mechanism that has too few values. A repeated simulator run gives the same
+/// result.
 pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
     let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
@@ -357,7 +358,7 @@ pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool)
     (world == OnWorld::Linux && !expected && may_do_better).then_some(doubts)
 }
 
-/// What one run of a point gave.
+/// The values of one run of a point.
 #[derive(Clone, Default)]
 struct Reading {
     samples: Samples,
@@ -366,7 +367,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Carries the run out and reads it.
+    /// Runs a point once and evaluates the run.
     fn of(
         point: &Point,
         run: usize,
@@ -387,19 +388,19 @@ impl Reading {
         Self { samples, doubts, is_open: !outcome.ledger.balances() }
     }
 
-    /// Whether it gave fewer values of one of these metrics than its share of the point's repetitions.
+    /// Returns whether it has fewer values of one of these metrics than its share of the point's repetitions.
     fn is_short(&self, point: &Point, metrics: &BTreeSet<&'static str>) -> bool {
         let share = point.n / point.count();
         metrics.iter().any(|metric| self.samples.get(metric).map_or(0, Vec::len) != share)
     }
 }
 
-/// All metrics of which any of these runs gave a value.
+/// Returns all metrics for which at least one of these runs has a value.
 fn metrics(readings: &[Reading]) -> BTreeSet<&'static str> {
     readings.iter().flat_map(|reading| reading.samples.keys().copied()).collect()
 }
 
-/// Puts the runs of a point together, and says whether to believe them.
+/// Combines the runs of a point, and determines their validity.
 fn judge(point: &Point, readings: &[Reading]) -> Measured {
     let mut samples = Samples::new();
     for (metric, values) in readings.iter().flat_map(|reading| &reading.samples) {
@@ -419,7 +420,7 @@ fn judge(point: &Point, readings: &[Reading]) -> Measured {
     Measured { samples, validity }
 }
 
-/// Reads the one run of a point, and says whether to believe it.
+/// Evaluates the only run of a point, and determines its validity.
 #[cfg(test)]
 pub(crate) fn judge_one(point: &Point, outcome: &Outcome) -> Measured {
     judge(point, &[Reading::from(point, outcome)])

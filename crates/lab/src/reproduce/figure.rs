@@ -1,4 +1,4 @@
-//! The figures of an experiment, ready to be written.
+//! The figures of an experiment, as file contents.
 
 use super::{Experiment, Report};
 use crate::drawn::whisker;
@@ -8,19 +8,19 @@ use draw::{DistributionFigure, PointFigure, Series, Style};
 /// One figure: the contents of two files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Figure {
-    /// The files' name without its end, below the output directory.
+    /// The files' name without extension, relative to the output directory.
     pub name: String,
-    /// The drawing.
+    /// The drawing, as SVG.
     pub svg: String,
-    /// The numbers behind it.
+    /// The plotted numbers, as CSV.
     pub csv: String,
 }
 
-/// What an experiment draws.
+/// A figure before it is written.
 pub(crate) enum Drawn {
-    /// Values over what was set.
+    /// Values over a setting.
     Points(PointFigure),
-    /// Every value of each series.
+    /// The distribution of each series.
     Distribution(DistributionFigure),
 }
 
@@ -33,30 +33,30 @@ impl Drawn {
     }
 }
 
-/// One point of a figure, with its interval.
+/// Returns one point of a figure, with its confidence interval.
 pub(super) fn draw_at(x: f64, y: f64, interval: Option<Interval>) -> draw::Point {
     draw::Point { x, y, whisker: interval.map(whisker) }
 }
 
-/// One series of a figure.
+/// Returns one series of a figure.
 pub(super) fn line(name: &str, style: Style, points: impl Iterator<Item = draw::Point>) -> Series {
     Series { name: name.to_owned(), style, points: points.collect() }
 }
 
-/// Figures that an experiment has at most.
+/// The largest number of figures of an experiment.
 const MOST: usize = 9;
 
-/// The first bears the experiment's id, the others are numbered.
+/// Returns the name of a figure: the experiment's id for the first, with a number from 2 for the others.
 fn name(experiment: &Experiment, number: usize) -> String {
     if number == 1 { experiment.id.to_owned() } else { format!("{}-{number}", experiment.id) }
 }
 
-/// The names that figures of an experiment may have.
+/// Returns all names that figures of an experiment may have.
 pub fn figure_names(experiment: &'static Experiment) -> impl Iterator<Item = String> {
     (1..=MOST).map(|number| name(experiment, number))
 }
 
-/// All figures of a report.
+/// Returns all figures of a report.
 pub fn figures(report: &Report) -> Vec<Figure> {
     let drawn = (report.experiment.figures)(report);
     debug_assert!(drawn.len() <= MOST);

@@ -1,7 +1,9 @@
-//! `indirect-tcp/handoff-time`: how long a new support router waits for a connection, against the bytes that move with it.
+//! `indirect-tcp/handoff-time`: how long a new support router waits for a connection, against the bytes that are
+//! moved with it.
 //!
-//! From the greeting in the new router's hands to the moment at which both halves of the connection are there: the forward
-//! pointer, the offer, and the state, which is what the buffers of both sockets hold, over a link of 10 Mb/s.
+//! The time begins when the new router has the greeting, and ends when it has both halves of the connection. It
+//! includes the forward pointer, the offer, and the state: the contents of the buffers of both sockets, over a link
+//! of 10 Mb/s.
 
 mod measure;
 mod points;
@@ -21,7 +23,7 @@ const FRAMES: &str = "frame_bytes";
 const CODES: &str = "code_bytes";
 const RIGHT: &str = "bytes_right";
 
-/// Settings of points.
+/// The names of points' parameters.
 const CONNECTIONS: &str = "connections";
 const LOSS: &str = "loss_percent";
 const TRAFFIC: &str = "traffic";
@@ -31,12 +33,12 @@ const ADJACENT: &str = "adjacent";
 const WORLDS: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
 const SIM: &[OnWorld] = &[OnWorld::Sim];
 
-/// Published: an idle connection.
+/// The published time of an idle connection.
 const IDLE_MS: f64 = 265.0;
-/// Published: with 32 KB buffers, 1230 ms after the request, which comes after 60 + 150 ms.
+/// The published time with 32 KB buffers: 1230 ms after the request, which comes after 60 + 150 ms.
 const FULL_MS: f64 = 1440.0;
 
-/// Microseconds for each byte of state at 10 Mb/s.
+/// The transmission time of each byte of state at 10 Mb/s, in microseconds.
 const US_PER_BYTE: f64 = 0.8;
 /// The experiment.
 pub(crate) const HANDOFF_TIME: Experiment = Experiment {
@@ -78,16 +80,18 @@ pub(crate) const HANDOFF_TIME: Experiment = Experiment {
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// The queues of both links between the routers take four packets: what is larger than that loses packets, and waits for
-/// their recovery. Losses by chance are no breaker: three frames in ten of one link leave the median linear.
+/// The queues of both links between the routers take only four packets. A larger transfer loses packets, and waits
+/// for their recovery. Random losses are no breaker: with three of ten frames lost on one link, the median is still
+/// linear.
 const SHORT_QUEUES: &[&str] = &["wire.left.queue=4", "wire.right.queue=4"];
 /// A tenth of the rate between the routers.
 const SLOW_LINK: &[&str] = &["wire.right.rate=1Mb/s"];
-/// A question in each millisecond, with a long answer: there is no idle connection.
+/// One question each millisecond, with a long answer: no connection is idle.
 const BUSY: &[&str] = &["request-client.every=1ms", "request-client.answer=60000"];
-/// The fixed host is slower than the air: buffers are empty, and fill while the mobile host is away.
+/// The fixed host's wire is slower than the cells: buffers are empty, and fill only while the mobile host is away.
 const SLOW_HOST: &[&str] = &["wire.internet.rate=1Mb/s"];
-/// What the old router has acknowledged and not relayed does not move: those bytes are lost, and no connection ends.
+/// Data that the old router acknowledged and did not relay is not moved. These bytes are lost, so no connection
+/// completes.
 const NO_BUFFERS: &[&str] = &["support-router.moves_unread=false"];
 
 const MUST_HOLD: &[MustHold] = &[
@@ -135,7 +139,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
 ];
 
-/// What is known not to hold, and what the experiment says nothing of.
+/// Properties that are known to fail, or that the paper does not cover.
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "idle: at most 500 bytes are sent from the first frame to the commit, codes included",
@@ -155,7 +159,7 @@ const OBSERVED: &[MustHold] = &[
     },
 ];
 
-/// All bytes are right, and no handoff is without an end.
+/// Checks that all bytes are correct, and every handoff ended.
 fn all_right(results: &Results, wanted: fn(&Point) -> bool) -> Check {
     let is_right = |measured: &Measured| {
         let times = measured.samples.get(TIME);
@@ -166,7 +170,7 @@ fn all_right(results: &Results, wanted: fn(&Point) -> bool) -> Check {
     Check { value: Some(wrong as f64), holds: wrong == 0 && results.rows(wanted).next().is_some() }
 }
 
-/// An idle connection's handoff.
+/// Checks the largest value of a metric over the handoffs of idle connections.
 fn at_most(results: &Results, metric: &str, most: f64) -> Check {
     let values = results.rows(is_idle).filter_map(|(_, measured)| measured.samples.get(metric));
     Check::within(values.flatten().copied().max_by(f64::total_cmp), ..=most)
@@ -188,7 +192,7 @@ fn is_idle(point: &Point) -> bool {
     is_main(point) && point.has("buffer_kb", 0.0)
 }
 
-/// Medians: bytes moved, milliseconds.
+/// Returns the medians by point: bytes moved and milliseconds.
 fn by_bytes(results: &Results) -> Vec<(f64, f64)> {
     results.rows(is_adjacent).filter_map(|(_, measured)| medians(measured)).collect()
 }
@@ -212,11 +216,12 @@ fn layouts_agree(results: &Results) -> Check {
 
 // --- the figure ----------------------------------------------------------------------------------------------------
 
-/// The published points: an idle connection, and 32 KB buffers, of which up to 64 KB move: the paper's bound, which is not a
-/// measured size.
+/// The published points: an idle connection, and 32 KB buffers of which up to 64 KB are moved. The 64 KB are the
+/// paper's bound, not a measured size.
 const PUBLISHED: [(f64, f64); 2] = [(0.0, IDLE_MS), (64.0, FULL_MS)];
 
-/// Beside the paper, on an axis of decades, as what is measured is a tenth of it; and then alone.
+/// Returns two figures: with the paper's points, on a logarithmic axis because the measured values are a tenth of
+/// them; and without.
 fn figures(report: &Report) -> Vec<Drawn> {
     let measured = measured(report);
     let mut both = vec![line(

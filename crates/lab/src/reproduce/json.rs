@@ -1,4 +1,4 @@
-//! What `reproduce --format json` prints.
+//! The reports as JSON, as `reproduce --format json` prints them.
 
 use super::carry_out::Verdict;
 use super::published::{Judged, counts, judged};
@@ -6,13 +6,13 @@ use super::{Broken, Experiment, Measured, Metric, Point, Report, Setting};
 use crate::run::OnWorld;
 use serde_json::{Map, Value, json as object};
 
-/// All reports as one object. A world without a value is null; a run that is not to be believed is `"invalid"`.
+/// Returns all reports as one object. A backend without a value is null; an invalid run is `"invalid"`.
 pub fn json(reports: &[Report]) -> Value {
     let all: Vec<_> = reports.iter().flat_map(judged).collect();
     object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>(), "verdicts": words(&all) })
 }
 
-/// How often each word is there.
+/// Returns the number of each verdict.
 fn words(all: &[Judged<'_>]) -> Value {
     counts(all)
         .each()
@@ -21,7 +21,7 @@ fn words(all: &[Judged<'_>]) -> Value {
         .into()
 }
 
-/// A published number and its verdict.
+/// Returns a published number with its verdict.
 fn number(judged: &Judged<'_>) -> Value {
     let on = judged.on.iter().map(|on| {
         let value = on.estimate.map(|estimate| {
@@ -50,7 +50,7 @@ fn number(judged: &Judged<'_>) -> Value {
     })
 }
 
-/// All breakers as one object.
+/// Returns all breakers as one object.
 pub fn self_test_json(tests: &[(&'static Experiment, Vec<Broken>)]) -> Value {
     let breakers = tests.iter().flat_map(|(experiment, broken)| {
         broken.iter().map(|broken| {
@@ -118,7 +118,7 @@ fn value(measured: &Measured, metric: &Metric) -> Value {
 fn setting((name, value): &(&'static str, Setting)) -> (String, Value) {
     let value = match *value {
         Setting::Text(text) => object!(text),
-        // 25, not 25.0: that is how one writes it.
+        // An integer is written as 25, not as 25.0.
         Setting::Number(number) if number.fract() == 0.0 => object!(number as i64),
         Setting::Number(number) => object!(number),
     };

@@ -1,13 +1,14 @@
-//! The experiments of the papers: published beside measured, and whether what must hold does.
+//! The experiments of the papers: published beside measured values, and whether the properties that must hold do.
 //!
 //! ```text
 //! Experiment ─ points(scale) ─> Point ─ scenario + overrides ─> Plan ─ run_point ─> Outcome ─ measure ─> Samples
-//!      │                          └ published numbers                (either world)                        │
+//!      │                          └ published numbers                (on a backend)                        │
 //!      └ must_hold ── check(results) <──────────────────────────────────────────────────────────── Results ┘
-//!           └ breakers: overrides under which it must not hold
+//!           └ breakers: settings with which it must fail
 //! ```
 //!
-//! A scale changes how often and how long, never a rate, delay, timer, topology, threshold or the list of must-holds.
+//! A scale changes the number and the length of runs. It never changes a rate, delay, timer, topology, threshold or
+//! property.
 
 mod carry_out;
 mod figure;
@@ -39,20 +40,20 @@ pub use text::{self_test_text, summary, text};
 use crate::run::OnWorld;
 use wire::Duration;
 
-/// How often and how long.
+/// The number and the length of the runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Scale {
-    /// Seconds: for every change.
+    /// Seconds, for every change of the code.
     Quick,
     /// Minutes.
     #[default]
     Default,
-    /// The paper's own counts and times.
+    /// The numbers and lengths of the paper.
     Full,
 }
 
 impl Scale {
-    /// Its name in reports.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -62,74 +63,75 @@ impl Scale {
     }
 }
 
-/// What an experiment measures.
+/// A metric of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// Its name, exactly as the list of experiments has it.
+    /// Its name, as in the list of experiments.
     pub name: &'static str,
-    /// Digits after the point in reports.
+    /// The number of decimals in reports.
     pub digits: usize,
-    /// How its repetitions become one value.
+    /// The statistic that combines its repetitions.
     pub statistic: Statistic,
-    /// Whether it belongs to the published experiment; what does not helps to understand it, and stays out of the JSON.
+    /// Whether it belongs to the published experiment. Other metrics help to explain the result, and are left out of
+    /// the JSON.
     pub official: bool,
 }
 
 /// One experiment of a paper.
 #[derive(Debug)]
 pub struct Experiment {
-    /// `PAPER/NAME`.
+    /// The identifier, `PAPER/NAME`.
     pub id: &'static str,
-    /// What it shows, in a line.
+    /// A description in one line.
     pub about: &'static str,
-    /// The paper, in short: authors and year.
+    /// The paper's authors and year.
     pub paper: &'static str,
     /// Where the published numbers are printed.
     pub source: &'static str,
-    /// What a reader must know to read the table: what was left open and how it was fixed, what the columns mean.
+    /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
     pub notes: &'static [&'static str],
-    /// The worlds it can be carried out in.
+    /// The backends on which it can run.
     pub worlds: &'static [OnWorld],
-    /// What is measured.
+    /// The metrics.
     pub metrics: &'static [Metric],
-    /// What is carried out.
+    /// Returns the points of the experiment.
     pub points: fn(Scale) -> Vec<Point>,
-    /// What the measurement is checked against.
+    /// The properties that must hold.
     pub must_hold: &'static [MustHold],
-    /// What is checked in the same way and printed, and decides nothing: no verdict, no exit status. It needs no breakers.
+    /// Properties that are checked and printed, but decide neither verdict nor exit status. They need no breakers.
     pub observed: &'static [MustHold],
-    /// The figures: title, axes and series, from what was measured.
+    /// Returns the figures: title, axes and series, from the measured values.
     pub(crate) figures: fn(&Report) -> Vec<figure::Drawn>,
 }
 
-/// What must hold, and what must make it fail.
+/// A property that must hold, and the changes that must make it fail.
 #[derive(Debug)]
 pub struct MustHold {
-    /// In words; `value` in reports is what the words name. [`Published::shape`] names it by them.
+    /// The property as text, which also names the value. [`Published::shape`] refers to a property by this text.
     pub text: &'static str,
-    /// What the value is.
+    /// A description of the value.
     pub value: &'static str,
-    /// The worlds in which it is asked for.
+    /// The backends on which it is required.
     pub worlds: &'static [OnWorld],
-    /// The points that it looks at. One that is invalid makes it fail.
+    /// Selects the points that it evaluates. If one of them is invalid, the property does not hold.
     pub needs: fn(&Point) -> bool,
-    /// Whether it holds in one world.
+    /// Checks whether it holds on one backend.
     pub check: fn(&Results) -> Check,
-    /// Overrides of the same scenario, a list of them for each breaker, that make the mechanism useless.
+    /// The breakers. Each is a list of settings of the same scenario that disable the mechanism.
     pub breakers: &'static [&'static [&'static str]],
 }
 
-/// What a must-hold saw.
+/// The result of a check.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Check {
-    /// The number that it was decided by; `None` when it could not be measured, which is not holding.
+    /// The number that decided it; `None` if it could not be measured, and then the check fails.
     pub value: Option<f64>,
     /// Whether it holds.
     pub holds: bool,
 }
 
 impl Check {
-    /// Holds if there is a value, and it is one of these.
+    /// Holds if there is a value, and it is in this range.
     pub fn within(value: Option<f64>, allowed: impl std::ops::RangeBounds<f64>) -> Self {
         Self { value, holds: value.is_some_and(|value| allowed.contains(&value)) }
     }
@@ -139,7 +141,8 @@ impl Check {
 pub const EXPERIMENTS: &[Experiment] =
     &[udp_loss::UDP_LOSS, sigma_handoff::SIGMA_HANDOFF, handoff_time::HANDOFF_TIME];
 
-/// The experiments that these words name: an id, or a paper, which is the part before the slash. None: all.
+/// Returns the experiments that these words name; all if there are no words. A word is an id, or a paper, which is
+/// the part before the slash. Returns an error for an unknown word.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     let named = |experiment: &Experiment, word: &str| {
         experiment.id == word || experiment.id.split('/').next() == Some(word)
@@ -155,7 +158,7 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     Ok(EXPERIMENTS.iter().filter(wanted).collect())
 }
 
-/// How long an experiment takes on Linux with so many runs side by side, or in virtual time with one.
+/// Returns how long an experiment takes on Linux with `jobs` parallel runs, or the virtual time with one.
 pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), world, jobs)
 }

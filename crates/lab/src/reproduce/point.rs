@@ -1,4 +1,4 @@
-//! One point: a scenario with overrides, what the paper says of it, and how to read a run of it.
+//! One point: a scenario with settings, the published numbers, and the evaluation of its runs.
 
 use super::Published;
 use crate::run::{OnWorld, Outcome};
@@ -6,19 +6,19 @@ use crate::scenario::Repetition;
 use crate::{Plan, Scenario, ScenarioError, scenario};
 use std::collections::BTreeMap;
 
-/// What a point is for.
+/// The purpose of a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// The published experiment.
     Main,
-    /// Something that has to come out otherwise.
+    /// A counter-check, which has to give another result.
     Control,
-    /// What became of it if a thing that the paper leaves open were half or double.
+    /// A variation of a parameter that the paper leaves open.
     Sensitivity,
 }
 
 impl Kind {
-    /// Its name in reports.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -28,10 +28,10 @@ impl Kind {
     }
 }
 
-/// The value of a setting, as JSON has it.
+/// The value of a setting in JSON.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Setting {
-    /// A word.
+    /// A text.
     Text(&'static str),
     /// A number.
     Number(f64),
@@ -49,52 +49,53 @@ impl From<f64> for Setting {
     }
 }
 
-/// What a run gave, by metric: a value for each repetition.
+/// The values of a run by metric, one for each repetition.
 pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 
-/// Reads a run. An error says why it cannot be read.
+/// Evaluates a run. Returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
 /// One point of an experiment.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The name in tables; no two points share one.
+    /// The name in tables; it is unique.
     pub label: String,
-    /// What was set, by name.
+    /// The varied parameters, by name.
     pub setting: Vec<(&'static str, Setting)>,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
-    /// The worlds it is carried out in.
+    /// The backends on which it runs.
     pub worlds: &'static [OnWorld],
-    /// The built-in scenario.
+    /// The name of the built-in scenario.
     pub scenario: &'static str,
-    /// What differs from it.
+    /// The settings that differ from the scenario.
     pub overrides: Vec<scenario::Setting>,
-    /// Runs that make up its repetitions, each by what differs from that again; none: one run holds them all.
+    /// The additional settings of each run, if its repetitions take several runs. Empty: one run contains all
+    /// repetitions.
     pub runs: Vec<Vec<scenario::Setting>>,
-    /// Whether its runs are repetitions at the scenario's own phases, each with a seed of its own (`lab::scenario::Repetition`).
+    /// Whether its runs are repetitions at the scenario's own phases, each with a separate seed ([`Repetition`]).
     pub phases: bool,
-    /// Repetitions.
+    /// The number of repetitions.
     pub n: usize,
-    /// Bits a second that it offers: on Linux, points run side by side only below a sum.
+    /// The offered load in bit/s. It limits the number of parallel runs on Linux.
     pub load: u64,
-    /// What is published, at most one number for a metric.
+    /// The published numbers, at most one for each metric.
     pub published: Vec<Published>,
-    /// What a formula says, by metric.
+    /// The values of a formula, by metric.
     pub formula: Vec<(&'static str, f64)>,
-    /// The point, by label, that this one's shape is a fraction of.
+    /// The label of the point relative to which this point's shape is given.
     pub base: Option<String>,
-    /// How to read a run.
+    /// The evaluation of a run.
     pub measure: Measure,
 }
 
 impl Point {
-    /// Whether a setting has this value.
+    /// Returns whether a parameter has this value.
     pub fn has(&self, name: &str, value: impl Into<Setting>) -> bool {
         self.number_or_text(name) == Some(value.into())
     }
 
-    /// The number of a setting.
+    /// Returns the numeric value of a parameter, or `None` if there is none.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.number_or_text(name)? {
             Setting::Number(number) => Some(number),
@@ -102,17 +103,17 @@ impl Point {
         }
     }
 
-    /// What is published of a metric.
+    /// Returns the published number for a metric, if there is one.
     pub fn published(&self, metric: &str) -> Option<&Published> {
         self.published.iter().find(|published| published.metric == metric)
     }
 
-    /// How many runs it has.
+    /// Returns the number of runs.
     pub fn count(&self) -> usize {
         self.runs.len().max(1)
     }
 
-    /// The plan of a run, with `more` overrides on top of its own. Its name is the experiment's scenario.
+    /// Returns the plan of a run (from 0), with `more` settings after its own. Its name is that of the scenario.
     pub fn plan(&self, run: usize, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
         let (file, text) = Scenario::find(self.scenario)?;
         let own = self.runs.get(run).into_iter().flatten();
@@ -124,7 +125,7 @@ impl Point {
         Scenario::repetition(&file, &text, &overrides, 1 + number, Repetition { number, of, seed: 1 })
     }
 
-    /// The plans of all its runs.
+    /// Returns the plans of all runs.
     pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
         (0..self.count()).map(|run| self.plan(run, more)).collect()
     }

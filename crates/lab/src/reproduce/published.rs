@@ -1,11 +1,11 @@
-//! A published number, and the verdict on it.
+//! Published numbers, and the verdicts on them.
 
 use super::carry_out::Measured;
 use super::{Metric, Point, Report};
 use crate::run::OnWorld;
 use crate::stats::{Interval, Summary, mean_interval};
 
-/// A number that a paper prints, and how near a value must be to reproduce it.
+/// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Published {
     /// The metric.
@@ -14,28 +14,28 @@ pub struct Published {
     pub figure: &'static str,
     /// The number, in the metric's unit.
     pub value: f64,
-    /// How far a value may be from it, in the same unit. It is fixed before the first run.
+    /// The largest permitted difference, in the same unit. It is fixed before the first run.
     pub tolerance: f64,
-    /// Where the tolerance comes from.
+    /// The origin of the tolerance.
     pub tolerance_from: &'static str,
-    /// What differs from the paper's set-up, in a line: why a value may be another.
+    /// The difference from the paper's setup that may cause another value, in one line.
     pub why: &'static str,
-    /// The must-holds, by their texts, that are about the series that it is part of: a slope, a ratio, an order. None: it is one
-    /// number, and has no shape.
+    /// The properties that must hold for the series that the number is part of (a slope, a ratio, an order), by their
+    /// texts. Empty for a single number, which has no shape.
     pub shape: &'static [&'static str],
 }
 
-/// How a metric's repetitions become one value.
+/// The statistic that combines the repetitions of a metric into one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Statistic {
-    /// Their mean.
+    /// The mean.
     Mean,
-    /// Their median.
+    /// The median.
     Median,
 }
 
 impl Statistic {
-    /// Its name in reports.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -44,19 +44,20 @@ impl Statistic {
     }
 }
 
-/// One value of repeated runs.
+/// The combined value of repeated runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The mean or the median.
     pub value: f64,
-    /// Its 95 % confidence interval; the smallest and largest value of fewer than six; `None` of one.
+    /// The 95 % confidence interval; with fewer than six values the range from the smallest to the largest; `None`
+    /// for a single value.
     pub interval: Option<Interval>,
-    /// How many values it is made of.
+    /// The number of values.
     pub n: usize,
 }
 
 impl Estimate {
-    /// That of these values; `None` of none.
+    /// Returns the estimate from these values, or `None` if there are none.
     pub(crate) fn of(values: &[f64], statistic: Statistic) -> Option<Self> {
         let summary = Summary::of(values)?;
         let (value, interval) = match statistic {
@@ -69,22 +70,22 @@ impl Estimate {
     }
 }
 
-/// What became of a published number.
+/// The verdict on a published number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Word {
     /// The value is within the tolerance.
     Reproduced,
-    /// The value is another, and all that must hold of the series that it is part of holds.
+    /// The value is outside the tolerance, but all properties of its series hold.
     Shape,
-    /// Neither.
+    /// The value is outside the tolerance, and its series does not have the published shape.
     NotReproduced,
 }
 
 impl Word {
-    /// All, from the best to the worst.
+    /// All verdicts, from the best to the worst.
     pub const ALL: [Self; 3] = [Self::Reproduced, Self::Shape, Self::NotReproduced];
 
-    /// The word itself.
+    /// Returns the verdict as text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -101,12 +102,12 @@ pub struct OnBackend {
     pub world: OnWorld,
     /// The value; `None` if no valid run gave one.
     pub estimate: Option<Estimate>,
-    /// Whether all must-holds of its series hold there; `None` if a run that this needs is invalid.
+    /// Whether all properties of its series hold there; `None` if a run that they need is invalid.
     pub has_shape: Option<bool>,
 }
 
 impl OnBackend {
-    /// The verdict on one backend; `None` if invalid runs leave it open.
+    /// Returns the verdict on one backend, or `None` if invalid runs leave it open.
     pub fn word(&self, published: &Published) -> Option<Word> {
         let off = (self.estimate?.value - published.value).abs();
         if off <= published.reach() {
@@ -118,7 +119,7 @@ impl OnBackend {
         self.has_shape.map(|has_shape| if has_shape { Word::Shape } else { Word::NotReproduced })
     }
 
-    /// What its interval says about the verdict, if it makes it less sure.
+    /// Returns a remark if the confidence interval makes the verdict less certain.
     fn remark(&self, published: &Published) -> Option<String> {
         let (word, Estimate { interval, n, .. }) = (self.word(published)?, self.estimate?);
         let Some(Interval { lo, hi, .. }) = interval else {
@@ -137,51 +138,51 @@ impl OnBackend {
         }
     }
 
-    /// Whether a value within the tolerance may well be another.
+    /// Returns whether the value is within the tolerance but its interval is wider than the tolerance, or missing.
     fn is_weak(&self, published: &Published) -> bool {
         self.word(published) == Some(Word::Reproduced) && self.remark(published).is_some()
     }
 }
 
 impl Published {
-    /// How far a value may be away. What binary fractions lose is no difference: 2.64 - 2.40 is not above 0.24.
+    /// Returns the largest permitted difference with a margin for binary fractions: 2.64 - 2.40 must not exceed 0.24.
     fn reach(&self) -> f64 {
         self.tolerance + self.tolerance.abs().mul_add(1e-9, 1e-9)
     }
 }
 
-/// A published number, what was measured, and the verdict.
+/// A published number, the measured values, and the verdict.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
     /// The point.
     pub point: &'a Point,
     /// The metric.
     pub metric: &'static Metric,
-    /// What is published.
+    /// The published number.
     pub published: Published,
-    /// What the backends gave.
+    /// The results by backend.
     pub on: Vec<OnBackend>,
 }
 
 impl Judged<'_> {
-    /// The one verdict: the worst of all backends on which there is one. Without any it is not reproduced.
+    /// Returns the worst verdict of all backends that have one, or `NotReproduced` if none has.
     pub fn word(&self) -> Word {
         let words = self.on.iter().filter_map(|on| on.word(&self.published));
         words.max().unwrap_or(Word::NotReproduced)
     }
 
-    /// Whether it is reproduced, and a backend's interval is too wide to be sure.
+    /// Returns whether it is reproduced, but a backend's interval is too wide to be certain.
     pub fn is_weak(&self) -> bool {
         self.word() == Word::Reproduced && self.on.iter().any(|on| on.is_weak(&self.published))
     }
 
-    /// The verdict, with `weak` behind it if it is that.
+    /// Returns the verdict as text, with `weak` appended if it is.
     pub fn verdict(&self) -> String {
         format!("{}{}", self.word().name(), if self.is_weak() { ", weak" } else { "" })
     }
 
-    /// Why it is not `reproduced`, on which backends it is open or better, and what the intervals make of it; `None` if there is
-    /// nothing to say.
+    /// Returns the remarks on the verdict: the reason if it is not `reproduced`, backends with another verdict or
+    /// none, and the remarks on confidence intervals. `None` if there are no remarks.
     pub fn why(&self) -> Option<String> {
         let word = self.word();
         let mut parts = Vec::new();
@@ -202,7 +203,7 @@ impl Judged<'_> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// What the backends' intervals make less sure; once, if it is the same on all.
+    /// Returns the remarks on the confidence intervals; only one if they are equal on all backends.
     fn remarks(&self) -> Vec<String> {
         let all: Vec<(OnWorld, String)> =
             self.on.iter().filter_map(|on| Some((on.world, on.remark(&self.published)?))).collect();
@@ -217,7 +218,7 @@ impl Judged<'_> {
     }
 }
 
-/// Every published number of a report, in the order of its table.
+/// Returns every published number of a report, in the order of its table.
 pub fn judged(report: &Report) -> Vec<Judged<'_>> {
     let verdicts = report.verdicts();
     let mut all = Vec::new();
@@ -248,7 +249,7 @@ pub fn judged(report: &Report) -> Vec<Judged<'_>> {
     all
 }
 
-/// How often each word is there, and how many of those that are reproduced are weak.
+/// Counts the verdicts, and how many of the reproduced numbers are weak.
 pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged<'a>>) -> Counts {
     let mut counts = Counts::default();
     for judged in judged {
@@ -263,24 +264,24 @@ pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged<'a>>) -> Counts {
     counts
 }
 
-/// How often each word is there.
+/// The numbers of verdicts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// In the order of [`Word::ALL`].
     pub words: [usize; 3],
-    /// How many of the reproduced are weak.
+    /// How many of the reproduced numbers are weak.
     pub weak: usize,
 }
 
 impl Counts {
-    /// Each word with its count.
+    /// Returns each verdict with its count.
     pub fn each(&self) -> impl Iterator<Item = (Word, usize)> {
         Word::ALL.into_iter().zip(self.words)
     }
 }
 
 impl std::fmt::Display for Counts {
-    /// `11 reproduced (2 of them weak), 1 shape, 0 not reproduced`.
+    /// Writes, for example, `11 reproduced (2 of them weak), 1 shape, 0 not reproduced`.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let weak = if self.weak > 0 { format!(" ({} of them weak)", self.weak) } else { String::new() };
         let [reproduced, shape, not] = self.words;
@@ -289,7 +290,7 @@ impl std::fmt::Display for Counts {
 }
 
 impl Measured {
-    /// The value of a metric over the repetitions, with its interval.
+    /// Returns the combined value of a metric over the repetitions, with its interval. `None` if there are no values.
     pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         Estimate::of(self.samples.get(metric.name)?, metric.statistic)
     }

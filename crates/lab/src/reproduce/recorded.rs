@@ -1,4 +1,5 @@
-//! What was once measured on Linux, kept beside the table: it is not deterministic, so no build measures it again.
+//! Recorded measurements on Linux, stored beside the table. They are not deterministic, so the build does not repeat
+//! them.
 
 use super::published::{Estimate, Judged, OnBackend, judged};
 use super::{Report, Scale};
@@ -6,7 +7,7 @@ use crate::run::OnWorld;
 use crate::stats::Interval;
 use serde::{Deserialize, Serialize};
 
-/// The published numbers as they were measured on Linux.
+/// The measurements of published numbers on Linux.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
@@ -31,13 +32,13 @@ struct Number {
 }
 
 impl Recorded {
-    /// What these reports measured on Linux; `None` if nothing.
+    /// Returns what these reports measured on Linux, or `None` if they measured nothing there.
     pub fn of(reports: &[Report], kernel: &str, scale: Scale) -> Option<Self> {
         let mut numbers = Vec::new();
         for report in reports {
             for judged in judged(report) {
                 let linux = judged.on.iter().find(|on| on.world == OnWorld::Linux);
-                // What invalid runs leave open is not recorded.
+                // Results that invalid runs leave open are not recorded.
                 let Some((estimate, has_shape)) = linux.and_then(|on| on.estimate.zip(on.has_shape)) else {
                     continue;
                 };
@@ -57,17 +58,17 @@ impl Recorded {
         (!numbers.is_empty()).then_some(Self { kernel, scale, numbers })
     }
 
-    /// Reads what [`Recorded::json`] wrote. The error names line and column.
+    /// Reads the output of [`Recorded::json`]. The error names line and column.
     pub fn read(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The file's text.
+    /// Returns the text of the file.
     pub fn json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The same as `self`, with what `old` has of numbers that `self` does not.
+    /// Returns `self`, with the numbers of `old` that `self` does not have.
     #[must_use]
     pub fn with_the_rest_of(mut self, old: Self) -> Self {
         let is_new = |old: &Number, all: &[Number]| {
@@ -79,7 +80,7 @@ impl Recorded {
         self
     }
 
-    /// The recorded value of a published number.
+    /// Returns the recorded value of a published number, if there is one.
     pub(super) fn find(&self, id: &str, judged: &Judged<'_>) -> Option<OnBackend> {
         let same = |number: &&Number| {
             number.id == id && number.point == judged.point.label && number.metric == judged.metric.name

@@ -1,33 +1,34 @@
-//! Breakers: overrides under which a must-hold must not hold, or it would say nothing.
+//! Breakers: settings with which a property must fail. A property that holds anyway proves nothing.
 
 use super::carry_out::{How, NotRun, measure_all};
 use super::{Check, Experiment, MustHold, Point, Scale};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
 
-/// What a breaker did.
+/// The effect of a breaker.
 #[derive(Clone, Copy, Debug)]
 pub struct Broken {
-    /// The must-hold.
+    /// The property.
     pub must_hold: &'static MustHold,
-    /// The overrides.
+    /// The settings of the breaker.
     pub breaker: &'static [&'static str],
-    /// Where.
+    /// The backend.
     pub world: OnWorld,
-    /// What the must-hold saw without the breaker.
+    /// The result without the breaker.
     pub whole: Check,
-    /// What it saw with it.
+    /// The result with the breaker.
     pub check: Check,
 }
 
 impl Broken {
-    /// Whether it held, and the breaker broke it. A must-hold that no longer measures anything proves nothing either.
+    /// Returns whether the property held without the breaker and failed with it. If nothing can be measured with the
+    /// breaker, the test proves nothing.
     pub const fn broke(&self) -> bool {
         self.whole.holds && !self.check.holds && self.check.value.is_some()
     }
 }
 
-/// Runs the breakers of an experiment at the quick scale: all of them in the simulator, the first on Linux.
+/// Runs the breakers of an experiment at the quick scale: all of them in the simulator, only the first on Linux.
 pub fn self_test(
     experiment: &'static Experiment,
     world: OnWorld,

@@ -1,8 +1,8 @@
-//! `sigma/handoff`: how long no data come while a mobile node's association changes its address, beside Mobile IP on the
-//! same moves.
+//! `sigma/handoff`: the gap in a download while a mobile node's association changes its address, compared with Mobile
+//! IP on the same moves.
 //!
-//! The new address is known and verified while the old one still carries data, so the gap is what lies between any two
-//! packets, and what the new way is longer. Mobile IP's mobile node first has to hear that it is elsewhere.
+//! The new address is known and verified while the old one still carries data. So the gap is the time between two
+//! packets, plus the additional delay of the new path. A Mobile IP mobile node first has to detect that it moved.
 
 mod measure;
 mod points;
@@ -32,16 +32,16 @@ const SIGMA: &str = "SIGMA";
 const MOBILE_IP: &str = "Mobile IP";
 
 const MOBILE: &str = "mobile";
-/// Table I: the mobile node's addresses.
+/// The mobile node's addresses (table I).
 const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
 const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
 
-/// A packet of 1500 bytes and its link header on the air: 2.6 Mb/s.
+/// The transmission time of a packet of 1500 bytes with its link header in a cell of 2.6 Mb/s.
 const PACKET_MS: f64 = 1514.0 * 8.0 / 2600.0;
-/// Two wires of 0.5 ms, there and back.
+/// The round trip over two wires of 0.5 ms each.
 const LINK_RTT_MS: f64 = 2.0;
 const MOST_MS: f64 = 2.0 * PACKET_MS + LINK_RTT_MS;
-/// A time-out at the floor of 200 ms that doubles three times.
+/// The permitted stall with losses: a retransmission time-out at its minimum of 200 ms that doubles three times.
 const LONG_STALL_MS: f64 = 2000.0;
 
 /// The experiment.
@@ -94,11 +94,11 @@ const fn metric(name: &'static str, digits: usize, statistic: Statistic, officia
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// One radio loses its cell later than two change theirs: the download has to last so long.
+/// A single radio loses its cell later than two radios change theirs, so the download has to be longer.
 const DOWNLOAD: &str = "bulk-server.bytes=2200000";
-/// Both addresses are one radio's: nothing can be prepared, and the association breaks before it is made.
+/// One radio has both addresses: nothing can be prepared, and the old path is lost before the new one exists.
 const ONE_RADIO: &[&str] = &["host.mobile.radios=1", DOWNLOAD];
-/// The same, and for so long that a whole bin falls into it.
+/// The same, with a retune time that leaves at least one bin empty.
 const ONE_SLOW_RADIO: &[&str] = &["host.mobile.radios=1", "radio.retune=300ms", DOWNLOAD];
 /// It never has an address in the second network, and the first cell is out of range before the download ends.
 const ONE_ADDRESS: &[&str] = &[
@@ -106,7 +106,7 @@ const ONE_ADDRESS: &[&str] = &[
     "host.mobile.course.1=[[\"0s\", -50], [\"3s\", -50], [\"7s\", -96]]",
 ];
 
-/// The cell that it moves to is faster, and so are the wires; there is more to fetch.
+/// The target cell and the wires are faster, and the download is larger.
 const FAST_CELL: &[&str] = &["cell.2.rate=5Mb/s", "bulk-server.bytes=4000000"];
 
 const MUST_HOLD: &[MustHold] = &[
@@ -155,7 +155,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
 ];
 
-/// What the experiment says nothing of, and a user will ask: with losses, with others in the cells, and in the other direction.
+/// Properties beyond the paper that users will ask about: losses, other hosts in the cells, and uploads.
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, frames or the first cell lost: 0 bytes lost, duplicated or reordered to the application in every run of 60 s",
@@ -215,7 +215,7 @@ fn is_cell_lost(point: &Point) -> bool {
     point.number(points::CELL_LOST).is_some()
 }
 
-/// Where packets are lost, or the old path.
+/// Returns whether packets are lost, or the old path.
 fn is_hard(point: &Point) -> bool {
     is_lossy(point) || is_cell_lost(point)
 }
@@ -224,7 +224,7 @@ fn is_other_traffic(point: &Point) -> bool {
     point.has(points::TRAFFIC, "cross") || point.has(points::TRAFFIC, "upload")
 }
 
-/// As the paper has it, but for the overlap of the cells and the host's speed.
+/// Returns whether the point is like the paper's, except for the overlap of the cells and the host's speed.
 fn is_smooth(point: &Point) -> bool {
     is_sigma(point) && !is_hard(point) && !is_other_traffic(point)
 }

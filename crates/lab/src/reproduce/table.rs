@@ -1,12 +1,12 @@
-//! The one table of all published numbers, as Markdown.
+//! The table of all published numbers, as Markdown.
 
 use super::published::{Estimate, Judged, counts, judged};
 use super::{Metric, Recorded, Report};
 use crate::run::OnWorld;
 use std::fmt::Write;
 
-/// All published numbers of these reports with their verdicts. Where a report has nothing of Linux, its column is what was
-/// recorded.
+/// Returns the table of all published numbers of these reports with their verdicts. Recorded values fill the Linux
+/// column of a report without Linux results.
 pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     let all = with_recorded(reports, recorded);
     let scale = reports.first().map_or("", |report| report.scale.name());
@@ -27,7 +27,7 @@ pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     out
 }
 
-/// The short form: how often each word is there, for each experiment.
+/// Returns the short form: the number of each verdict by experiment.
 pub fn short(reports: &[Report], recorded: Option<&Recorded>) -> String {
     let all = with_recorded(reports, recorded);
     let mut out = "| experiment | numbers | reproduced | of them weak | shape | not reproduced |\n|---|---|---|---|---|---|\n".to_owned();
@@ -45,7 +45,7 @@ pub fn short(reports: &[Report], recorded: Option<&Recorded>) -> String {
     out
 }
 
-/// Every published number; where a report has nothing of Linux, with what was recorded.
+/// Returns every published number of the reports. Recorded values are added to reports without Linux results.
 fn with_recorded<'a>(reports: &'a [Report], recorded: Option<&Recorded>) -> Vec<(&'a Report, Judged<'a>)> {
     let mut all: Vec<(&Report, Judged<'_>)> = Vec::new();
     for report in reports {
@@ -61,7 +61,7 @@ fn with_recorded<'a>(reports: &'a [Report], recorded: Option<&Recorded>) -> Vec<
 
 const TITLE: &str = "# What is reproduced";
 
-/// Whether a text is such a table: then a new one may replace it.
+/// Returns whether a text is such a table, which may be overwritten.
 pub fn is_table(text: &str) -> bool {
     text.strip_prefix(TITLE)
         .is_some_and(|rest| rest.trim_start().starts_with("Generated: `wayfare reproduce"))
@@ -105,13 +105,13 @@ fn row(report: &Report, judged: &Judged<'_>) -> String {
     )
 }
 
-/// With as many digits as it has: at most four.
+/// Returns a tolerance with at most four decimals, without trailing zeros.
 pub(super) fn tolerance(tolerance: f64) -> String {
     let text = format!("{tolerance:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A value with its interval and n.
+/// Returns a value with its interval and n, as text.
 pub(super) fn value(estimate: Estimate, metric: &Metric) -> String {
     let digits = metric.digits;
     let interval = estimate.interval.map_or(String::new(), |interval| {
@@ -125,7 +125,7 @@ fn reason(judged: &Judged<'_>) -> Option<String> {
     judged.why()
 }
 
-/// Numbers that share a text, in the order of their first.
+/// Groups numbers with the same text, in the order of the first number of each group.
 fn grouped(
     all: &[(&Report, Judged<'_>)],
     of: impl Fn(&Judged<'_>) -> Option<String>,

@@ -1,4 +1,4 @@
-//! The framework, tried on the experiments that there are; all in the simulator.
+//! Tests of the framework with the built-in experiments, all in the simulator.
 
 use super::*;
 use trace::Doubt;
@@ -43,8 +43,9 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
     }
 }
 
-/// The promised limits, with the usual four side by side. The simulator needs a hundredth of virtual time at most, and hardly any
-/// after a download has ended: where packets are lost, most of a run is time for what takes longer.
+/// The documented time limits, with four parallel runs. The simulator may take at most a hundredth of the virtual
+/// time. It takes hardly any time after a download has ended, and where packets are lost, most of a run is a margin
+/// for slow downloads.
 #[test]
 fn no_scale_takes_longer_than_promised() {
     for experiment in EXPERIMENTS {
@@ -70,7 +71,8 @@ fn all_holds_in_the_simulator() {
     }
 }
 
-/// `WAYFARE_BLESS=1` writes it anew; so does `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`.
+/// `WAYFARE_BLESS=1` rewrites the file, as does `wayfare reproduce --quick --on sim --write-table
+/// docs/reproduced.md`.
 #[test]
 fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -88,7 +90,7 @@ fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it anew with WAYFARE_BLESS=1");
 }
 
-/// README has the short form.
+/// The README has the short form.
 #[test]
 fn readme_counts_what_the_table_has() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -125,7 +127,7 @@ fn a_verdict_needs_the_value_and_what_must_hold() {
         judged(report).iter().find(|judged| judged.point.label == label).unwrap().word()
     };
     assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::Reproduced);
-    // One lost packet more in each handoff: the number differs, and what must hold no longer does.
+    // One more lost packet in each handoff: the number differs, and a property that must hold fails.
     let lose_more = |report: &mut Report, label: &str| {
         let row = report.worlds[0].rows.iter_mut().find(|(point, _)| point.label == label).unwrap();
         let lost = row.1.as_mut().unwrap().samples.get_mut("lost_per_handoff").unwrap();
@@ -135,7 +137,7 @@ fn a_verdict_needs_the_value_and_what_must_hold() {
     };
     lose_more(&mut report, "semisoft 50/s RTT 43");
     assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::NotReproduced);
-    // All three points of a line: its slope is as it was, and at RTT 3 no ratio must hold.
+    // At all three points of a line: its slope is unchanged, and no ratio is required at RTT 3.
     for round_trip in [3, 43, 83] {
         lose_more(&mut report, &format!("hard 25/s RTT {round_trip}"));
     }

@@ -1,4 +1,4 @@
-//! A report for people.
+//! The report as text.
 
 use super::carry_out::{Validity, Verdict};
 use super::published::{Judged, counts, judged};
@@ -8,7 +8,7 @@ use crate::run::OnWorld;
 use draw::Table;
 use std::fmt::Write;
 
-/// What was published beside what was measured, and what holds.
+/// Returns the published beside the measured values, and which properties hold.
 pub fn text(report: &Report) -> String {
     let experiment = report.experiment;
     let mut out = format!("{}: {}\n", experiment.id, experiment.about);
@@ -48,7 +48,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// The three words and how often each was said of these reports' published numbers.
+/// Returns the numbers of verdicts on these reports' published numbers.
 pub fn summary(reports: &[Report]) -> String {
     let all: Vec<Judged<'_>> = reports.iter().flat_map(judged).collect();
     format!("published numbers: {}\n", counts(&all))
@@ -143,7 +143,7 @@ fn must_hold(verdicts: &[Verdict]) -> String {
     table.render()
 }
 
-/// Which runs are not to be believed, and why.
+/// Describes which runs are invalid, and why.
 pub(crate) fn invalid(worlds: &[Results]) -> String {
     let mut out = String::new();
     for results in worlds {
@@ -165,7 +165,7 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
     out
 }
 
-/// What each breaker did.
+/// Describes the effect of each breaker.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     let headers = ["breaker", "world", "value without", "value with it", "what no longer holds", "set"];
     let mut table = Table::new(headers);

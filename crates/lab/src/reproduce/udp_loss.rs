@@ -1,7 +1,7 @@
 //! `cellular-ip/udp-loss`: UDP packets lost in a handoff, against the round trip between host and crossover.
 //!
-//! A packet is lost if it passes the crossover after the last one that the host still hears in its old cell, and
-//! before the route-update from its new cell has come there: a window of one round trip and the time to retune.
+//! Packets are lost that pass the crossover too late for the old cell, and before the route-update from the new cell
+//! arrives there: during one round trip plus the retune time.
 
 use super::figure::{Drawn, draw_at, line};
 use super::phases::stratified;
@@ -28,18 +28,18 @@ const SIM: &[OnWorld] = &[OnWorld::Sim];
 const RATES: [f64; 2] = [25.0, 50.0];
 const ROUND_TRIPS: [f64; 3] = [3.0, 43.0, 83.0];
 const RETUNE_MS: f64 = 5.0;
-/// What the scenario's links make of the nominal 3 ms; a test computes it from them.
+/// The actual round trip of the scenario's links for the nominal 3 ms; a test computes it.
 const BASE_MS: f64 = 2.922;
-/// A data packet on the air: 142 bytes at 2 Mb/s.
+/// The transmission time of a data packet in a cell: 142 bytes at 2 Mb/s.
 const AIRTIME_MS: f64 = 0.568;
-/// Datagrams are sent from here on.
+/// When the datagrams start.
 const START: Duration = Duration::from_millis(500);
-/// The first handoff: a whole number of packet spacings later.
+/// The first handoff, a whole number of packet spacings after the start.
 const FIRST: Duration = Duration::from_millis(1500);
-/// From one handoff to the shorter path to the next, at every scale.
+/// The time between two handoffs to the shorter path, at every scale.
 const BACK_AND_FORTH: Duration = Duration::from_secs(1);
 
-/// What is published for hard handoff, by rate and round trip. Semisoft lost nothing.
+/// The published losses of hard handoffs, by rate and round trip. Semisoft handoffs lost nothing.
 const PUBLISHED_HARD: [[f64; 3]; 2] = [[0.20, 1.22, 2.21], [0.68, 2.64, 4.50]];
 
 /// The experiment.
@@ -76,7 +76,7 @@ pub(crate) const UDP_LOSS: Experiment = Experiment {
 
 // --- points --------------------------------------------------------------------------------------------------------
 
-/// What may differ from point to point. What the paper has is what `published` makes.
+/// The parameters that vary between points. `published` gives the paper's.
 struct Case {
     kind: Kind,
     handoff: &'static str,
@@ -86,7 +86,7 @@ struct Case {
     excursion: f64,
     semisoft_delay: f64,
     delay_device: u32,
-    /// How much shorter the way by b3 is than that by b2, in milliseconds.
+    /// How much shorter the path through b3 is than that through b2, in milliseconds.
     ahead: f64,
 }
 
@@ -193,7 +193,8 @@ const RATIO: [&str; 2] = [
     "hard, RTT 83: lost at 50/s over lost at 25/s in 1.8..2.3",
 ];
 
-/// The published numbers of hard handoff are two lines, of a slope and a ratio to each other; those of semisoft are zero.
+/// Returns the properties of a published number. Those of hard handoff are two lines, each with a slope, and a ratio
+/// between them; those of semisoft are zero.
 const fn shape(rate: usize, round_trip: usize) -> &'static [&'static str] {
     match (rate, round_trip) {
         (0, 0) => &[SLOPE[0]],
@@ -247,9 +248,9 @@ fn formula(case: &Case) -> f64 {
     case.rate * deaf / 1e3
 }
 
-/// The scenario has the rest.
+/// Returns the settings of a point; the scenario has all others.
 fn overrides(case: &Case, label: &str, n: usize, interval: Duration) -> Vec<scenario::Setting> {
-    // Only handoffs to the shorter path are counted, and have the phases; half-way to the next it goes back.
+    // Only handoffs to the shorter path are counted and have phases. Half-way to the next one, the host moves back.
     let back = case.ahead > 0.0;
     let interval = if back { BACK_AND_FORTH } else { interval };
     let spacing = Duration::from_secs_f64(1.0 / case.rate);
@@ -315,14 +316,14 @@ fn measure(outcome: &Outcome, counts: fn(&str) -> bool) -> Result<Samples, Strin
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// The path by b2 has no added delay, that by b3 has it: what is lost is under way on the old path, and the round trip is that
-/// of the new one.
+/// Only the path through b3 has the added delay. Then losses depend on the delay of the old path, but the round trip
+/// is that of the new one.
 const ONE_PATH: &[&str] = &["wire.left.delay=[\"1ms\", \"1ms\"]"];
-/// Packets at another rate than the one that the slope is held against: 1.6 and 0.8 times.
+/// A packet rate other than the expected slopes: 1.6 and 0.8 times.
 const OTHER_RATE: &[&str] = &["constant-rate.rate=40"];
-/// Cells that lose every second frame: route-updates come by their repetitions.
+/// Cells that lose every second frame: only repetitions of route-updates arrive.
 const LOSSY: &[&str] = &["cell.2.loss=0.5", "cell.3.loss=0.5"];
-/// Cells that carry 25 packets a second and not 50.
+/// Cells with the capacity for 25 packets/s but not for 50.
 const NARROW: &[&str] = &["cell.2.rate=40kb/s", "cell.3.rate=40kb/s"];
 
 const MUST_HOLD: &[MustHold] = &[
@@ -392,7 +393,8 @@ fn hard(point: &Point, rate: f64) -> bool {
     is_hard(point) && point.has("rate_pps", rate)
 }
 
-/// Over all handoffs, and not over the means of the points: each loss belongs to the round trip of its own handoff.
+/// Fits the slope over all handoffs, not over the means of the points, because each loss belongs to the round trip of
+/// its own handoff.
 fn slope_is_rate(results: &Results, rate: f64) -> Check {
     let rows = results.rows(|point| hard(point, rate));
     let handoffs = rows.flat_map(|(_, measured)| {
@@ -418,7 +420,8 @@ fn latency_is_round_trip(results: &Results) -> Check {
         let Some((latency, nominal)) = measured.mean(LATENCY).zip(point.number("rtt_ms")) else {
             return Check { value: None, holds: false };
         };
-        // From the links of the scenario, not from what was measured: both would come from the same two instants.
+        // The expected value is computed from the scenario's links. A measured round trip would depend on the same
+        // two instants as the latency.
         let expected = nominal - ROUND_TRIPS[0] + BASE_MS + RETUNE_MS;
         let off = (latency - expected).abs();
         check.holds &= off <= f64::max(expected * 0.1, slack);

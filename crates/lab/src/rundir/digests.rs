@@ -18,7 +18,7 @@ pub(super) const NAME: &str = "SHA256SUMS";
 /// Files that [`super::read`] needs. The others may be removed, for example to save space.
 const NEEDED: [&str; 2] = ["run.json", "records.jsonl"];
 
-/// Bytes that are hashed at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 1 << 16;
 
 /// Writes the digests of all files below `dir`, in the order of their names.
@@ -43,7 +43,7 @@ pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     }
     for (name, expected) in listed {
         let path = dir.join(name);
-        // What a link leads to can change without a trace here.
+        // The target of a symbolic link can change without a trace here.
         if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Err(ReadError::Changed(path));
         }
@@ -57,19 +57,20 @@ pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// A line's file, which must lie in the directory, and its digest.
+/// Returns the file and the digest of a line. `None` if the line is malformed or the file is outside of the
+/// directory.
 fn parse(line: &str) -> Option<(&str, &str)> {
     let (digest, name) = line.split_once("  ")?;
     let inside = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
     (digest.len() == 64 && inside).then_some((name, digest))
 }
 
-/// The SHA-256 digest of a file, in hexadecimal digits.
+/// Returns the SHA-256 digest of a file, in hexadecimal digits.
 pub(crate) fn digest(path: &Path) -> io::Result<String> {
     digest_of(&mut File::open(path)?)
 }
 
-/// The SHA-256 of what a source gives, in hexadecimal digits.
+/// Returns the SHA-256 digest of the data from a source, in hexadecimal digits.
 pub(crate) fn digest_of(source: &mut impl Read) -> io::Result<String> {
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
     loop {
@@ -85,7 +86,7 @@ pub(crate) fn digest_of(source: &mut impl Read) -> io::Result<String> {
     }))
 }
 
-/// All files below `dir`/`folder`, relative to `dir`, in the order of their names.
+/// Returns all files below `dir`/`folder`, relative to `dir`, in the order of their names.
 fn files(dir: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir.join(folder))? {

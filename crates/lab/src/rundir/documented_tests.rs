@@ -1,4 +1,4 @@
-//! docs/files.md names every field and column that a run directory has.
+//! Checks that docs/files.md names every field and column of a run directory.
 
 use super::*;
 use crate::linux::{HostReport, InterfaceReport, ProgramReport, Repeat, WorldReport};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../docs/files.md");
 
-/// Fields whose own fields have names that a protocol, a scenario or the kernel gives.
+/// Fields whose members are named by a protocol, a scenario or the kernel.
 const FREE: [&str; 7] = ["reasons", "counters", "status", "tcp", "fields", "refused", "received"];
 
 fn outcome(name: &str, settings: &[&str]) -> Outcome {
@@ -35,7 +35,7 @@ fn on_linux() -> Outcome {
     outcome
 }
 
-/// The names of all fields, at any depth.
+/// Collects the names of all fields, at any depth.
 fn names(of: &Value, into: &mut BTreeSet<String>) {
     match of {
         Value::Object(fields) => {
@@ -55,7 +55,7 @@ fn undocumented(names: &BTreeSet<String>, document: &str) -> Vec<String> {
     names.iter().filter(|name| !document.contains(&format!("`{name}`"))).cloned().collect()
 }
 
-/// Every name in a run directory: fields, columns, events, changes of a stream, files.
+/// Returns every name in a run directory: fields, columns, events, changes of a stream, files.
 fn vocabulary(outcome: &Outcome) -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");

@@ -1,4 +1,4 @@
-//! `events.jsonl`: a record in a line, for people and scripts.
+//! `events.jsonl`: one record in each line, for readers and scripts.
 
 use crate::journey::Journeys;
 use crate::run::Outcome;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use trace::{Record, What};
 use wire::{Iface, PacketId};
 
-/// What is in `packets.csv` and in the capture, and so not here.
+/// Fields that are left out because `packets.csv` and the capture have them.
 const OF_PACKETS: [&str; 4] = ["kind", "src", "dst", "bytes"];
 
 pub(super) fn write(outcome: &Outcome, journeys: &Journeys<'_>, mut to: impl Write) -> io::Result<()> {
@@ -35,9 +35,10 @@ fn event(record: &Record, journeys: &Journeys<'_>) -> Value {
     Value::Object(event)
 }
 
-/// The fields of a record but for what a packet is made of.
+/// Returns the fields of a record, except for the contents of packets.
 fn fields(record: &Record) -> Map<String, Value> {
-    // The two that are many; all others go by the vocabulary of `trace`, whatever it grows to.
+    // The two most frequent kinds are handled here. All others are taken from the format of `trace`, which may be
+    // extended.
     let (name, iface, packet) = match &record.what {
         What::Received(iface, packet) => ("received", iface, packet),
         What::Sent(iface, packet) => ("sent", iface, packet),

@@ -1,4 +1,4 @@
-//! `figures/handoffs`: what was sent, what arrived, and what each outage is due to, flow by flow.
+//! `figures/handoffs`: the packets sent and received, and the causes of each outage, by flow.
 
 use super::flows::Places;
 use crate::handoff::{Experience, Handoff};
@@ -7,7 +7,7 @@ use crate::run::{OnWorld, Outcome};
 use draw::{Band, Cost, FlowTrace, Noticed, Owner, SequenceFigure};
 use node::Stage;
 
-/// The figure of a run's handoffs.
+/// Returns the figure of a run's handoffs.
 pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> SequenceFigure {
     let mut figure = SequenceFigure::new(format!("{}: handoffs", title(outcome)));
     figure.steps = super::steps::steps(outcome);
@@ -34,7 +34,7 @@ pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Plac
     figure
 }
 
-/// The scenario, where it ran, and its seed.
+/// Returns the scenario's name, the backend and the seed.
 pub(super) fn title(outcome: &Outcome) -> String {
     format!("{}, {}, seed {}", outcome.plan.name, backend(outcome.world), outcome.plan.seed)
 }
@@ -55,7 +55,7 @@ fn hole(hole: &crate::handoff::Hole) -> Option<draw::HoleBand> {
     Some(draw::HoleBand { flow: hole.flow, from, to })
 }
 
-/// Only the flows that a handoff or hole concerns, or all if none does: the others say nothing of outages.
+/// Keeps only the flows that a handoff or a hole affects, or all flows if none is affected.
 fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<FlowTrace> {
     let of_handoffs = figure.handoffs.iter().flat_map(|one| &one.costs).map(|cost| cost.flow);
     let mut concerned: Vec<usize> = of_handoffs.chain(figure.holes.iter().map(|hole| hole.flow)).collect();

@@ -1,6 +1,6 @@
-//! Where in its flow each packet is, and what became of it: the marks of the time-sequence.
+//! The position and the fate of each packet in its flow: the marks of the time-sequence figure.
 //!
-//! A packet of a protocol is of no flow: it is neither counted nor drawn.
+//! Signalling packets of protocols belong to no flow: they are neither counted nor drawn.
 
 use crate::flow::{Flow, Packets, Sending, Transport};
 use crate::journey::{End, Fate, Journeys};
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::HostId;
 use wire::{Instant, PacketId, SocketAddrV4};
 
-/// A packet's flow, its place in it, and the path by which it goes.
+/// A packet's flow, its position in the flow, and its path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) flow: usize,
     offset: u64,
     path: usize,
-    /// When it left its sender's stack, or the role that made it.
+    /// When it left its sender's stack or the role that made it.
     pub(super) sent: Instant,
 }
 
@@ -39,7 +39,7 @@ impl Places {
         self.0.get(&packet)
     }
 
-    /// The traces of all flows, in their order.
+    /// Returns the traces of all flows, in the order of the flows.
     pub(super) fn traces(&self, outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<FlowTrace> {
         let trace = |(flow, packets): (&Flow, &Packets)| FlowTrace {
             name: name(outcome, flow),
@@ -69,7 +69,7 @@ impl Places {
                 put(end.at, if first { MarkKind::Received } else { MarkKind::Duplicate });
                 first = false;
             }
-            // Of a program's datagrams only the stack knows that they arrived.
+            // The arrival of a program's datagram is recorded at the stack only.
             let unseen = flow.transport == Transport::Udp && arrived.contains(&journey.id);
             if first && unseen {
                 let arrivals = flow.arrivals.iter().filter(|arrival| arrival.packet == journey.id);
@@ -89,7 +89,7 @@ const fn is_loss(end: &End) -> bool {
     matches!(end.fate, Fate::Lost(..) | Fate::Dropped(..) | Fate::Unseen(_))
 }
 
-/// The ends of a flow by host name and port, and its transport.
+/// Returns the ends of a flow by host name and port, and its transport.
 pub(super) fn name(outcome: &Outcome, flow: &Flow) -> String {
     let end = |host: HostId, at: SocketAddrV4| format!("{}:{}", outcome.plan.host_name(host), at.port());
     let (from, to) = (end(flow.from.host, flow.from.at), end(flow.to.host, flow.to.at));
@@ -133,8 +133,8 @@ mod tests {
         let path = |name: &str| trace.paths.iter().position(|path| path == name).unwrap();
         let [fixed, left, right] = ["fixed > mobile", "left > mobile", "right > mobile"].map(path);
         assert!([fixed, left, right].iter().all(|path| count(trace, *path, MarkKind::Sent) > 100));
-        // The host is at `right` from 2.3 s to 4.3 s: what its new router sends is its own, although the connection that
-        // moved keeps the address of `left`.
+        // The host is at `right` from 2.3 s to 4.3 s. Packets from its new router count as that router's, although
+        // the moved connection keeps the address of `left`.
         let sent =
             |path| trace.marks.iter().filter(move |mark| mark.path == path && mark.kind == MarkKind::Sent);
         let within = |mark: &&Mark| (2_500..4_300).contains(&(mark.at.0 / 1_000_000));

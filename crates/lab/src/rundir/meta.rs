@@ -11,51 +11,53 @@ use std::collections::BTreeMap;
 use trace::{Doubt, Record, What};
 use wire::{Duration, Instant};
 
-/// The form of run directories that this program writes. A change that an older reader would misread raises it.
+/// The format of run directories that this program writes. It is raised by a change that an older program would
+/// misread.
 pub(super) const FORMAT: u32 = 5;
 
-/// A run in a page.
+/// The contents of `run.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunFile {
-    /// The form of the directory.
+    /// The format of the directory.
     pub format: u32,
-    /// What was run.
+    /// The scenario.
     pub scenario: ScenarioPart,
-    /// What `--set` changed in it.
+    /// The settings of `--set`.
     pub settings: Vec<String>,
     /// The backend on which it ran.
     pub world: OnWorld,
-    /// The seed of its chance.
+    /// The random seed.
     pub seed: u64,
-    /// Which of several runs it is; null if it is none of several.
+    /// Its number among several runs; null for a single run.
     #[serde(default)]
     pub repetition: Option<RepetitionPart>,
-    /// The simulator's number for the run, sixteen hexadecimal digits.
+    /// The fingerprint of a simulator run, in sixteen hexadecimal digits.
     pub fingerprint: Option<String>,
-    /// What the scenario ordered, in the order of time: crashes, cuts and the like.
+    /// The events of the scenario in the order of time, for example crashes and cuts.
     #[serde(default)]
     pub events: Vec<EventPart>,
-    /// Who ran it.
+    /// The versions of the program.
     pub versions: Versions,
-    /// The machine, if it was a run on Linux, as far as it matters to somebody who compares.
+    /// The machine of a run on Linux.
     pub machine: Option<Machine>,
     /// The daemons of a run on Linux.
     pub daemons: Vec<Daemon>,
-    /// All else that the world on Linux reported.
+    /// The other reports of the Linux backend.
     pub linux: Option<WorldReport>,
     /// The hosts, in the order in which `records.jsonl` numbers them.
     pub hosts: Vec<String>,
-    /// Why the run is not to be trusted; nothing, if it is.
+    /// The validity problems; empty if the run is valid.
     pub doubts: Vec<Doubt>,
-    /// What did not hold: a transfer that did not end, a reset, a program that failed. `run` exits with 1.
+    /// The failures: a transfer that did not end, a reset, a program that failed. `run` then exits with 1.
     pub failures: Vec<String>,
-    /// What it cost.
+    /// The results.
     pub summary: Summary,
-    /// How many lines `records.jsonl` has.
+    /// The number of lines in `records.jsonl`.
     pub records: usize,
-    /// Whether `packets.csv` has every hop, or only what was lost, duplicated, or close to a handoff.
+    /// Whether `packets.csv` has every hop, or only packets that were lost, duplicated, or close to a handoff.
     pub packets_complete: bool,
-    /// The files of the run, relative to its directory: what a later run there may replace. Empty in older directories.
+    /// The files of the run, relative to its directory, which a later run there may replace. Empty in directories of
+    /// an older format.
     #[serde(default)]
     pub files: Vec<String>,
 }
@@ -65,48 +67,50 @@ pub struct RunFile {
 pub struct ScenarioPart {
     /// Its name.
     pub name: String,
-    /// What it is about.
+    /// Its description.
     pub about: String,
-    /// How long it runs.
+    /// Its duration in seconds.
     pub duration_s: f64,
-    /// The file as it was read, or the scenario with the contents of the files that it names; in place of each key, its digest.
+    /// The text of the scenario file. If it names other files, their contents are included. Keys are replaced by
+    /// their digests.
     pub text: String,
 }
 
-/// The place of a run among several: `wayfare run SCENARIO --repetition NUMBER --of OF --seed SEED` repeats it alone.
+/// The number of a run among several. `wayfare run SCENARIO --repetition NUMBER --of OF --seed SEED` repeats it
+/// alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RepetitionPart {
     /// Its number, from 1.
     pub number: u64,
-    /// How many there are.
+    /// The number of runs.
     pub of: u64,
-    /// The seed of the first of them, from which the phases of all are drawn.
+    /// The seed of the first run, from which the phases of all runs are drawn.
     pub seed: u64,
 }
 
 impl RepetitionPart {
-    /// That of a plan, if it is one of several.
+    /// Returns the number of a plan among several, or `None` for a single run.
     pub fn of(repetition: Repetition) -> Option<Self> {
         let Repetition { number, of, seed } = repetition;
         (of > 1).then_some(Self { number: number + 1, of, seed })
     }
 
-    /// As a plan takes it.
+    /// Returns the same as a plan has it.
     pub(super) fn repetition(self) -> Repetition {
         Repetition { number: self.number.saturating_sub(1), of: self.of, seed: self.seed }
     }
 }
 
-/// An event of the scenario, as it was ordered.
+/// An event of the scenario that took place.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EventPart {
-    /// When.
+    /// When, in seconds of the run.
     pub at_s: f64,
-    /// Its kind, as a scenario names it.
+    /// Its kind, as named in scenarios.
     pub kind: String,
-    /// Which host or link: `home`, `wire left`, `cell 2`.
+    /// The host or link, for example `home`, `wire left` or `cell 2`.
     pub target: String,
-    /// Of `loss`, `mtu` and `clock`: what was set; else null.
+    /// For `loss`, `mtu` and `clock`: the new value; otherwise null.
     pub value: Option<String>,
 }
 
@@ -118,21 +122,21 @@ impl EventPart {
     }
 }
 
-/// Which program ran it.
+/// The versions of the program that ran it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Versions {
-    /// Of Wayfare.
+    /// The version of Wayfare.
     pub wayfare: String,
-    /// The oldest Rust that builds it.
+    /// The oldest version of Rust that builds it.
     pub rust: String,
 }
 
 /// A machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its kernel.
+    /// Its kernel release.
     pub kernel: String,
-    /// The user who ran it.
+    /// The user id of the process.
     pub uid: u32,
 }
 
@@ -141,20 +145,20 @@ pub struct Machine {
 pub struct Daemon {
     /// Its host.
     pub host: String,
-    /// Its process, by its number inside the world.
+    /// Its process id inside the PID namespace of the run.
     pub pid: u32,
     /// How it ended.
     pub exit: String,
 }
 
-/// What a run cost.
+/// The results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// The books.
+    /// The ledger.
     pub ledger: LedgerSummary,
     /// The handoffs in the order of time.
     pub handoffs: Vec<HandoffSummary>,
-    /// Outages that no handoff made.
+    /// Outages without a handoff.
     pub holes: Vec<HoleSummary>,
     /// The flows, in the order in which they began.
     pub flows: Vec<FlowSummary>,
@@ -163,7 +167,7 @@ pub struct Summary {
 /// The ledger's totals: `sent + copied = delivered + dropped + held`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LedgerSummary {
-    /// Identities.
+    /// Packet identities.
     pub sent: u64,
     /// Copies beyond the first.
     pub copied: u64,
@@ -171,79 +175,81 @@ pub struct LedgerSummary {
     pub delivered: u64,
     /// Copies that were dropped or lost.
     pub dropped: u64,
-    /// The same by reason.
+    /// The dropped copies by reason.
     pub reasons: BTreeMap<String, u64>,
-    /// Copies in a queue when the run ended.
+    /// Copies that were in a queue when the run ended.
     pub held: u64,
-    /// Whether all is accounted for.
+    /// Whether every copy is accounted for.
     pub balances: bool,
 }
 
-/// What a handoff cost.
+/// The cost of a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HandoffSummary {
-    /// From 1.
+    /// The handoff's number, from 1.
     pub number: usize,
     /// The mobile host.
     pub host: String,
-    /// As its protocol calls it.
+    /// The kind, as the protocol names it.
     pub kind: String,
     /// The station it left.
     pub from: String,
     /// The station it went to, or was to go to.
     pub to: String,
-    /// It did not get there: `latency_ms` and `round_trip_ms` are null.
+    /// Whether the host did not reach `to`: `latency_ms` and `round_trip_ms` are then null.
     #[serde(default)]
     pub failed: bool,
-    /// When it was decided.
+    /// When it was decided, in seconds of the run.
     pub begun_s: f64,
-    /// When the path was cut.
+    /// When the path was cut, in seconds of the run.
     pub cut_s: f64,
-    /// What it cost each flow of the host that was there when the path was cut; empty if none was.
+    /// The cost for each flow of the host that existed at the cut; empty if there was none.
     pub flows: Vec<FlowCostSummary>,
-    /// From the cut until the switching node has the new path, and one time down that path; null if nothing went down.
+    /// From the cut until the switching node has the new path, plus one transit down that path; null if no packet
+    /// went down it.
     pub latency_ms: Option<f64>,
-    /// Between host and crossover, as this handoff met it.
+    /// The round trip between host and crossover during this handoff.
     pub round_trip_ms: Option<f64>,
 }
 
-/// What a handoff or a hole cost one flow.
+/// The cost of a handoff or a hole for one flow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowCostSummary {
-    /// The flow, from 1: its place in `summary.flows`.
+    /// The flow's number, from 1: its position in `summary.flows`.
     pub flow: usize,
     /// `none`, `outage`, `never` (nothing new until the end of the run) or `not measured`.
     pub experience: String,
-    /// From the cut to the first new data for the receiving application; null unless `experience` is `outage`.
+    /// From the cut to the first new data at the receiving application; null unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// `unneeded` (the flow never had less than half of the goodput before), `recovered`, `never` (not until the flow or the
-    /// run ended), or `not measured`; of a hole always that.
+    /// `unneeded` (the flow never had less than half of the goodput before), `recovered`, `never` (not until the flow
+    /// or the run ended), or `not measured`. For a hole always `not measured`.
     pub recovery: String,
-    /// From the cut until the flow had again half of the goodput of the second before; null unless `recovery` is `recovered`.
+    /// From the cut until the flow again had half of the goodput of the second before; null unless `recovery` is
+    /// `recovered`.
     pub recovered_ms: Option<f64>,
     /// Packets with data of which no copy arrived, up to the recovery.
     pub lost: u64,
-    /// Copies beyond the first that arrived, up to the recovery.
+    /// Copies that arrived beyond the first, up to the recovery.
     pub duplicates: u64,
-    /// The causes of the outage, in the order of time; they sum to it.
+    /// The causes of the outage in the order of time; they sum to the outage.
     pub owners: Vec<OwnerSummary>,
 }
 
-/// An outage that no handoff made.
+/// An outage without a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HoleSummary {
-    /// The host whose link was down; else the receiver.
+    /// The end of the flow whose link was down or whose own link lost what it sent; otherwise the receiver.
     pub host: String,
-    /// When it began.
+    /// When it began, in seconds of the run.
     pub from_s: f64,
-    /// What it cost the flow.
+    /// The cost for the flow.
     pub cost: FlowCostSummary,
 }
 
 /// A flow: one direction of data between two applications.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowSummary {
-    /// From 1.
+    /// The flow's number, from 1.
     pub number: usize,
     /// The sender: host and port.
     pub from: String,
@@ -255,43 +261,43 @@ pub struct FlowSummary {
     pub to_address: String,
     /// `UDP`, `TCP` or `SCTP`.
     pub transport: String,
-    /// When it began.
+    /// When it began, in seconds of the run.
     pub begun_s: f64,
-    /// When it ended; null if it was under way when the run ended.
+    /// When it ended, in seconds of the run; null if it was under way when the run ended.
     pub ended_s: Option<f64>,
     /// `completed`, `reset`, `refused` or `unfinished`.
     pub end: String,
-    /// New bytes that the receiving application was given.
+    /// New bytes that the receiving application read.
     pub bytes: u64,
-    /// The same in thousands of bits per second of the flow's own life.
+    /// The goodput over the flow's own life, in kbit/s.
     pub goodput_kbps: f64,
     /// One-way delay, median; null if nothing arrived.
     pub delay_p50_ms: Option<f64>,
     /// One-way delay, 99th percentile.
     pub delay_p99_ms: Option<f64>,
-    /// The longest time without new data although some was sent, or asked for.
+    /// The longest time without new data although some was due.
     pub longest_stall_ms: f64,
     /// Packets with data of which no copy arrived.
     pub lost: u64,
-    /// Packets in which data was sent again.
+    /// Packets in which the sender repeated data.
     pub retransmissions: u64,
 }
 
 /// A part of an outage.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OwnerSummary {
-    /// Who, or `unexplained`.
+    /// The cause, or `unexplained`.
     pub owner: String,
-    /// How long.
+    /// Its duration.
     pub ms: f64,
-    /// The event that it begins with; empty if nobody owns it.
+    /// The event that it begins with; empty if it is unexplained.
     pub begins: String,
-    /// The event that it ends with.
+    /// The event that it ends with; empty if it is unexplained.
     pub ends: String,
 }
 
 impl RunFile {
-    /// The page of a run.
+    /// Returns the contents of `run.json` for a run.
     pub fn new(outcome: &Outcome, packets_complete: bool) -> Self {
         let plan = &outcome.plan;
         let handoffs = (1..).zip(&outcome.handoffs);
@@ -334,7 +340,7 @@ impl RunFile {
         }
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn to_json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -344,7 +350,7 @@ impl RunFile {
     }
 }
 
-/// Whether these bytes are the `run.json` of a run, of whatever form.
+/// Returns whether these bytes are the `run.json` of a run, in any format.
 pub(super) fn is_run_file(bytes: &[u8]) -> bool {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     parsed.is_some_and(|json| ["format", "scenario", "world"].iter().all(|key| json.get(key).is_some()))

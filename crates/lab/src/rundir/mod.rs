@@ -1,20 +1,20 @@
-//! A run directory: all that is known of a run, as files.
+//! A run directory: all data of a run, as files.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `run.json` | scenario, settings, world, seed, fingerprint, versions, machine, daemons, doubts, summary |
-//! | `events.jsonl` | for people and scripts: a record in a line, with names for hosts and interfaces, and packets by number |
-//! | `packets.csv` | a row for each packet and hop, with what became of it |
+//! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, validity problems, summary |
+//! | `events.jsonl` | for readers and scripts: one record in each line, with names of hosts and interfaces and numbers of packets |
+//! | `packets.csv` | a row for each packet and hop, with the packet's fate |
 //! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
-//! | `figures/handoffs.svg`, `.csv` | the time-sequence of each flow around each handoff, and the numbers behind it |
+//! | `figures/handoffs.svg`, `.csv` | the time-sequence of each flow around each handoff, and the plotted numbers |
 //! | `figures/flows.svg`, `.csv` | goodput, one-way delay, congestion window and round-trip time of each flow over time |
-//! | `programs/HOST-N.log` | what the `N`th program of a host wrote, on both of its outputs |
+//! | `programs/HOST-N.log` | the output (stdout and stderr) of the `N`th program of a host |
 //! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
-//! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
+//! | `records.jsonl` | for [`read`]: every complete record, with the bytes of its packet; `host` is the host's index in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
-//! It appears as a whole or not at all ([`put`]): without `run.json`, which is written last, it is no run directory.
-//! Files that are not of a run stay where they are. docs/files.md describes every field. `explain` and `diff` draw up
-//! the accounts again from `run.json` (the plan) and `records.jsonl`; the other files are never read back.
+//! It appears complete or not at all ([`put`]): without `run.json`, which is written last, it is no run directory.
+//! Files that do not belong to a run are not touched. docs/files.md describes every field. `explain` and `diff` compute
+//! flows, handoffs and ledger again from `run.json` (the plan) and `records.jsonl`. The other files are not read back.
 
 mod capture;
 pub(crate) mod digests;
@@ -46,13 +46,13 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use trace::{HostId, Record};
 
-/// What can be chosen about a run directory.
+/// Options for writing a run directory.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How much of each packet the capture keeps.
     pub snap: Snap,
-    /// With more hops than this, `packets.csv` has only packets that were lost or duplicated, and 200 around each
-    /// handoff.
+    /// The largest number of hops for a complete `packets.csv`. With more, it has only packets that were lost or
+    /// duplicated, and 200 packets around each handoff.
     pub hops: usize,
 }
 
@@ -68,22 +68,22 @@ pub enum ReadError {
     /// A file is missing or cannot be read.
     #[error("{0}: {1}; is it a run directory?")]
     File(PathBuf, io::Error),
-    /// `run.json` is not what this program writes.
+    /// `run.json` is malformed.
     #[error("{0}: {1}")]
     RunFile(PathBuf, serde_json::Error),
-    /// It was written in a form that this program does not know.
+    /// Its format is not supported by this program.
     #[error("{0}: form {1} of a run directory, and this program reads form {known}", known = meta::FORMAT)]
     Format(PathBuf, u32),
-    /// The scenario in it makes no plan any more.
+    /// The scenario in it is not valid for this program.
     #[error("{0}")]
     Scenario(#[from] crate::ScenarioError),
-    /// A setting in it cannot be read.
+    /// A setting in it is malformed.
     #[error("{0}: setting {1}")]
     Setting(PathBuf, String),
-    /// A record is wrong.
+    /// A record is malformed.
     #[error("{0}, line {1}: {2}")]
     Record(PathBuf, usize, String),
-    /// A file is not what was written.
+    /// A file was changed after it was written.
     #[error(
         "{0}: changed since the run was written (its digest in SHA256SUMS differs); run the scenario again"
     )]
@@ -93,8 +93,8 @@ pub enum ReadError {
     Truncated(PathBuf, usize, usize),
 }
 
-/// Writes a run directory, in the place of an older run if need be ([`check`] says whether it may be). Returns what
-/// `run.json` says.
+/// Writes a run directory, and replaces an older run there ([`check`] tests whether that is permitted). Returns the
+/// contents of `run.json`.
 pub fn write(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
     let page = |file: &mut RunFile, files| {
         file.files = files;
@@ -134,7 +134,7 @@ fn figures(outcome: &Outcome, journeys: &Journeys<'_>, dir: &Path) -> io::Result
     Ok(())
 }
 
-/// The time-sequence of a run, as `figures/handoffs.svg` has it.
+/// Returns the time-sequence figure of a run, as in `figures/handoffs.svg`.
 pub fn sequence(outcome: &Outcome) -> draw::SequenceFigure {
     let journeys = Journeys::new(&outcome.plan, &outcome.records);
     figure::handoffs(outcome, &journeys, &flows::Places::new(outcome))
@@ -149,7 +149,7 @@ fn records(outcome: &Outcome, mut to: impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// `flows.csv`: a row for each flow, with the fields of `summary.flows` in `run.json`.
+/// Returns `flows.csv`: a row for each flow, with the fields of `summary.flows` in `run.json`.
 fn flows_csv(flows: &[FlowSummary]) -> String {
     let mut csv = draw::Csv::default();
     csv.row([
@@ -194,7 +194,7 @@ fn flows_csv(flows: &[FlowSummary]) -> String {
     csv.finish()
 }
 
-/// Reads a run directory back, with its accounts drawn up anew.
+/// Reads a run directory, and computes its flows, handoffs and ledger again from the records.
 pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     put::complete(dir).map_err(|error| ReadError::File(dir.to_owned(), error))?;
     let path = dir.join("run.json");
@@ -216,7 +216,8 @@ pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
     let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());
     outcome.set_linux(file.linux);
-    // Some doubts are shown neither by the records nor by what was counted. Of a time, the last digit may have been rounded.
+    // Some validity problems follow neither from the records nor from the counts, so they are taken from the file.
+    // They are compared as text, because the last digit of a time may have been rounded.
     let known: BTreeSet<String> = outcome.doubts.iter().map(ToString::to_string).collect();
     outcome.doubts.extend(file.doubts.into_iter().filter(|doubt| !known.contains(&doubt.to_string())));
     Ok(outcome)

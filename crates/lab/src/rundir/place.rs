@@ -1,4 +1,4 @@
-//! Where a run directory goes: what may be replaced there, and that only one process writes it.
+//! The location of a run directory: what may be replaced there, and the lock that gives one process exclusive access.
 
 use super::ReadError;
 use super::digests;
@@ -14,11 +14,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use trace::Fingerprint;
 
-/// The file that is locked by the process that writes a directory.
+/// The file that a process locks while it writes a directory.
 pub(super) const LOCK: &str = ".wayfare-lock";
 
-/// The directory in which a run is kept if none is named: `runs/NAME-BACKEND-SEED`, with a digest of the settings if there
-/// are any; of one of several runs `runs/NAME-BACKEND-SEED-repetition-I-of-N`. Where that holds a run of another text of the scenario, `.2`, `.3` and so on follow.
+/// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
+/// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds a run of
+/// another scenario text, `.2`, `.3` and so on are appended.
 pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
     let Repetition { number, of, seed } = plan.repetition;
     let which =
@@ -27,8 +28,9 @@ pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
     unused(&base, |dir| check(dir, plan, world, false))
 }
 
-/// The folder of `of` runs at other phases if none is named: `runs/NAME-BACKEND-of-N`, and so on as [`default_dir`]. `first`
-/// is the plan of the first of them. They do not lie among single runs, whose phases are those of the file.
+/// Returns the default folder of `of` runs at different phases: `runs/NAME-BACKEND-of-N`, with the suffixes of
+/// [`default_dir`]. `first` is the plan of the first run. The folder separates them from single runs, which have the
+/// phases of the scenario file.
 pub fn default_folder(name: &str, first: &Plan, world: OnWorld, of: u64) -> PathBuf {
     let base = format!("{name}-{}-of-{of}{}", world.name(), digest_of_settings(first));
     unused(&base, |folder| {
@@ -46,7 +48,7 @@ pub fn default_folder(name: &str, first: &Plan, world: OnWorld, of: u64) -> Path
     })
 }
 
-/// The directory of one of several runs.
+/// Returns the directory of one of several runs.
 pub fn member(folder: &Path, name: &str, world: OnWorld, seed: u64) -> PathBuf {
     folder.join(format!("{name}-{}-{seed}", world.name()))
 }
@@ -62,11 +64,11 @@ fn digest_of_settings(plan: &Plan) -> String {
     format!("-{:08x}", digest.value() as u32)
 }
 
-/// The first of `runs/BASE`, `runs/BASE.2`, `runs/BASE.3` that holds nothing else.
+/// Returns the first of `runs/BASE`, `runs/BASE.2`, `runs/BASE.3` and so on that holds nothing else.
 fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
     let mut dir = Path::new("runs").join(base);
     let mut number = 2_u64;
-    // Any other error is the same for every name, and is told when the run is written.
+    // Any other error is the same for every name, and is reported when the run is written.
     while check(&dir).is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
         dir = Path::new("runs").join(format!("{base}.{number}"));
         number += 1;
@@ -74,9 +76,9 @@ fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
     dir
 }
 
-/// Whether a run may be written there: nothing is there, or an empty directory, or this very run, of the same scenario,
-/// settings, backend and seed. With `force` any other run may be replaced too, and nothing else. Of the kind
-/// `AlreadyExists` if it may not.
+/// Checks whether a run may be written to a directory. It may if the directory does not exist, is empty, or holds
+/// this same run: same scenario, settings, backend and seed. With `force` it may also hold another run. Otherwise the
+/// error's kind is `AlreadyExists`.
 pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result<()> {
     let refuse = |problem: &str| {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} {problem}", dir.display())))
@@ -126,27 +128,28 @@ fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
         && page["repetition"] == serde_json::json!(meta::RepetitionPart::of(plan.repetition))
 }
 
-/// The right to write a run directory, or a folder. While it is held, no other process has it.
+/// An exclusive lock on a run directory or a folder.
 #[derive(Debug)]
 pub struct Claim {
-    // Removed in this order.
+    // The fields are dropped in this order.
     _lock: Unfinished,
-    /// The folders that were made for it, the innermost first. One with something in it is not removed.
+    /// The folders created for it, the innermost first. A folder that is not empty is not removed.
     _made: Vec<Unfinished>,
     _file: File,
 }
 
-/// Claims a run directory, which shows too whether it can be written. Of the kind `WouldBlock` if another process has it.
+/// Locks a run directory, which also checks that it can be written. The error's kind is `WouldBlock` if another
+/// process holds the lock.
 pub fn claim(dir: &Path) -> io::Result<Claim> {
     if dir.is_dir() {
         return claim_folder(dir);
     }
-    // When the run has been renamed into its place, the lock beside it is still where it was.
+    // The lock is beside the directory, so it stays in place when the run is renamed.
     let (folder, name) = beside(dir, "wayfare-lock").map_err(within(dir))?;
     lock(dir, &folder, &name)
 }
 
-/// Claims a folder for several files or runs, and makes it if it is not there.
+/// Locks a folder for several files or runs, and creates it if it does not exist.
 pub fn claim_folder(folder: &Path) -> io::Result<Claim> {
     lock(folder, folder, LOCK)
 }
@@ -160,7 +163,7 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
     let within = within(dir);
     let missing = folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     let missing: Vec<&Path> = missing.collect();
-    // The outermost is registered first, so that it is removed last.
+    // The outermost folder is registered first, so that it is removed last.
     let made = missing.iter().rev().map(|folder| Unfinished::new(folder.to_path_buf(), Kind::Folder));
     let mut made: Vec<Unfinished> = made.collect();
     made.reverse();
@@ -169,7 +172,7 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
         fs::create_dir_all(folder).map_err(&within)?;
         let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
         let file = match opened {
-            // Another process made the folder, did not use it, and has just removed it.
+            // Another process created the folder, did not use it, and has just removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => continue,
             opened => opened.map_err(&within)?,
         };
@@ -181,7 +184,7 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
             }
             Err(TryLockError::Error(error)) => return Err(within(error)),
         }
-        // Its last holder may have removed the file between our opening and locking it.
+        // The last holder may have removed the file after it was opened here and before it was locked.
         let ours = file.metadata().map_err(&within)?;
         if fs::metadata(&lock).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             return Ok(Claim { _lock: Unfinished::new(lock, Kind::Part), _made: made, _file: file });
@@ -193,7 +196,7 @@ fn parent(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The folder that holds a directory, and the name there of what stands beside it for a while.
+/// Returns the parent folder of a directory, and the name there of a temporary file beside the directory.
 pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
     let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
     Ok((parent(dir).to_owned(), format!(".{}.{what}", name.to_string_lossy())))

@@ -1,4 +1,4 @@
-//! How a run directory appears: as a whole, in the place of an older run or of nothing.
+//! Writes a run directory atomically: it replaces an older run, or is new.
 
 use super::place::beside;
 use super::{digests, meta};
@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// What directories of an older form have, which have no list of their files.
+/// Files of run directories in an older format, which have no list of their files.
 const FORMERLY: [&str; 7] = [
     "run.json",
     "events.jsonl",
@@ -19,17 +19,17 @@ const FORMERLY: [&str; 7] = [
     "figures/handoffs.csv",
 ];
 
-/// Where a run is written that will replace another one, with the number of the process behind it.
+/// The prefix of the directory in which a run is written before it replaces another one; the process id follows.
 const PART: &str = ".wayfare-part";
 
-/// Where the run is, when it is complete, until its files are in their places.
+/// The directory of the complete new run, until its files are moved to their places.
 const NEXT: &str = ".wayfare-next";
 
-/// Has `fill` write a run directory, and puts it in its place when it is whole; the list of its files is handed to `page`,
-/// which returns what is to be in `run.json`. A new directory appears by one renaming. In one that exists the files of the
-/// older run are replaced, and no other file is touched: the new run is written beside them, one renaming makes it the run of
-/// this directory ([`NEXT`]), and from then on [`complete`] can always be done, also by a later process. Until then, and after
-/// an error, everything is as it was.
+/// Writes a run directory with `fill`, and moves it to its place when it is complete. `page` receives the list of its
+/// files and returns the contents of `run.json`. A new directory appears by one rename. In an existing directory,
+/// only the files of the older run are replaced. The new run is written beside them, and one rename to [`NEXT`] makes
+/// it the directory's run. From then on, [`complete`] can finish the replacement, even in a later process. Before
+/// that, and after an error, nothing is changed.
 pub(super) fn put<T>(
     dir: &Path,
     fill: impl FnOnce(&Path) -> io::Result<T>,
@@ -66,7 +66,7 @@ pub(super) fn put<T>(
     Ok(value)
 }
 
-/// A file of the user's under a name that the new run uses is neither lost nor in the way.
+/// Returns an error if a user's file has a name that the new run needs. The file is kept.
 fn check_names(dir: &Path, files: &BTreeSet<String>) -> io::Result<()> {
     let old = former_files(dir);
     match files.difference(&old).map(|name| dir.join(name)).find(|mine| fs::symlink_metadata(mine).is_ok()) {
@@ -78,7 +78,7 @@ fn check_names(dir: &Path, files: &BTreeSet<String>) -> io::Result<()> {
     }
 }
 
-/// Every file below a directory, relative to it.
+/// Returns every file below a directory, relative to it.
 pub(super) fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
     let (mut files, mut open) = (BTreeSet::new(), vec![dir.to_owned()]);
     while let Some(here) = open.pop() {
@@ -94,7 +94,7 @@ pub(super) fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// Whether something may have failed only because it is done.
+/// Ignores the error that a file does not exist: then it was moved or removed before.
 fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -102,8 +102,8 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Moves the files of a complete run from [`NEXT`] to their places, `run.json` last, and removes those of the older run that it
-/// has not. Where that was interrupted, this continues it.
+/// Moves the files of a complete run from [`NEXT`] to their places, `run.json` last, and removes files that only the
+/// older run has. Continues an interrupted move.
 pub(super) fn complete(dir: &Path) -> io::Result<()> {
     let next = dir.join(NEXT);
     if !next.is_dir() {
@@ -124,19 +124,19 @@ pub(super) fn complete(dir: &Path) -> io::Result<()> {
     unless_gone(fs::remove_dir_all(next))
 }
 
-/// The `run.json` of the run that a directory holds, if it holds one.
+/// Returns the `run.json` of the run in a directory, if there is one.
 pub(super) fn page(dir: &Path) -> Option<Vec<u8>> {
     let read = |dir: PathBuf| fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
     read(dir.join(NEXT)).or_else(|| read(dir.to_owned()))
 }
 
-/// Whether a directory's entry of this name is only there while a run is written.
+/// Returns whether a directory's entry with this name exists only while a run is written.
 pub(super) fn is_passing(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name == super::place::LOCK || name.strip_prefix(PART).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// The files of the run whose page is in a directory.
+/// Returns the files of the run whose `run.json` is in a directory.
 pub(super) fn former_files(dir: &Path) -> BTreeSet<String> {
     let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
     let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -144,7 +144,7 @@ pub(super) fn former_files(dir: &Path) -> BTreeSet<String> {
     let Some(listed) = page.get("files").and_then(serde_json::Value::as_array) else {
         return FORMERLY.map(str::to_owned).into();
     };
-    // A page that was edited must not lead out of its directory.
+    // An edited `run.json` must not refer to files outside of its directory.
     let is_within =
         |name: &&str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     listed.iter().filter_map(serde_json::Value::as_str).filter(is_within).map(str::to_owned).collect()
@@ -181,7 +181,7 @@ mod tests {
             names(&dir),
             ["SHA256SUMS", "a.csv", "b.csv", "figures/mine.svg", "mynotes.txt", "run.json"]
         );
-        // A name that the new run would use, and the user's file has, is refused; all stays.
+        // If a user's file has a name that the new run needs, the run is rejected and nothing changes.
         let refused = write(&dir, &["a.csv", "mynotes.txt"]).unwrap_err();
         assert!(refused.to_string().contains("mynotes.txt is not a file of a run"), "{refused}");
         assert_eq!(fs::read_to_string(dir.join("mynotes.txt")).unwrap(), "mine");
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(fs::read_to_string(dir.join("a.csv")).unwrap(), "new");
     }
 
-    /// A directory with a run of `a.csv` and a user's notes, and in it a complete run of `a.csv` and `b.csv`.
+    /// A directory with a run of `a.csv` and a user's notes, and in it a complete new run of `a.csv` and `b.csv`.
     fn half_replaced(folder: &Path) -> PathBuf {
         let (dir, new) = (folder.join("run"), folder.join("new"));
         write(&dir, &["a.csv", "c.csv"]).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_replacement_that_was_interrupted_is_completed() {
         let whole = ["SHA256SUMS", "a.csv", "b.csv", "mynotes.txt", "run.json"];
-        // However many files had been moved.
+        // After any number of moved files.
         for moved in [&[][..], &["a.csv"], &["a.csv", "b.csv"], &["a.csv", "b.csv", "SHA256SUMS", "run.json"]]
         {
             let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The steps of the protocols around a move, from what their roles mark: each from a mark to the one that ends it.
+//! The steps of the protocols around a move, from the marks of their roles. Each step has a mark at its begin and one
+//! at its end.
 
 use crate::run::Outcome;
 use draw::Step;
@@ -7,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
 
-/// The most events of a scenario that are drawn. With more, the rest of the figure could not be seen.
+/// The largest number of scenario events that are drawn. More would hide the rest of the figure.
 pub(super) const EVENTS: usize = 12;
 
-/// A step's name, and the marks that it begins and ends with.
+/// The name of each step, and the marks with which it begins and ends.
 const STEPS: [(&str, &str, &str); 11] = [
-    // SIGMA. Between the answer to ADD and the decision the host has both addresses, and waits for the signal and its hold.
+    // SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal and the
+    // hold time.
     ("ADD address", "add_sent", "add_acknowledged"),
     ("signal and hold", "add_acknowledged", HANDOFF),
     ("SET PRIMARY", HANDOFF, "primary_acknowledged"),
@@ -29,11 +31,11 @@ const STEPS: [(&str, &str, &str); 11] = [
     ("state transfer", "offered", "taken"),
 ];
 
-/// The steps of all hosts that moved, in the order of their begins.
+/// Returns the steps of all hosts that moved, in the order of their begins.
 pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     let owners = outcome.plan.owners();
     let moved: BTreeSet<HostId> = outcome.handoffs.iter().map(|handoff| handoff.host).collect();
-    // Of each host and step the last begin, and the step's place in `steps` once it has an end.
+    // For each host and step the last begin, and its index in `steps` once it has an end.
     let mut open: BTreeMap<(HostId, usize), (Instant, Option<usize>)> = BTreeMap::new();
     let mut steps: Vec<Step> = Vec::new();
     for record in &outcome.records {
@@ -46,7 +48,7 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
             if mark.name == *ends
                 && let Some((from, place)) = open.get_mut(&(host, index))
             {
-                // Of several ends the last: a route-update changes one mapping after the other.
+                // The last of several ends counts: a route-update changes several mappings, one after the other.
                 if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
                     step.to = record.at;
                 } else {
@@ -64,7 +66,7 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     steps
 }
 
-/// The events of the scenario, each until another one ends it. A figure has room for [`EVENTS`] of them.
+/// Returns all events of the scenario, each until another event ends it. A figure has room for [`EVENTS`] of them.
 pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     let mut open: BTreeMap<(&str, EventKind), usize> = BTreeMap::new();
     let mut events: Vec<Step> = Vec::new();
@@ -86,7 +88,7 @@ pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     events
 }
 
-/// The host that moved which a mark is about: its own, or the one whose address the mark has.
+/// Returns the moved host that a mark is about: the mark's own host, or the host whose address it has.
 fn about(
     record: &Record,
     mark: &Mark,
@@ -129,7 +131,7 @@ mod tests {
     fn a_repetition_without_an_answer_is_no_step_and_of_several_ends_the_last_counts() {
         let all = of("first");
         let updates: Vec<_> = all.iter().filter(|(name, ..)| name == "route-update").collect();
-        // At the start, and in each of four handoffs: two repetitions each have no answer.
+        // One at the start and one in each of four handoffs. Two repetitions in each handoff have no answer.
         assert_eq!(updates.len(), 5, "{all:?}");
         assert_eq!(
             (updates[1].1, updates[1].2),

@@ -1,4 +1,4 @@
-//! `packets.csv`: a row for each packet and hop, with what became of it.
+//! `packets.csv`: a row for each packet and hop, with the packet's fate.
 
 use super::Options;
 use crate::control::{describe, protocol};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wire::ipv4::Header;
 
-/// Packets kept on each side of a handoff's begin when not all are.
+/// The number of packets that are kept before and after the begin of a handoff, if not all are kept.
 const AROUND: usize = 100;
 
 const COLUMNS: [&str; 13] = [
@@ -75,7 +75,7 @@ fn hop_row(journeys: &Journeys<'_>, index: usize) -> Option<String> {
     ]))
 }
 
-/// Packets that were lost, or duplicated, or that appeared close to a handoff.
+/// Returns the packets that were lost or duplicated, or that appeared close to a handoff.
 fn choose(outcome: &Outcome, journeys: &Journeys<'_>) -> BTreeSet<u64> {
     let striking = journeys.packets().filter(|(_, journey)| is_striking(journeys, journey));
     let mut chosen: BTreeSet<u64> = striking.map(|(number, _)| number).collect();

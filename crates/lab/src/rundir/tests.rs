@@ -1,4 +1,4 @@
-//! A run directory holds all that is known of a run, and is there as a whole or not at all.
+//! A run directory has all data of a run, and appears complete or not at all.
 
 use super::*;
 use crate::Plan;
@@ -75,7 +75,7 @@ fn facts_and_doubts_of_a_linux_run_survive() {
     assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(report)));
     assert_eq!(back.doubts, std::slice::from_ref(&doubt));
     assert_eq!(back.epoch().0, 7, "when it began");
-    // Doubts that follow from what was counted are found again, whatever the file says.
+    // Validity problems that follow from the records are found again, even if the file does not list them.
     outcome.doubts.clear();
     let dir = folder.path().join("without");
     write(&outcome, &dir, &Options::default()).unwrap();
@@ -110,7 +110,7 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
         check(&dir, plan, *world, true).unwrap();
     }
 
-    // A file that a user changed is not replaced, whichever run it is of.
+    // A file that a user changed is not replaced, for any run.
     let flows = dir.join("flows.csv");
     let whole = fs::read(&flows).unwrap();
     fs::write(&flows, [&whole[..], b"mine\n"].concat()).unwrap();
@@ -169,7 +169,8 @@ fn a_damaged_directory_is_refused_with_the_place() {
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 
-/// Each file of a run, changed in one byte at its middle, is refused by name; one that nobody reads back may be missing.
+/// Each file of a run with one changed byte in its middle is rejected by name. Files that are not read back may be
+/// missing.
 #[test]
 fn a_file_that_was_changed_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +230,7 @@ fn every_hop_has_a_row_and_every_row_a_fate() {
     assert!(!all.contains("not seen after"));
     assert!(all.lines().all(|line| !line.ends_with(',')));
 
-    // At 200 packets a second, the last half second is far from every handoff.
+    // At 200 packets/s, the last half second is far from every handoff.
     let (some, complete) = table(0);
     assert!(!complete && some.lines().count() < all.lines().count());
     let lost = |text: &str| text.lines().filter(|line| line.contains("lost at")).count();
@@ -273,7 +274,8 @@ fn wireshark_reads_interfaces_and_fates_and_finds_nothing_malformed() {
     }
 }
 
-/// With more events than it has room for, the figure draws none and says so; the numbers have all. A hole is among them.
+/// With more events than fit, the figure draws none and reports it; the CSV file has all of them. One event is a
+/// hole.
 #[test]
 fn a_figure_says_that_it_draws_no_events() {
     let text = |events: usize| {

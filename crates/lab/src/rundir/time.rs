@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant, SocketAddrV4};
 
-/// Bins of goodput, in milliseconds: the first that makes at most [`BINS`] of the run. In shorter ones the beat of packets
-/// and bins is all that there is to see.
+/// Widths of goodput bins, in milliseconds: the first that divides the run into at most [`BINS`] is used. Shorter
+/// bins would show only the interference of packet intervals and bins.
 const WIDTHS: [u64; 6] = [100, 200, 500, 1_000, 5_000, 10_000];
 const BINS: u64 = 250;
-/// How far a window reaches beyond its handoff, and beyond the end of the outage or the recovery.
+/// How far a window extends before its handoff, and after the end of the outage or the recovery.
 const MARGIN: Duration = Duration::from_millis(500);
-/// A window ends no later than this after the outage, even if the flow has not recovered.
+/// A window ends at most this long after the outage, even if the flow has not recovered.
 const FURTHER: Duration = Duration::from_secs(3);
 
-/// The figure of a run's flows.
+/// Returns the figure of a run's flows.
 pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> TimeFigure {
     let width = bin(outcome.plan.end());
     let goodput =
@@ -72,7 +72,7 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     }
 }
 
-/// The scenario's events with their labels, and what the caption says of them.
+/// Returns the scenario's events with their labels, and the caption's text about them.
 fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
     let event = |record: &Record| match &record.what {
         What::Ordered(event) => Some((record.at, event.to_string())),
@@ -90,7 +90,7 @@ fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
     (all, about)
 }
 
-/// The surroundings of a handoff, with the flows that it concerns; `None` if there are none.
+/// Returns the window of a handoff with the flows that it affects, or `None` if there are none.
 fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWindow> {
     let outages = handoff.flows.iter().filter_map(|cost| cost.experience.outage());
     let end = outages.map(|outage| outage.to).fold(handoff.cut, Instant::max);
@@ -142,7 +142,8 @@ fn bin(end: Instant) -> Duration {
     Duration::from_millis(width.unwrap_or(run / BINS))
 }
 
-/// New bytes in each bin of a flow's life, in kb/s at the bin's begin; the last bin counts for as long as it is.
+/// Returns the goodput in each bin of a flow's life, in kbit/s at the bin's begin. The first and the last bin may be
+/// shorter.
 fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     let step = width.as_secs_f64();
     let index = |at: Instant| (at.as_secs_f64() / step) as usize;
@@ -156,7 +157,8 @@ fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     let points = bytes.iter().enumerate().map(|(bin, bytes)| {
         let begin = (first + bin) as f64 * step;
         let (from, to) = (begin.max(flow.begun.as_secs_f64()), (begin + step).min(flow.until.as_secs_f64()));
-        // A sliver of a bin at either end would be a peak that nothing stands behind.
+        // A bin that is shorter than half of the width is counted as a whole one: otherwise its rate would be a
+        // misleading peak.
         let span = if to - from > step / 2.0 { to - from } else { step };
         (Instant((from * 1e9) as u64), *bytes as f64 * 8.0 / span / 1e3)
     });
@@ -167,7 +169,7 @@ fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     points
 }
 
-/// For each flow the delay of each packet with data whose first copy arrived, at the time of its arrival.
+/// Returns, for each flow, the delay of each packet with data whose first copy arrived, at the time of its arrival.
 fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<TimeLine> {
     let mut points: Vec<Vec<(Instant, f64)>> = vec![Vec::new(); outcome.flows.len()];
     for (_, journey) in journeys.packets() {
@@ -186,10 +188,11 @@ fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<Ti
     all.map(|(index, (flow, points))| line(outcome, flow, index, Joined::Dots, sort(points))).collect()
 }
 
-/// A value that the sender on a host marked at an instant.
+/// A value that the sender on a host marked: time, host, value.
 type Sample = (Instant, HostId, f64);
 
-/// What senders marked under this name, divided by `per`: a line for each flow, and for each half of a split connection.
+/// Returns the values that senders marked under this name, divided by `per`. There is a line for each flow, and for
+/// each half of a split connection.
 fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine> {
     let mut connections: BTreeMap<(SocketAddrV4, SocketAddrV4), Vec<Sample>> = BTreeMap::new();
     for record in &outcome.records {
@@ -230,7 +233,8 @@ fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine>
     sorted.collect()
 }
 
-/// What each host said of a connection. One that moves from router to router is no longer the former's: its line is broken.
+/// Returns the values of a connection by host. If a connection moves to another router, the line of the former router
+/// ends there.
 fn by_host(points: &[(Instant, HostId, f64)]) -> BTreeMap<HostId, Vec<(Instant, f64)>> {
     let mut hosts: BTreeMap<HostId, Vec<(Instant, f64)>> = BTreeMap::new();
     let mut last: Option<(HostId, f64)> = None;
@@ -244,8 +248,8 @@ fn by_host(points: &[(Instant, HostId, f64)]) -> BTreeMap<HostId, Vec<(Instant, 
     hosts
 }
 
-/// The flow that a connection of `host` carries or is a half of, and its line's name; `far` is the host of the peer. `None`
-/// for the other direction: only what sends data has a window worth a line.
+/// Returns the flow that a connection of `host` carries, alone or as one half, and the name of its line. `far` is the
+/// host of the peer. Returns `None` for the other direction: only the sender of data has a relevant window.
 fn flow_of(
     outcome: &Outcome,
     host: HostId,

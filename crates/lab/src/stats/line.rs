@@ -2,7 +2,7 @@
 
 use super::mean;
 
-/// The slope of the straight line with the least squares of vertical distances; `None` unless two x differ.
+/// Returns the slope of the least-squares line, or `None` unless two x values differ.
 pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let x = mean(&points.iter().map(|point| point.0).collect::<Vec<_>>())?;
     let y = mean(&points.iter().map(|point| point.1).collect::<Vec<_>>())?;
@@ -11,7 +11,8 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (across > 0.0).then(|| along / across)
 }
 
-/// How much of the variance the straight line of [`slope`] explains, 0 to 1; `None` unless two x and two y differ.
+/// Returns the share of the variance that the line of [`slope`] explains, from 0 to 1. `None` unless two x values and
+/// two y values differ.
 pub fn r_squared(points: &[(f64, f64)]) -> Option<f64> {
     let back: Vec<(f64, f64)> = points.iter().map(|(x, y)| (*y, *x)).collect();
     Some(slope(points)? * slope(&back)?)

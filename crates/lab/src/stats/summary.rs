@@ -1,15 +1,15 @@
-//! One sample: where its middle is, how wide it is, and how sure one can be of the middle.
+//! The summary of one sample: its median, its spread, and the confidence interval of the median.
 
 use serde::Serialize;
 
-/// A sample of repeated runs in numbers.
+/// The summary of a sample of repeated runs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub n: usize,
-    /// The value in the middle, or half-way between the two in the middle.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
-    /// The 95 % confidence interval of the median, from order statistics; `None` of fewer than six values.
+    /// The 95 % confidence interval of the median, from order statistics; `None` for fewer than six values.
     pub interval: Option<Interval>,
     /// The 5th percentile: the smallest value with at least 5 % of all values at or below it.
     pub p5: f64,
@@ -26,15 +26,16 @@ pub struct Interval {
     pub lo: f64,
     /// Its upper end.
     pub hi: f64,
-    /// Whether it is the smallest and the largest value: with six to eight values, no narrower interval has 95 %.
+    /// Whether it is the whole range, from the smallest to the largest value. With six to eight values, no narrower
+    /// interval has 95 %.
     pub is_range: bool,
 }
 
 impl Summary {
-    /// Summarises these values; `None` if there are none. Infinite values are larger than all others.
+    /// Summarises these values, or returns `None` if there are none. Infinite values are larger than all others.
     ///
     /// The interval is that of the sign test: each value is below the median with probability 1/2, so the number of
-    /// values below it is binomial, whatever the distribution. The percentiles are values of the sample (nearest rank).
+    /// values below it is binomial for any distribution. The percentiles are values of the sample (nearest rank).
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -52,8 +53,8 @@ impl Summary {
         })
     }
 
-    /// The median, and its interval if that has any width: `3.5 (1.0..9.0)`. An interval that is only the smallest and
-    /// the largest value says so: `3.5 (range 1.0..9.0)`.
+    /// Returns the median, followed by its interval if its width is not zero: `3.5 (1.0..9.0)`. An interval that is
+    /// the whole range is marked: `3.5 (range 1.0..9.0)`.
     pub fn text(&self, digits: usize) -> String {
         let median = number(self.median, digits);
         match self.interval_text(digits) {
@@ -62,7 +63,7 @@ impl Summary {
         }
     }
 
-    /// The interval alone, if it has any width.
+    /// Returns the interval alone, or `None` if its width is zero.
     pub fn interval_text(&self, digits: usize) -> Option<String> {
         let interval = self.interval?;
         let [lo, hi] = [interval.lo, interval.hi].map(|value| number(value, digits));
@@ -71,7 +72,7 @@ impl Summary {
     }
 }
 
-/// A value for people: at most so many digits behind the point, none from 100 on; an infinite one is `never`.
+/// Returns a value as text with `digits` decimals, or none from 100 on. An infinite value is `never`.
 pub(crate) fn number(value: f64, digits: usize) -> String {
     match value {
         value if value.is_infinite() => "never".to_owned(),
@@ -80,35 +81,36 @@ pub(crate) fn number(value: f64, digits: usize) -> String {
     }
 }
 
-/// The mean; `None` of nothing.
+/// Returns the mean, or `None` if there are no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The value in the middle, or half-way between the two in the middle; `None` of nothing.
+/// Returns the middle value, or the mean of the two middle values. Returns `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     middle(&sorted)
 }
 
-/// The median of sorted values.
+/// Returns the median of sorted values.
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get((sorted.len() - 1) / 2)?;
-    // Of two infinite values, half-way is not a number.
+    // The midpoint of two infinite values is not a number.
     Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
 }
 
-/// The smallest of the sorted values with at least `percent` of all at or below it.
+/// Returns the smallest of the sorted values with at least `percent` of all values at or below it.
 fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }
 
-/// How many values may be left out at either end so that the rest encloses the median with 95 % confidence.
+/// Returns how many values may be left out at either end, so that the rest is a 95 % confidence interval of the
+/// median. `None` if there are too few values.
 fn left_out(n: usize) -> Option<usize> {
-    // The binomial distribution in logarithms: 0.5^n is zero for more than a thousand values.
+    // The binomial distribution is computed with logarithms, because 0.5^n is zero for more than a thousand values.
     let half = n as f64 * 0.5f64.ln();
     let (mut choose, mut below, mut rank) = (0.0f64, 0.0f64, None);
     for left_out in 0..n / 2 {

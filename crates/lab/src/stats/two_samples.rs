@@ -1,20 +1,21 @@
-//! Two samples: how far their distributions are apart.
+//! Two samples: the distance between their distributions.
 
 use super::summary::{Interval, mean, middle};
 use serde::Serialize;
 use wire::Seed;
 
-/// How many resamples a bootstrap interval is made of.
+/// The number of resamples for a bootstrap interval.
 const RESAMPLES: usize = 2000;
 
-/// The distance of Kolmogorov and Smirnov: the largest vertical distance between the two empirical distribution
-/// functions, 0 to 1; `None` if either sample is empty.
+/// Returns the Kolmogorov-Smirnov distance: the largest vertical distance between the two empirical distribution
+/// functions, from 0 to 1. `None` if either sample is empty.
 pub fn ks_distance(a: &[f64], b: &[f64]) -> Option<f64> {
     ks_distance_within(a, b, 0.0)
 }
 
-/// The same for values that are known with a `resolution`: the largest share of one sample at or below a value that the
-/// other sample has not reached one resolution above it (the distance of Lévy, with a fixed width).
+/// Returns the distance of values with a limited `resolution`, or `None` if either sample is empty. For each value of
+/// one sample, the share of this sample at or below the value is compared with the share of the other sample at or
+/// below the value plus one resolution. The largest excess is the distance (Lévy distance with a fixed width).
 pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
@@ -34,11 +35,11 @@ pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> 
     Some(ahead(&a, &b).max(ahead(&b, &a)))
 }
 
-/// The probability of a distance of at least `distance` if both samples, of `n` and `m` values, come from one continuous
-/// distribution. Exact: the share of the lattice paths from (0, 0) to (n, m) that leave the band (Hodges 1957). Values
-/// that are equal make the true probability smaller.
+/// Returns the probability of a distance of at least `distance`, if both samples of `n` and `m` values are from one
+/// continuous distribution. It is exact: the share of the lattice paths from (0, 0) to (n, m) that leave the band
+/// (Hodges 1957). If values are equal, the true probability is smaller.
 pub fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
-    // Every step of a path keeps it inside with a probability: row by row, inside[j] is that of being at (i, j).
+    // Row by row, inside[j] is the probability that a path to (i, j) has stayed inside the band.
     let apart = |i: usize, j: usize| (i as f64 / n as f64 - j as f64 / m as f64).abs();
     let is_inside = |i, j| apart(i, j) < distance - 1e-9;
     let mut inside = vec![0.0f64; m + 1];
@@ -60,8 +61,8 @@ pub fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
     1.0 - inside.last().copied().unwrap_or(0.0)
 }
 
-/// The smallest distance at which samples of `n` and `m` values differ significantly, at 5 %. A smaller distance between
-/// the samples cannot be told from chance. `None` if no distance is significant.
+/// Returns the smallest distance at which samples of `n` and `m` values differ significantly at 5 %. A smaller
+/// distance may be random. `None` if no distance is significant.
 pub fn ks_critical(n: usize, m: usize) -> Option<f64> {
     let mut distances: Vec<f64> = (0..=n)
         .flat_map(|i| (0..=m).map(move |j| (i as f64 / n as f64 - j as f64 / m as f64).abs()))
@@ -72,31 +73,31 @@ pub fn ks_critical(n: usize, m: usize) -> Option<f64> {
     distances.get(first).copied()
 }
 
-/// A difference between two samples, first less second.
+/// A difference between two samples: the first minus the second.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Difference {
     /// The difference of the two samples.
     pub value: f64,
     /// The lower end of its 95 % interval.
     pub lo: f64,
-    /// The upper end.
+    /// The upper end of its 95 % interval.
     pub hi: f64,
 }
 
 impl Difference {
-    /// Whether the interval does not contain zero.
+    /// Returns whether the interval excludes zero.
     pub fn is_significant(&self) -> bool {
         self.lo > 0.0 || self.hi < 0.0
     }
 }
 
-/// The difference of the medians with its 95 % percentile bootstrap interval: 2000 resamples of both samples, with a fixed
-/// seed. `None` if either sample has fewer than six values.
+/// Returns the difference of the medians with its 95 % percentile bootstrap interval: 2000 resamples of both samples,
+/// with a fixed seed. `None` if either sample has fewer than six values.
 pub fn median_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     difference(a, b, middle)
 }
 
-/// The same of the means.
+/// Returns the difference of the means with its 95 % percentile bootstrap interval, as [`median_difference`].
 pub fn mean_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     difference(a, b, mean)
 }
@@ -121,8 +122,8 @@ fn difference(a: &[f64], b: &[f64], of: fn(&[f64]) -> Option<f64>) -> Option<Dif
     Some(Difference { value, lo: at(RESAMPLES / 40 - 1)?, hi: at(RESAMPLES - RESAMPLES / 40)? })
 }
 
-/// The 95 % percentile bootstrap interval of the mean: 2000 resamples with a fixed seed. `None` of fewer than six values, and
-/// where a value is infinite.
+/// Returns the 95 % percentile bootstrap interval of the mean: 2000 resamples with a fixed seed. `None` for fewer
+/// than six values, or if a value is infinite.
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     if values.len() < 6 || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -135,12 +136,12 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { lo: at(RESAMPLES / 40 - 1)?, hi: at(RESAMPLES - RESAMPLES / 40)?, is_range: false })
 }
 
-/// Two values without end do not differ.
+/// Returns `a - b`; two infinite values do not differ.
 fn less(a: f64, b: f64) -> f64 {
     if a.total_cmp(&b).is_eq() { 0.0 } else { a - b }
 }
 
-/// As many values as there are, each drawn from all of them.
+/// Returns a resample: as many values as the sample has, each drawn from all of them.
 fn resample(values: &[f64], random: &mut Seed) -> Vec<f64> {
     let draw = |random: &mut Seed| (((random.draw() >> 32) * values.len() as u64) >> 32) as usize;
     (0..values.len()).filter_map(|_| values.get(draw(random)).copied()).collect()
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(median_difference(&[1.0; 5], &[1.0; 9]), None);
     }
 
-    /// Uniform below one.
+    /// Returns a uniform random number from 0 to below 1.
     fn uniform(random: &mut Seed) -> f64 {
         (random.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -213,7 +214,7 @@ mod tests {
         -(1.0 - uniform(random)).ln()
     }
 
-    /// Like the outages of a download: half of them short, half of them long.
+    /// Returns a value like the outages of a download: 40 % are short, 60 % are long.
     fn two_modes(random: &mut Seed) -> f64 {
         if uniform(random) < 0.4 { 50.0 + 40.0 * uniform(random) } else { 400.0 + 900.0 * uniform(random) }
     }

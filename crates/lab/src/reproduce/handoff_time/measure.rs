@@ -1,4 +1,4 @@
-//! What is read out of a run.
+//! The evaluation of a run.
 
 use super::points::WARMING;
 use super::{CODES, FRAMES, MOVED, RIGHT, SENT, TIME};
@@ -8,7 +8,7 @@ use node::{Mark, Value as Field};
 use trace::{Record, What};
 use wire::Instant;
 
-/// Questions are answered: an idle connection's, after all moves; or those of an upload.
+/// Evaluates a run with questions: those of an upload, or one question on each idle connection after all moves.
 pub(super) fn answers(outcome: &Outcome) -> Result<Samples, String> {
     measure(outcome, all_answered(outcome), WARMING)
 }
@@ -25,7 +25,7 @@ pub(super) fn cold_download(outcome: &Outcome) -> Result<Samples, String> {
     measure(outcome, all_done(outcome), 0)
 }
 
-/// A handoff that never ended, or found no connection, has an infinite time.
+/// Evaluates a run with losses. A handoff that did not end, or found no connection, has an infinite time.
 pub(super) fn lossy(outcome: &Outcome) -> Result<Samples, String> {
     let moves = outcome.records.iter().filter(|record| match &record.what {
         What::Marked(mark) => mark.name == node::HANDOFF,
@@ -40,14 +40,14 @@ pub(super) fn lossy(outcome: &Outcome) -> Result<Samples, String> {
     Ok(samples)
 }
 
-/// Clients of this run: each has a connection.
+/// Returns the number of clients of this run; each has one connection.
 fn clients(outcome: &Outcome) -> usize {
     let marks = marks(outcome).filter(|(_, mark)| mark.name == "opened");
     marks.count().max(1)
 }
 
 fn all_answered(outcome: &Outcome) -> bool {
-    // An upload ends with `done`; an idle connection has one answer, and stays open.
+    // Each connection of an upload ends with `done`. An idle connection has one answer, and stays open.
     let marks = || marks(outcome).map(|(_, mark)| mark);
     let failed = marks().any(|mark| mark.name == "failed" || field(mark, "wrong_at").is_some());
     let asked_on = marks().any(|mark| mark.name == "bad_question");
@@ -62,18 +62,18 @@ fn all_done(outcome: &Outcome) -> bool {
     done.count() == clients(outcome)
 }
 
-/// A handoff, from the greeting at the new router until it has all the connections.
+/// A handoff, from the greeting at the new router until it has taken all connections.
 struct Handoff {
     host: trace::HostId,
     began: Instant,
-    /// Connections that are still to come.
+    /// The number of connections that are not taken yet.
     left: i64,
     moved: f64,
     bytes: f64,
     codes: f64,
 }
 
-/// Each handoff but the first so many.
+/// Returns the values of each handoff after the first `skip`.
 fn measure(outcome: &Outcome, is_right: bool, skip: usize) -> Result<Samples, String> {
     let mut all = Vec::new();
     let mut under_way: Option<Handoff> = None;

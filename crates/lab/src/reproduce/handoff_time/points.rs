@@ -1,4 +1,4 @@
-//! The points: the paper's, and what differs if something that it leaves open is otherwise.
+//! The points: those of the paper, and variations of what the paper leaves open.
 
 use super::{
     ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, SIM, TIME, TRAFFIC, UPLOAD, WORLDS, measure,
@@ -9,34 +9,38 @@ use crate::scenario;
 use toml::{Table, Value};
 use wire::Duration;
 
-/// Socket buffers in KB; an idle connection has nothing in them.
+/// The sizes of socket buffers in KB; 0 is an idle connection, whose buffers are empty.
 const BUFFERS: [u32; 5] = [0, 4, 8, 16, 32];
-/// How the cells lie, and how long a radio hears none of them on its way.
+/// The layouts of the cells, each with the time that a radio receives nothing during a move.
 pub(super) const LAYOUTS: [(&str, Duration); 3] = [
     (ADJACENT, Duration::from_millis(5)),
     ("overlapped", Duration::ZERO),
     ("2 s apart", Duration::from_secs(2)),
 ];
-/// Bytes a second that one download may get through a cell of 2 Mb/s: none ends before the last move.
+/// The largest goodput of a download through a cell of 2 Mb/s, in bytes/s. It determines the size of downloads, so
+/// that none ends before the last move.
 const AIR: f64 = 236_000.0;
-/// The same that it gets at least, moves included; and where frames are lost.
+/// The smallest goodput, moves included, in bytes/s: without and with lost frames. It determines the length of the
+/// run.
 const LEAST: f64 = 190_000.0;
 const LEAST_LOSSY: f64 = 15_000.0;
-/// Bytes of a question, where the mobile host sends.
+/// The size of a question of an upload, in bytes.
 const QUESTION: f64 = 50_000.0;
-/// When the mobile host connects, and when it first moves.
+/// When the mobile host connects, and when it moves first.
 const START: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(2);
-/// From the start of one connection to that of the next.
+/// The time between the starts of two connections.
 const APART: Duration = Duration::from_millis(20);
-/// In the new cell, after the radio hears it.
+/// The time in the new cell after the radio receives it.
 const DWELL: Duration = Duration::from_secs(1);
-/// What nothing depends on, so that packets meet moves at different times.
+/// The period of the phases. Nothing in the scenario has this period; it varies when packets are sent relative to
+/// moves.
 const PHASE: Duration = Duration::from_millis(50);
-/// Moves before the first that counts: from then on routers have a connection to each other, either way.
+/// The number of moves before the first evaluated one. From then on the routers have connections to each other in
+/// both directions.
 pub(super) const WARMING: usize = 2;
 
-/// What the mobile host does.
+/// The traffic of the mobile host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Traffic {
     Idle,
@@ -44,7 +48,7 @@ enum Traffic {
     Upload,
 }
 
-/// What a point is about.
+/// The parameters of a point.
 #[derive(Clone, Copy)]
 struct Case {
     layout: &'static str,
@@ -73,10 +77,10 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         Scale::Default => (10, 5),
         Scale::Full => (30, 10),
     };
-    // On Linux these would take longer than the quick scale may.
+    // On Linux these points would exceed the time of the quick scale.
     let longer = if scale == Scale::Quick { SIM } else { WORLDS };
     let all = LAYOUTS.iter().flat_map(|layout| BUFFERS.map(|buffer| Case::new(*layout, buffer)));
-    // Where the cells lie is tried with nothing in the buffers, and with full ones.
+    // Layouts other than adjacent are measured only with empty and with full buffers.
     let wanted = all.filter(|case| case.layout == ADJACENT || [0, 32].contains(&case.buffer));
     let mut points: Vec<Point> = wanted.map(|case| main_point(case, n)).collect();
     let full = Case::adjacent(32);
@@ -96,7 +100,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     points
 }
 
-/// The link between the routers at half and double its rate and round trip.
+/// The link between the routers with half and double its rate and round trip.
 fn links(case: Case, n: usize) -> Vec<Point> {
     let rows = [
         ("32 KB, router link 5 Mb/s", "link_mbps", 5.0, ("rate", "5Mb/s")),
@@ -113,7 +117,7 @@ fn links(case: Case, n: usize) -> Vec<Point> {
     rows.into_iter().map(point).collect()
 }
 
-/// More than one connection, and the other direction.
+/// Several connections, and the other direction.
 fn traffic(n: usize, longer: &'static [OnWorld]) -> Vec<Point> {
     let mut points = Vec::new();
     for (label, buffer, connections, worlds) in [
@@ -131,7 +135,7 @@ fn traffic(n: usize, longer: &'static [OnWorld]) -> Vec<Point> {
     points
 }
 
-/// With frames lost in the cells, or between the routers.
+/// Lost frames in the cells, or between the routers.
 fn losses(case: Case, n: usize) -> Vec<Point> {
     let rows = [("air", "cell", ["1", "2"]), ("router links", "wire", ["left", "right"])];
     let mut points = Vec::new();
@@ -184,7 +188,8 @@ fn published(case: Case) -> Vec<Published> {
         tolerance_from: "half of the last digit that the paper prints",
         why: "of the paper's 265 ms, 210 are the work of machines of 1995 before the transfer begins; here each step is a crossing \
               of the link",
-        // Two numbers are published, and their difference is that of other machines: no must-hold is about it.
+        // The difference of the two published numbers depends on the paper's machines, so no property is required of
+        // it.
         shape: &[],
     };
     let full = Published {
@@ -210,7 +215,7 @@ fn published(case: Case) -> Vec<Published> {
     }
 }
 
-/// What became of it if something of ours were otherwise.
+/// Returns a variation of a point in one parameter that the paper leaves open.
 fn sensitivity(label: &str, case: Case, n: usize, differs: (&'static str, Setting)) -> Point {
     let mut point = main_point(case, n);
     point.overrides = buffers(case);
@@ -219,13 +224,13 @@ fn sensitivity(label: &str, case: Case, n: usize, differs: (&'static str, Settin
     Point { label: label.to_owned(), kind: Kind::Sensitivity, published: Vec::new(), base: None, ..point }
 }
 
-/// When it moves: those that warm the routers, and those that count.
+/// Returns the times of the moves: first those that warm up the routers, then the evaluated ones.
 fn moves(case: Case, name: &str, n: usize) -> Vec<Duration> {
     let all = stratified(name, n + WARMING, PHASE).into_iter().zip(0..);
     all.map(|(phase, i)| FIRST + phase + i * (case.dwell + case.away)).collect()
 }
 
-/// Buffers, and the way from cell to cell.
+/// Returns the settings of the buffers and of the radio's moves.
 fn buffers(case: Case) -> Vec<scenario::Setting> {
     let kept = i64::from(if case.buffer == 0 { 32 } else { case.buffer }) * 1024;
     vec![
@@ -237,7 +242,7 @@ fn buffers(case: Case) -> Vec<scenario::Setting> {
     ]
 }
 
-/// Moves at these instants, and traffic that lasts as long.
+/// Returns the settings of the moves, and of traffic that lasts until after the last move.
 fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
     let last = moves.last().copied().unwrap_or(FIRST) + case.away;
     let away = case.away * moves.len() as u32;
@@ -249,7 +254,7 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
         vec![kind("apps/request-client"), ("every", span(every)), ("question", Value::from(question as i64))]
     };
     let (server, client, end) = match case.traffic {
-        // One question, when all moves are over: that the connection still is one.
+        // One question after all moves, to check that the connection still works.
         Traffic::Idle => {
             let client = asks(100.0, (last + DWELL).saturating_sub(START));
             (vec![kind("apps/request-server")], client, last + 2 * DWELL)
@@ -259,7 +264,8 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
             let server = vec![kind("apps/bulk-server"), ("bytes", Value::from(each as i64))];
             (server, vec![kind("apps/bulk-client")], START + takes + away + DWELL)
         }
-        // A byte too many or too few in a question, and the head of the next one is not where it is looked for.
+        // A missing or an additional byte in a question is detected, because the header of the next question is then
+        // misplaced.
         Traffic::Upload => {
             let mut client = asks(QUESTION, Duration::from_millis(1));
             client.push(("exchanges", Value::from((bytes / QUESTION) as i64)));
@@ -268,7 +274,7 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
         }
     };
     let server = table(&[server, vec![("at", "fixed:9000".into())]].concat());
-    // One after the other, as three packets may wait for the answer of ARP.
+    // Connections start one after the other, because at most three packets may wait for the answer of ARP.
     let clients = (0..case.connections as u32).map(|number| {
         let start = span(START + APART * number);
         let common = [("to", "fixed:9000".into()), ("transport", "indirect".into()), ("start", start)];

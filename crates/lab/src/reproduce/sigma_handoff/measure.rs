@@ -1,4 +1,4 @@
-//! What is read out of a run.
+//! The evaluation of a run.
 
 use super::{ADD, AFTER, AMISS, BEFORE, GAP, MOBILE, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
 use crate::application::Application;
@@ -14,13 +14,13 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, ipv4};
 
 pub(super) const EMPTY: &str = "empty_bins";
 
-/// Goodput is looked at in bins of this width.
+/// The width of the bins in which empty times of goodput are counted.
 const BIN: Duration = Duration::from_millis(100);
-/// Goodput before and after is that of so long.
+/// The time over which the goodput before and after the move is measured.
 const WINDOW: Duration = Duration::from_secs(1);
 const CORRESPONDENT: &str = "correspondent";
 
-/// A download by SIGMA.
+/// Evaluates a download by SIGMA.
 pub(super) fn sigma(outcome: &Outcome) -> Result<Samples, String> {
     let right = ended(outcome).and_then(|mark| field(mark, "wrong_at").or_else(|| field(mark, "bytes")));
     let mut samples = association(outcome, [CORRESPONDENT, MOBILE])?;
@@ -28,7 +28,7 @@ pub(super) fn sigma(outcome: &Outcome) -> Result<Samples, String> {
     Ok(samples)
 }
 
-/// The mobile node sends.
+/// Evaluates an upload by SIGMA.
 pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
     let is_right = ended(outcome).is_some_and(|mark| field(mark, "wrong_at").is_none());
     let read: u64 = reads(outcome, CORRESPONDENT).iter().map(|(_, bytes)| bytes).sum();
@@ -37,7 +37,7 @@ pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
     Ok(samples)
 }
 
-/// A download by Mobile IP.
+/// Evaluates a download by Mobile IP.
 pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
     let moved = outcome.handoffs.first().ok_or("no handoff at all")?.begun;
     let data =
@@ -49,16 +49,16 @@ pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
     Ok(samples)
 }
 
-/// What an association shows that carries data from one of these hosts to the other.
+/// Returns the values of an association that carries data from the first to the second host.
 fn association(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> Result<Samples, String> {
-    // The mobile node's address, whichever way the data go.
+    // The mobile node's address of each packet, in either direction.
     let data: Vec<(Instant, Ipv4Addr)> = arrivals(outcome, receiver)
         .filter_map(|(at, packet)| {
             let (from, to) = ipv4::addresses(&packet.bytes).filter(|_| segment::is_sctp_data(packet))?;
             Some((at, if receiver == MOBILE { to } else { from }))
         })
         .collect();
-    // What was lost on the old path may be sent again to the new address before the move (RFC 9260, section 6.3.3).
+    // Data lost on the old path may be retransmitted to the new address before the move (RFC 9260, section 6.3.3).
     let moved = outcome.handoffs.first().map(|handoff| handoff.begun);
     let is_new = |(at, by): &&(Instant, Ipv4Addr)| *by == NEW && moved.is_some_and(|moved| *at >= moved);
     let new = data.iter().find(is_new).map(|(at, _)| *at);
@@ -79,7 +79,7 @@ fn association(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> Result<Sampl
     Ok(samples)
 }
 
-/// From the ASCONF with ADD to its acknowledgment.
+/// Returns the time from the ASCONF with ADD to its acknowledgment, in milliseconds.
 fn add_time(outcome: &Outcome) -> Option<f64> {
     let address = NEW.to_string();
     let is_new = |mark: &Mark| {
@@ -91,7 +91,8 @@ fn add_time(outcome: &Outcome) -> Option<f64> {
     Some(millis(answered.since(asked)))
 }
 
-/// The correspondent's first HEARTBEAT to the new address, and the first answer to any from there.
+/// Returns the time of the correspondent's first HEARTBEAT to the new address, and of the first HEARTBEAT ACK from
+/// there.
 fn proof(outcome: &Outcome) -> Option<(Instant, Instant)> {
     let has = |packet: &Packet, wanted: fn(&Chunk) -> bool| {
         segment::sctp_of(packet).is_some_and(|sctp| sctp.chunks.iter().any(wanted))
@@ -107,7 +108,7 @@ fn proof(outcome: &Outcome) -> Option<(Instant, Instant)> {
     Some((asked?.0, answered?.0))
 }
 
-/// How often a chunk of data was sent again although a copy that was sent before arrives.
+/// Counts retransmissions of data chunks of which an earlier copy arrived.
 fn spurious(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> usize {
     let arrived: BTreeSet<PacketId> = arrivals(outcome, receiver).map(|(_, packet)| packet.id).collect();
     let mut sent: BTreeMap<u32, Vec<PacketId>> = BTreeMap::new();
@@ -125,7 +126,8 @@ fn spurious(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> usize {
     sent.values().map(again).sum()
 }
 
-/// `cut` is when the last packet came by the old path, and when the first came by the new one.
+/// Returns goodput, stall and gap. `cut`: the time of the last packet on the old path, and of the first on the new
+/// one.
 fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -> Result<Samples, String> {
     let reads = reads(outcome, receiver);
     let (Some((first, _)), Some((last, _))) = (reads.first(), reads.last()) else {
@@ -135,7 +137,7 @@ fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -
         let within = reads.iter().filter(|(at, _)| *at >= from && at.since(from) < WINDOW);
         within.map(|(_, bytes)| *bytes).sum::<u64>() as f64 * 8.0 / WINDOW.as_secs_f64() / 1e6
     };
-    // The last bin is not whole.
+    // The last bin is incomplete, so it is left out.
     let whole = (last.since(*first).as_nanos() / BIN.as_nanos()) as usize;
     let mut bins = vec![0; whole];
     for (at, bytes) in &reads {
@@ -154,12 +156,13 @@ fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -
     Ok(samples)
 }
 
-/// Bytes that the application did not have at the end, or had behind the first that was not the right one.
+/// Returns the number of bytes that the application did not receive correctly: all after the first wrong byte, and
+/// all missing ones.
 fn amiss(outcome: &Outcome, right: Option<i64>) -> f64 {
     (expected(outcome).unwrap_or_default() - right.unwrap_or_default() as f64).abs()
 }
 
-/// What is to be transferred, as the scenario has it.
+/// Returns the number of bytes to transfer, from the scenario.
 fn expected(outcome: &Outcome) -> Option<f64> {
     let document: Table = toml::from_str(&outcome.plan.document).ok()?;
     let hosts = document.get("host")?.as_table()?;
@@ -175,7 +178,7 @@ fn expected(outcome: &Outcome) -> Option<f64> {
     bytes.map(|bytes| bytes as f64).next()
 }
 
-/// What the mobile node's application says at its end.
+/// Returns the last mark of the mobile node's application.
 fn ended(outcome: &Outcome) -> Option<&Mark> {
     marks(outcome).map(|(_, mark)| mark).find(|mark| ["done", "failed"].contains(&mark.name))
 }
@@ -191,12 +194,12 @@ fn marks(outcome: &Outcome) -> impl Iterator<Item = (Instant, &Mark)> {
     })
 }
 
-/// What a host's applications read, and when.
+/// Returns when a host's applications read data, and how many bytes.
 fn reads(outcome: &Outcome, host: &str) -> Vec<(Instant, u64)> {
     here(outcome, host).filter_map(|record| Some((record.at, record.what.read()?))).collect()
 }
 
-/// What comes to a host by its links.
+/// Returns the packets that a host receives from its links.
 fn arrivals<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Instant, &'a Packet)> {
     here(outcome, host).filter_map(|record| match &record.what {
         What::Received(iface, packet) if *iface != Iface::HOST => Some((record.at, packet)),
@@ -204,7 +207,7 @@ fn arrivals<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Insta
     })
 }
 
-/// What a host puts on its links.
+/// Returns the packets that a host sends on its links.
 fn departures<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Instant, &'a Packet)> {
     here(outcome, host).filter_map(|record| match &record.what {
         What::Sent(iface, packet) if *iface != Iface::HOST => Some((record.at, packet)),

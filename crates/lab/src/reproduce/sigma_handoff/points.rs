@@ -1,4 +1,4 @@
-//! The points: the paper's, and what differs if something that it leaves open is otherwise.
+//! The points: those of the paper, and variations of what the paper leaves open.
 
 use super::measure;
 use super::{AFTER, BEFORE, BOTH, GAP, MOBILE_IP, SIGMA};
@@ -8,10 +8,10 @@ use crate::scenario;
 
 const SIM: &[OnWorld] = &[OnWorld::Sim];
 
-/// How each signal fades or grows: from -50 dBm to -96 dBm within this time, in seconds.
+/// The time in which each signal falls or rises between -50 dBm and -96 dBm, in seconds.
 const RAMP: f64 = 5.0;
-/// From the instant at which the second cell reaches -80 dBm, where it is prepared, until the first is at -88 dBm, where it
-/// counts as lost, in seconds.
+/// The overlap of the cells in seconds. It begins when the second cell reaches -80 dBm, where it is prepared, and ends
+/// when the first falls to -88 dBm, where it counts as lost.
 const OVERLAP: f64 = 4.39;
 
 pub(super) const OVERLAP_S: &str = "overlap_s";
@@ -72,7 +72,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         Scale::Default => (20, 10, 40),
         Scale::Full => (40, 40, 200),
     };
-    // On Linux these would take longer than the quick scale may.
+    // On Linux these points would exceed the time of the quick scale.
     let longer = if scale == Scale::Quick { SIM } else { BOTH };
     let mut points = vec![
         Point { published: vec![SIGMA_GAP], ..point(SIGMA, n) },
@@ -94,7 +94,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         points.push(sensitivity(name, varied, (differs.0, differs.1.into()), &course(overlap, ramp)));
     }
     for (name, percent) in [("1 % lost", 1.0), ("5 % lost", 5.0)] {
-        // There is time for time-outs that have doubled.
+        // The run is long enough for time-outs that have doubled.
         let set = [loss(percent), vec!["duration=60s".to_owned()]].concat();
         points.push(sensitivity(name, lossy, (LOSS, percent.into()), &set));
     }
@@ -137,7 +137,7 @@ fn point(label: &str, n: usize) -> Point {
     }
 }
 
-/// SIGMA, with something of ours otherwise.
+/// Returns a variation of the SIGMA point.
 fn sensitivity(name: &str, n: usize, differs: (&'static str, Setting), set: &[String]) -> Point {
     let mut point = point(&format!("{SIGMA}, {name}"), n);
     point.setting.push(differs);
@@ -146,7 +146,8 @@ fn sensitivity(name: &str, n: usize, differs: (&'static str, Setting), set: &[St
     Point { kind: Kind::Sensitivity, worlds: SIM, ..point }
 }
 
-/// Both signals, with the handoff in the middle of a download that is longer than the paper's run is here.
+/// Returns the courses of both signals, with the handoff in the middle of a download. The download is longer than in
+/// the paper's scenario here.
 fn course(overlap: f64, ramp: f64) -> Vec<String> {
     // The second cell is at -80 dBm after 16 of 46 dB, the first at -88 dBm after 38.
     let rises = 3.0;
@@ -157,7 +158,7 @@ fn course(overlap: f64, ramp: f64) -> Vec<String> {
             from + ramp
         )
     };
-    // All of it is a packet of 1448 bytes each 4.7 ms.
+    // The size of the download follows from a packet of 1448 bytes each 4.7 ms.
     let bytes = (fades.max(rises) + ramp + 2.0) * 320_000.0;
     vec![
         way(1, fades, -50, -96),
@@ -167,12 +168,13 @@ fn course(overlap: f64, ramp: f64) -> Vec<String> {
     ]
 }
 
-/// Of every frame in both cells.
+/// The loss rate of every frame in both cells.
 fn loss(percent: f64) -> Vec<String> {
     ["1", "2"].map(|cell| format!("cell.{cell}.loss={}", percent / 100.0)).to_vec()
 }
 
-/// The first cell is as strong as ever until it is gone; the second is heard so many seconds before that, and is the weaker one.
+/// The first cell keeps its full signal until it disappears. The second cell is received `overlap` seconds before
+/// that, with a weaker signal.
 fn cell_lost(overlap: u8) -> Vec<String> {
     let heard = 8 - overlap;
     vec![
@@ -183,7 +185,7 @@ fn cell_lost(overlap: u8) -> Vec<String> {
     ]
 }
 
-/// In each cell a neighbour is sent 0.8 Mb/s.
+/// In each cell, a neighbour receives 0.8 Mb/s.
 fn cross_traffic() -> Vec<String> {
     let neighbour = |name: &str, address: &str, gateway: &str| {
         format!(
@@ -214,7 +216,7 @@ const CORRESPONDENT: &str =
 const MOBILE_NODE: &str = "{ kind = \"sigma/mobile-node\", addresses = [\"10.1.8.100\", \"10.1.6.100\"], \
      signal = { hold = \"250ms\" }, sctp = { rto_min = \"200ms\", buffer = 16384 } }";
 
-/// The mobile node sends as much as it is sent otherwise: two questions of a megabyte.
+/// The mobile node sends as much as it receives in the other points: two questions of 1 MB.
 fn correspondent_receives() -> Vec<String> {
     vec![
         format!(
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_course_of_the_scenario_has_the_overlap_and_the_speed_that_are_said() {
-        // Where each line of `scenarios/sigma/handoff.toml` is at -80 and at -88 dBm.
+        // The times at which the signals of `scenarios/sigma/handoff.toml` are at -80 and at -88 dBm.
         let (rises, fades) = (1.0, 3.0);
         let prepared = rises + RAMP * 16.0 / 46.0;
         let lost = fades + RAMP * 38.0 / 46.0;

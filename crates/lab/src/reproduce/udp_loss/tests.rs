@@ -1,13 +1,15 @@
-//! What is said of the scenario is true of it.
+//! Checks that the statements about the scenario are true.
 
 use super::*;
 use crate::Plan;
 
-/// Ethernet and IP headers, ICMP with the digest; and 100 bytes behind Ethernet, IP and UDP headers.
+/// A route-update: Ethernet and IP headers, and ICMP with the authentication code. A data packet: 100 bytes after
+/// Ethernet, IP and UDP headers.
 const UPDATE_BYTES: u64 = 84;
 const DATA_BYTES: u64 = 142;
 
-/// From the links alone: a route-update from the mobile host's cell to `b1`, and a data packet back.
+/// Returns the round-trip time in ms from the links alone: a route-update from the mobile host's cell to `b1`, and a
+/// data packet back.
 fn nominal_ms(plan: &Plan, station: &str) -> f64 {
     let ports = |name: &str| {
         let host = plan.hosts.iter().find(|host| host.config.name == name).unwrap();
