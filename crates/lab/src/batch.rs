@@ -66,7 +66,7 @@ pub fn each<T: Send>(
 /// each kind has its own metric, such as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
     ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
-    ("lost_packets", "packets for the host that were lost, per handoff"),
+    ("lost_packets", "packets of the host's flows that were lost, per handoff"),
     ("duplicate_packets", "copies beyond the first, per handoff"),
     ("handoff_latency_ms", "from the cut to the network's new path, and once down it, per handoff"),
     ("longest_stall_ms", "the longest time without new data, of all flows of a run"),

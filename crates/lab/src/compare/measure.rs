@@ -52,8 +52,13 @@ pub(super) const STALL: Metric = metric(
     "the longest time without bytes for the application, from the move to the end; >: until the end",
 );
 /// Packets with data that the handoff lost, of all flows.
-pub(super) const LOST: Metric =
-    metric("lost_packets", "packets", "lost", 1, "packets for the host that were dropped on their way");
+pub(super) const LOST: Metric = metric(
+    "lost_packets",
+    "packets",
+    "lost",
+    1,
+    "packets of the host's flows that were lost, in both directions",
+);
 /// The application's goodput from the move to the end of the run.
 pub(super) const GOODPUT: Metric =
     metric("goodput_kbps", "kb/s", "goodput", 0, "what the application was given from the move to the end");
