@@ -12,7 +12,7 @@ const SERVED: StreamId = StreamId(StreamId::SERVED);
 /// The inputs that the roles received, in order: the role and the input.
 type Heard = Arc<Mutex<Vec<(&'static str, String)>>>;
 
-/// A role that records its inputs. Tests make its requests.
+/// A role that records its inputs, and makes a request at `Timeout`.
 #[derive(Debug)]
 struct Puppet {
     name: &'static str,
