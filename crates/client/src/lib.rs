@@ -4,10 +4,10 @@
 //! ```text
 //!   program                        daemon of this host
 //!   socket()                           |
-//!   ── request, and the socket ──────> |   whose is it? then asks the role for a stream
-//!   <──────────────────── go on ────── |
-//!   connect() ── SYN ────────────────> |   keeps it until the role has an answer, and then
-//!   <─────────── SYN-ACK, RST, ICMP ── |   the program's own TCP hears what came of it
+//!   ── request, and the socket ──────> |   checks the socket, requests a stream from the role
+//!   <────────── answer: continue ───── |
+//!   connect() ── SYN ────────────────> |   holds it until the role has answered, then passes
+//!   <─────────── SYN-ACK, RST, ICMP ── |   the result to the TCP of the program
 //! ```
 //!
 //! So the program keeps its own socket, connected as any other: `connect` blocks or returns `EINPROGRESS`, and `poll`,

@@ -6,8 +6,8 @@ use wire::Prefix;
 /// The most rules of a policy.
 const RULES: usize = 32;
 
-/// Which destinations use the transport: those that an *only* rule names, or all if there is no such rule; but not
-/// those that an *except* rule names, and never the host's own loopback.
+/// Which destinations use the transport: those that an *only* rule names, or all if there is no such rule. Excluded
+/// are those that an *except* rule names, and always the host's own loopback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     rules: [Option<Rule>; RULES],

@@ -263,8 +263,9 @@ impl Arp {
         self.waiting.take(place)
     }
 
-    /// Removes an entry if the cache is full: an expired one first, then one to which no packet was sent, then any,
-    /// and of those the one confirmed longest ago. So a host that claims many addresses displaces no neighbor in use.
+    /// Removes an entry if the cache is full: an expired one first, then one to which no packet was sent, then any
+    /// other. Of several it removes the one that was confirmed longest ago. So a host that claims many addresses
+    /// displaces no neighbor in use.
     fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;

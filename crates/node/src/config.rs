@@ -102,8 +102,7 @@ fn bad_span(text: &str) -> String {
     }
 }
 
-/// Returns the duration that a text gives, or `None` if it is not a number with one of the units ns, us, ms, s and
-/// min.
+/// Returns the duration that a text gives. `None` if it is not a number with one of the units ns, us, ms, s and min.
 pub fn parse_span(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);

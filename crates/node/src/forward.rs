@@ -191,7 +191,7 @@ impl Node {
     // --- errors ----------------------------------------------------------------------------------------------------
 
     /// Sends an ICMP error to a packet's sender, unless the limit of this second is reached. "Fragmentation needed" is
-    /// exempt: no further packet of this size gets through before the sender knows the MTU, and the error is shorter
+    /// exempt: no further packet of this size gets through until the sender has the MTU. That error is also shorter
     /// than the packet.
     pub(crate) fn tell_sender(
         &mut self,

@@ -1,4 +1,4 @@
-//! Tests of tunnels, neighbors, groups and ICMP errors, and of packets that are given to roles on the way.
+//! Tests of tunnels, neighbors, groups and ICMP errors, and of packets that roles intercept.
 
 use super::*;
 use crate::{Boot, Life, Link, Listen, Mark, Neighbor, Proto, Role, Value};
@@ -431,8 +431,8 @@ fn an_error_finds_the_role_that_it_concerns() {
     }
 }
 
-/// A packet of a role is too large for the link by which it leaves: the role receives the error as it would from a
-/// router, and the host's own stack does not.
+/// A packet of a role is too large for the link by which it leaves. The role receives the error, as it would from a
+/// router; the host's own stack does not.
 #[test]
 fn a_role_is_told_what_its_own_link_takes() {
     for (listen, role) in

@@ -64,7 +64,7 @@ impl Rx {
     }
 }
 
-/// What a role is told when its node starts.
+/// What a role is given when its node starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boot {
     /// The host's wall clock at [`Instant::ZERO`].
@@ -112,9 +112,9 @@ pub struct Fault {
 /// The act that failed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Undone {
-    /// The record of this key is unchanged. All that the role requested after it in the same step was withdrawn: no
-    /// packet was sent, no route was set, and a command was answered with the error. All its later records fail
-    /// likewise.
+    /// The record of this key is unchanged. What the role requested after it in the same step was withdrawn: no packet
+    /// was sent, and no route was set. A command was answered with the error. All records that the role has requested
+    /// since fail likewise.
     Store(Vec<u8>),
     /// The host's own stack has not added (`true`) or removed this address of the interface. An address that it has
     /// not added is removed from the node as well.

@@ -140,8 +140,8 @@ impl Node {
         }
     }
 
-    /// Updates the neighbor cache when a link changes: the entries of an interface are removed when it goes down, and
-    /// when its radio comes up in another cell.
+    /// Removes the neighbor entries of an interface that goes down, or whose radio comes up in another cell. Packets
+    /// that waited for them are dropped.
     pub(crate) fn forget_neighbors(&mut self, iface: Iface, link: Link<'_>, out: &mut Outbox) {
         let Some(net) = &mut self.net else { return };
         let waited = match link {

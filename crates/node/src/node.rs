@@ -209,7 +209,7 @@ impl Node {
         }
     }
 
-    /// Handles a packet from a link for which no role listens. Group and broadcast packets are never forwarded: there
+    /// Handles a packet from a link for which no role listens. Group and broadcast packets are never forwarded. There
     /// is no multicast routing, and each station of a link would forward a copy (RFC 1812, section 5.3.4).
     fn unheard(&mut self, now: Instant, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         let is_own = self.addresses.contains(&header.dst);

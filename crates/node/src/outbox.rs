@@ -63,7 +63,7 @@ impl Outbox {
         self.ask(Effect::Discard(iface, packet, reason));
     }
 
-    /// Declines a packet, which goes on as it was received.
+    /// Declines a packet; the node handles it as [`Effect::Pass`] describes.
     pub fn pass(&mut self, rx: Rx, packet: Packet) {
         self.ask(Effect::Pass(rx, packet));
     }

@@ -68,8 +68,8 @@ impl Stage {
         self.shown()
     }
 
-    /// Returns the acts for the driver: records and packets by their names, `+` and `-` for a record that a role was
-    /// told is stored or has failed, `!` for a dropped packet.
+    /// Returns the acts for the driver: records and packets by their names, `!` for a dropped packet. `+` and `-` are
+    /// marks of a role: its record is stored, or has failed.
     fn shown(&mut self) -> String {
         let mut shown = String::new();
         while let Some((_, act)) = self.out.next_act() {

@@ -166,8 +166,8 @@ impl Ruleset {
 
     fn insert(&mut self, key: Key) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
-            // Grows by a quarter. A `Vec` would start with four and then double, which is too much for a million idle
-            // hosts with one route each, and for routers with a million routes.
+            // Grows by a quarter. A `Vec` would start with four entries and then double. That is too much for a
+            // million idle hosts with one route each, and for routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
                 self.entries.reserve_exact(1 + self.entries.len() / 4);
             }

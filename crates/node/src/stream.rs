@@ -282,8 +282,7 @@ pub mod refusal {
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
     /// Only a frozen connection can be exported.
     pub const NOT_FROZEN: &str = "not frozen";
-    /// Only an established connection can be exported, as long as data or acknowledgments are outstanding. Otherwise
-    /// both ends have finished, or it has failed.
+    /// Only an established connection can be exported, until both ends have finished and everything is acknowledged.
     pub const NOT_ESTABLISHED: &str = "not established";
     /// Only two open TCP connections of one provider can be joined, each with one other.
     pub const NOT_JOINABLE: &str = "not joinable";
@@ -373,7 +372,7 @@ impl Told {
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     wanted: u32,
-    /// `None` as long as each read comes before its datagram.
+    /// `None` if every read came before its datagram.
     queue: Option<Box<Waiting>>,
 }
 

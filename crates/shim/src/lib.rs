@@ -1,6 +1,6 @@
 //! `connect(2)` for programs that do not know Wayfare. `wayfare exec` makes the dynamic linker load this library
 //! before the C library (`LD_PRELOAD`, see `ld.so(8)`). It notifies the daemon of each TCP connection that is about to
-//! be opened, and then calls the program's own `connect` (see the crate `client` for what follows).
+//! be opened, and then executes the original `connect` (see the crate `client` for what follows).
 //!
 //! A program may call it at any point and with any locks held. So it neither allocates nor takes a lock, and has no
 //! table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists what it cannot

@@ -20,8 +20,8 @@ pub(crate) struct Unreachable {
     pub(crate) seq: Seq,
     /// A router has no path to the destination.
     pub(crate) no_path: bool,
-    /// The segment was too big: the length of its datagram, and the MTU of the next hop, zero if the router does not
-    /// report it (RFC 1191, section 4).
+    /// If the segment was too big: the length of its datagram, and the MTU of the next hop. The MTU is zero if the
+    /// router does not report it (RFC 1191, section 4).
     pub(crate) too_big: Option<(u16, u16)>,
 }
 

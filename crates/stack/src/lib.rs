@@ -6,8 +6,8 @@
 //!   timeout             ──> └───────┘ ──> lost: packets that end here, and why
 //! ```
 //!
-//! It replaces the Linux kernel, and a role cannot distinguish them: both report the same events in the same order,
-//! and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds ports,
+//! It takes the place of the Linux kernel, and a role cannot distinguish them: both report the same events in the same
+//! order, and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds ports,
 //! listeners, credit, the path MTU (RFC 1191), and the move of connections.
 
 mod icmp;

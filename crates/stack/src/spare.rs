@@ -1,5 +1,5 @@
-//! A pool of buffers. Each segment and each read needs a buffer for a short time, and allocating them would cost as
-//! much as all else that a stack does with a segment.
+//! A pool of buffers. Each segment and each read needs a buffer for a short time. Allocating them would cost as much
+//! as all else that a stack does with a segment.
 
 /// The most buffers that are kept, and the largest capacity of each in bytes.
 const MOST: usize = 64;

@@ -93,9 +93,9 @@ impl Udp {
         self.keep(Ends { local, peer: Some(peer) }, (id, datagram.payload.to_vec()), accepted, out)
     }
 
-    /// Closes a stream. If `served` is given (the role finished the stream), unread datagrams of its peer go to a new
-    /// stream of the listener, as on Linux, where one socket receives for all streams of a listener. Otherwise they
-    /// are dropped: a role that aborts a stream would abort the new one too, without end.
+    /// Closes a stream. With `served` (the role finished the stream), unread datagrams of its peer go to a new stream
+    /// of the listener. So it is on Linux, where one socket receives for all streams of a listener. Otherwise they are
+    /// dropped: a role that aborts a stream would abort the new one too, without end.
     fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
         let Some(Socket { ends, inbox }) = self.remove(id) else { return };
         out.told.push(Told::Closed(id, None));

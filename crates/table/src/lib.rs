@@ -24,8 +24,8 @@ pub mod reason {
     pub const TOO_BIG: Reason = Reason("too_big");
     /// It is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in transit.
     pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
-    /// Its source is the exit of the tunnel that it would enter, or, on a packet from the network, this host itself
-    /// (RFC 2003, section 3.2).
+    /// Its source is the exit of the tunnel that it would enter. Or it came from the network with an address of this
+    /// host as its source (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
 }
 
@@ -324,7 +324,8 @@ pub struct Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub enum Go {
-    /// To the host's own stack: no route applies, or the route says so.
+    /// To the host's own stack: no route applies, or the route is [`Action::Host`], or [`Action::Open`] for a packet
+    /// that is not a tunnel's.
     Host,
     /// To a neighbor.
     Out(Hop),

@@ -110,7 +110,7 @@ fn a_miss_is_the_hosts() {
     assert_eq!(decide_opened(&rules, Instant::ZERO, Class(200), &data(FAR, MOBILE)).icmp, None);
 }
 
-/// No rules, and one own address.
+/// No rules; the host has one address.
 struct Nothing;
 
 impl Rules for Nothing {

@@ -21,7 +21,7 @@ pub enum Doubt {
         until_s: f64,
         /// The length of the stall, in milliseconds.
         stall_ms: f64,
-        /// The time in which an idle thread of the lab did not run meanwhile either, in milliseconds.
+        /// The part of the stall in which an idle thread of the lab did not run either, in milliseconds.
         idle_ms: f64,
         /// The largest lateness of this machine in the control run, without any daemon, in microseconds; `None` if it
         /// was not measured.
@@ -38,7 +38,7 @@ pub enum Doubt {
         stalled: usize,
         /// The number of all processes.
         processes: usize,
-        /// The time in which the idle thread did not run meanwhile, in milliseconds.
+        /// The part of that stall in which the idle thread did not run, in milliseconds.
         idle_ms: f64,
     },
     /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`], though the process was not stalled meanwhile.
@@ -235,7 +235,7 @@ pub enum Doubt {
         /// The begin of the handoff, in seconds of the run.
         begun_s: f64,
     },
-    /// A role of a simulated host did not come to rest: it caused its own input without end.
+    /// A role of a simulated host did not come to rest: it caused further input to itself without end.
     Restless {
         /// The host.
         host: String,

@@ -68,16 +68,16 @@ const UNREACHABLE: u8 = 3;
 const EXCEEDED: u8 = 11;
 
 impl IcmpError {
-    /// Returns the error datagram from `reporter` to the sender of `original`. `None` where no error may be sent:
-    /// about an ICMP error, a fragment that is not the first, or a packet to or from more than one host (RFC 1812,
-    /// section 4.3.2.7). The caller must check that the frame was not a link-layer broadcast.
+    /// Returns the error datagram from `reporter` to the sender of `original`. `None` if no error may be sent (RFC
+    /// 1812, section 4.3.2.7): about an ICMP error, a fragment other than the first, or a packet to or from more than
+    /// one host. The caller must check that the frame was not a link-layer broadcast.
     pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         Header::parse(original).ok()?;
         self.about_quoted(original, reporter)
     }
 
-    /// The same about a datagram of which only the first bytes are known, from the quotation in another error. An ICMP
-    /// datagram needs at least one byte of payload, which tells whether it is an error itself.
+    /// The same about a datagram of which only the first bytes are known, from the quotation in another error. Of an
+    /// ICMP datagram at least one byte of payload is needed: its type.
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));

@@ -7,8 +7,8 @@ use core::net::SocketAddrV4;
 /// Returns the identity of a datagram: a hash over the bytes that forwarding does not change.
 ///
 /// It leaves out the time to live, the header checksum, DSCP and ECN, and the transport's checksum, which offloading
-/// fills in late. It also leaves out the identification of an atomic datagram of UDP or ICMP: the kernel chooses it,
-/// and a recorder must know the identity before the datagram is sent.
+/// fills in late. It also leaves out the identification of an atomic datagram of UDP or ICMP. The kernel chooses it,
+/// but a recorder must know the identity before the datagram is sent.
 ///
 /// TCP and SCTP send the same bytes again, and only the identification distinguishes a retransmission from the
 /// original. So the hash includes it there. Equal datagrams share an identity; the ledger distinguishes them by
