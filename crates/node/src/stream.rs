@@ -251,7 +251,7 @@ pub enum StreamEvent<'a> {
     Exported(&'a TcpState),
     /// An `Import` is complete. The connection waits for `Thaw`, which also grants credit.
     Imported,
-    /// An `Export`, `Join` or `Part` was refused, and why. The stream is unchanged.
+    /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
     /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
     Closed(Option<&'a str>),

@@ -312,7 +312,7 @@ impl Datagram {
 pub struct Verdict {
     /// Where the packet goes.
     pub go: Go,
-    /// Whether forwarding decrements the time to live, which is at least 2 then.
+    /// Whether forwarding decrements the time to live. It is at least 2 if the packet is forwarded.
     pub ttl: bool,
     /// The ICMP error to send to the sender, if any. It does not depend on `go`.
     pub icmp: Option<IcmpError>,

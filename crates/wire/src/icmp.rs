@@ -49,7 +49,7 @@ impl<'a> Message<'a> {
 pub enum IcmpError {
     /// No route to the destination.
     NetUnreachable,
-    /// The destination does not answer on its link.
+    /// The next hop does not answer on its link.
     HostUnreachable,
     /// The datagram does not fit and must not be fragmented (DF).
     FragmentationNeeded {
