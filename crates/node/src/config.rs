@@ -13,7 +13,7 @@ pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
 
-/// The same for an optional key. It also needs `#[serde(default)]`.
+/// Deserializes the same for an optional key, which also needs `#[serde(default)]`.
 pub fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -55,12 +55,12 @@ impl serde::de::Visitor<'_> for SpanText {
     }
 }
 
-/// The same for an optional key. It also needs `#[serde(default)]`.
+/// Deserializes the same for an optional key, which also needs `#[serde(default)]`.
 pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     span(deserializer).map(Some)
 }
 
-/// The same, for a list.
+/// Deserializes a list of durations, for `#[serde(deserialize_with)]`.
 pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
     #[derive(Deserialize)]
     struct Span(#[serde(deserialize_with = "span")] Duration);

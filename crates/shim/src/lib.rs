@@ -61,7 +61,7 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// `connect(2)`, as programs call it.
+/// Replaces `connect(2)`: notifies the daemon if the policy selects the destination, then connects.
 ///
 /// # Safety
 ///

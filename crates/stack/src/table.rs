@@ -302,7 +302,7 @@ impl Table {
     ) -> Result<(), Reason> {
         let Datagram { id, bytes, header, payload } = datagram;
         let parsed = Segment::parse(payload, header.src, header.dst);
-        let segment = parsed.as_ref().map_err(|malformed| Reason::from(*malformed))?; // borrowed: a segment is large
+        let segment = parsed.as_ref().map_err(|malformed| Reason::from(*malformed))?; // large, so borrowed
         let tuple = Tuple {
             local: SocketAddrV4::new(header.dst, segment.dst_port),
             remote: SocketAddrV4::new(header.src, segment.src_port),

@@ -101,17 +101,17 @@ impl Prefix {
         Self { address: Ipv4Addr::from_bits(address.to_bits() & Self::mask(len)), len }
     }
 
-    /// Exactly this address.
+    /// Returns the prefix of 32 bits that contains only `address`.
     pub const fn host(address: Ipv4Addr) -> Self {
         Self { address, len: 32 }
     }
 
-    /// Its first address.
+    /// Returns its first address.
     pub const fn address(self) -> Ipv4Addr {
         self.address
     }
 
-    /// Its length in bits.
+    /// Returns its length in bits (at most 32).
     #[expect(clippy::len_without_is_empty, reason = "a prefix is never empty; `len` is the field's own term")]
     pub const fn len(self) -> u8 {
         self.len

@@ -76,7 +76,7 @@ impl IcmpError {
         self.about_quoted(original, reporter)
     }
 
-    /// The same about a datagram of which only the first bytes are known, from the quotation in another error. Of an
+    /// Does the same about a datagram of which only the first bytes are known, from the quotation in another error. Of an
     /// ICMP datagram at least one byte of payload is needed: its type.
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;

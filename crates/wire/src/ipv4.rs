@@ -119,7 +119,7 @@ impl Header {
         self.begin_in(Vec::new(), payload)
     }
 
-    /// The same in a used buffer, which is cleared first.
+    /// Does the same as [`Header::begin`] in a used buffer, which is cleared first.
     pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;

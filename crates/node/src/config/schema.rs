@@ -5,7 +5,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// The schema of a duration: [`super::span`].
+/// Returns the schema of a duration: [`super::span`].
 pub fn span(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -14,32 +14,32 @@ pub fn span(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The schema of a list of durations: [`super::spans`].
+/// Returns the schema of a list of durations: [`super::spans`].
 pub fn spans(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": span(generator) })
 }
 
-/// The schema of a value with a text form: [`super::text`].
+/// Returns the schema of a value with a text form: [`super::text`].
 pub fn text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })
 }
 
-/// The schema of a key in hexadecimal.
+/// Returns the schema of a key in hexadecimal.
 pub fn key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^([0-9a-fA-F]{2})+$" })
 }
 
-/// The schema of a link address, for example `02:00:00:00:00:01`.
+/// Returns the schema of a link address, for example `02:00:00:00:00:01`.
 pub fn mac(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$" })
 }
 
-/// The schema of an interface address with a prefix length, for example `10.1.0.1/24`.
+/// Returns the schema of an interface address with a prefix length, for example `10.1.0.1/24`.
 pub fn interface_address(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$" })
 }
 
-/// The schema of a prefix, for example `10.1.0.0/24`.
+/// Returns the schema of a prefix, for example `10.1.0.0/24`.
 pub fn prefix(generator: &mut SchemaGenerator) -> Schema {
     interface_address(generator)
 }
