@@ -11,9 +11,9 @@
 //! ```
 //!
 //! So the program keeps its own socket, connected as any other: `connect` blocks or returns `EINPROGRESS`, and `poll`,
-//! `getpeername`, `getsockname`, socket options, `fork` and `exec` work. With one end of a socket pair instead, none
-//! of them would. A TCP connection passed on by a role would have the wrong peer. Errors are the kernel's own response
-//! to a reset or an ICMP error.
+//! `getpeername`, `getsockname`, socket options, `fork` and `exec` work. None of this would work with one end of a
+//! socket pair instead. A TCP connection passed on by a role would have the wrong peer. Errors are the kernel's own
+//! response to a reset or an ICMP error.
 //!
 //! A request is one datagram on a `SOCK_SEQPACKET` socket, with the program's socket attached (`SCM_RIGHTS`). The
 //! answer is one error number. Nothing here allocates, because it runs inside programs at any point.

@@ -3,7 +3,7 @@
 //! ```text
 //!   operate: a StreamOp ──> ┌───────┐ ──> packets, for the node to forward
 //!   receive: a packet   ──> │ Stack │ ──> told: events, for the users of streams
-//!   timeout             ──> └───────┘ ──> lost: packets that end here, and why
+//!   timeout             ──> └───────┘ ──> lost: dropped packets, and why
 //! ```
 //!
 //! It takes the place of the Linux kernel, and a role cannot distinguish them: both report the same events in the same

@@ -44,9 +44,9 @@ impl Seq {
     }
 }
 
-/// The state of a TCP connection as plain data. Each end may have sent its FIN, but not all of both directions is
-/// acknowledged. The rest starts afresh at the other host: the congestion window, and data received after a gap, which
-/// the peer sends again.
+/// The state of a TCP connection as plain data. Both ends may have sent a FIN, but then something is still
+/// unacknowledged. It does not contain the congestion window, which starts anew at the other host, nor data received
+/// after a gap, which the peer sends again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {
     /// The local address and port.
