@@ -1,19 +1,19 @@
-//! A secret that does not show itself.
+//! Secret keys, which are never printed.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// A secret key. It prints as its length only, so that no log, trace or failed assertion can give it away.
+/// A secret key. It prints as its length only, so that no log, trace or failed assertion reveals it.
 #[derive(Clone)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// The key of these bytes.
+    /// Returns the key with these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
 
-    /// Its bytes. How many a protocol demands is checked where its configuration is read.
+    /// Returns its bytes. The length that a protocol requires is checked where its configuration is read.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -33,19 +33,19 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// Why a text is not a key. No variant repeats a character of the text, which is a secret even when mistyped.
+/// Why a text is not a key. No variant contains a character of the text, because a mistyped secret is still secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseKeyError {
-    /// Nothing there.
+    /// The text is empty.
     Empty,
-    /// The last byte has one digit only.
+    /// The number of digits is odd.
     OddLength {
-        /// How many characters the text has.
+        /// The number of characters of the text.
         characters: usize,
     },
-    /// A character that is not a hexadecimal digit.
+    /// A character is not a hexadecimal digit.
     NotHex {
-        /// Which character, counted from 1.
+        /// The position of that character, from 1.
         position: usize,
     },
 }

@@ -1,7 +1,7 @@
-//! Message authentication and replay windows: what control messages of every protocol are judged by.
+//! Message authentication and replay windows, which the control messages of all protocols use.
 //!
 //! No clocks, no randomness, no state: keys, times and the last accepted timestamp are arguments. An algorithm is
-//! added with the first protocol that uses it.
+//! added only when a protocol needs it.
 
 mod key;
 mod mac;

@@ -7,12 +7,12 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The block of SHA-256 and SHA-1 (FIPS 180-4, figure 1), and of MD5 (RFC 1321), in bytes.
+/// The block size of SHA-256 and SHA-1 (FIPS 180-4, figure 1), and of MD5 (RFC 1321), in bytes.
 const BLOCK: usize = 64;
 
-/// HMAC-SHA-256 over `parts`, one behind the other (RFC 2104, RFC 4231).
+/// Returns the HMAC-SHA-256 of `parts`, concatenated (RFC 2104, RFC 4231).
 pub fn hmac_sha256(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
-    // A key of exactly one block cannot be refused, so there is no error to explain away.
+    // A key of exactly one block is always valid, so there is no error to handle.
     let mut mac = Hmac::<Sha256>::new(&one_block::<Sha256>(key.as_bytes()).into());
     for part in parts {
         mac.update(part);
@@ -20,8 +20,8 @@ pub fn hmac_sha256(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// HMAC-SHA-1 over `parts` (RFC 2104, RFC 2202): every end of an SCTP association must know it (RFC 4895, section 3.3),
-/// and some know nothing else.
+/// Returns the HMAC-SHA-1 of `parts`, concatenated (RFC 2104, RFC 2202). Every SCTP endpoint with AUTH must support it
+/// (RFC 4895, section 3.3), and some support nothing else.
 pub fn hmac_sha1(key: &Key, parts: &[&[u8]]) -> [u8; 20] {
     let mut mac = Hmac::<Sha1>::new(&one_block::<Sha1>(key.as_bytes()).into());
     for part in parts {
@@ -30,8 +30,8 @@ pub fn hmac_sha1(key: &Key, parts: &[&[u8]]) -> [u8; 20] {
     mac.finalize().into_bytes().into()
 }
 
-/// HMAC-MD5 over `parts` (RFC 2104, RFC 2202): for protocols whose peers may know nothing newer. The collisions of MD5
-/// do not reach HMAC, but nobody should choose it anew.
+/// Returns the HMAC-MD5 of `parts`, concatenated (RFC 2104, RFC 2202), for protocols whose peers may support nothing
+/// newer. The collisions of MD5 do not break HMAC, but a new protocol should not use it.
 pub fn hmac_md5(key: &Key, parts: &[&[u8]]) -> [u8; 16] {
     let mut mac = Hmac::<Md5>::new(&one_block::<Md5>(key.as_bytes()).into());
     for part in parts {
@@ -40,7 +40,7 @@ pub fn hmac_md5(key: &Key, parts: &[&[u8]]) -> [u8; 16] {
     mac.finalize().into_bytes().into()
 }
 
-/// The key padded with zeros to one block; a longer one is hashed first (RFC 2104, section 2).
+/// Returns the key padded with zeros to one block. A longer key is hashed first (RFC 2104, section 2).
 fn one_block<D: Digest>(key: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     let mut fill = |short: &[u8]| block.iter_mut().zip(short).for_each(|(to, from)| *to = *from);
@@ -52,7 +52,7 @@ fn one_block<D: Digest>(key: &[u8]) -> [u8; BLOCK] {
     block
 }
 
-/// Whether `a` and `b` are the same, in a time that depends on their lengths only.
+/// Whether `a` and `b` are equal, in a time that depends only on their lengths.
 pub fn equal(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
@@ -65,7 +65,7 @@ mod tests {
         text.parse::<Key>().unwrap().as_bytes().to_vec()
     }
 
-    /// The first, second and sixth test case of RFC 2202, section 2: a key of 16 bytes, a short one, one of 80.
+    /// The first, second and sixth test case of RFC 2202, section 2: keys of 16, 4 and 80 bytes.
     #[test]
     fn hmac_md5_is_that_of_the_rfc() {
         let long = b"Test Using Larger Than Block-Size Key - Hash Key First";

@@ -1,25 +1,26 @@
-//! Replay protection by timestamps, for receivers that keep little or no state per sender.
+//! Replay protection with timestamps, for receivers that keep little or no state per sender.
 
 use core::fmt;
 use wire::{Duration, Reason, ntp_distance, ntp_span};
 
-/// How far a sender's clock may be off, to either side.
+/// The largest allowed difference between the clocks of sender and receiver, in either direction.
 ///
-/// A receiver that knows the last timestamp refuses what is not newer; one that does not (just started, or its state
-/// ran out) is left with the window alone, so it must remember the last timestamp for at least that long.
+/// A receiver that knows the last accepted timestamp refuses all that are not newer. One that does not know it (it
+/// just started, or its state expired) has only the window. So it must remember the last timestamp for at least the
+/// length of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayWindow(i64);
 
 impl ReplayWindow {
-    /// A window of `skew` to either side. More than 34 years, a quarter of an NTP era, count as that: beyond it the
-    /// past cannot be told from the future.
+    /// Returns a window of `skew` in either direction, limited to 34 years, a quarter of an NTP era. With a larger
+    /// one, the past could not be distinguished from the future.
     pub fn new(skew: Duration) -> Self {
         Self(ntp_span(skew.min(Duration::from_secs(1 << 30))))
     }
 
-    /// Judges `timestamp` at `now`, given the `last` one accepted from this sender; all are NTP 32.32.
+    /// Checks `timestamp` at `now`, given the `last` one accepted from this sender. All are NTP 32.32.
     pub const fn check(self, now: u64, last: Option<u64>, timestamp: u64) -> Result<(), Untimely> {
-        // Differences, never the values: the NTP era ends in February 2036.
+        // Compares differences, not values, because the NTP era ends in February 2036.
         if let Some(last) = last
             && ntp_distance(timestamp, last) <= 0
         {
@@ -35,14 +36,14 @@ impl ReplayWindow {
 /// Why a timestamp is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Untimely {
-    /// Not newer than the last one accepted: a repetition, or overtaken on the way.
+    /// Not newer than the last one accepted: a repetition, or overtaken in the network.
     Stale,
-    /// Too far from the receiver's clock: an old recording, or a clock that is wrong.
+    /// Too far from the receiver's clock: an old recording, or a wrong clock.
     OutsideWindow,
 }
 
 impl Untimely {
-    /// The reason, as counters and captures show it.
+    /// Returns the drop reason in counters and captures.
     pub const fn reason(self) -> Reason {
         match self {
             Self::Stale => Reason("stale_timestamp"),

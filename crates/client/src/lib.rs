@@ -1,21 +1,22 @@
-//! How a program outside asks a node for a connection through one of its roles: *indirect TCP to 10.1.0.1:80, please*.
+//! How a program outside the daemon requests a connection through a role of its host, for example by Indirect TCP to
+//! 10.1.0.1:80.
 //!
 //! ```text
 //!   program                        daemon of this host
 //!   socket()                           |
-//!   ── request, and the socket ──────> |   whose is it? then asks the role for a stream
-//!   <──────────────────── go on ────── |
-//!   connect() ── SYN ────────────────> |   keeps it until the role has an answer, and then
-//!   <─────────── SYN-ACK, RST, ICMP ── |   the program's own TCP hears what came of it
+//!   ── request, and the socket ──────> |   checks the socket, requests a stream from the role
+//!   <────────── answer: continue ───── |
+//!   connect() ── SYN ────────────────> |   holds it until the role has answered, then passes
+//!   <─────────── SYN-ACK, RST, ICMP ── |   the result to the TCP of the program
 //! ```
 //!
-//! So what a program has in the end is the socket that it began with, connected as any other: `connect` blocks or says
-//! `EINPROGRESS`, `poll`, `getpeername`, `getsockname`, options, `fork` and `exec` work, because nobody pretends anything. A
-//! pair of sockets in its place could do none of these, and a TCP connection handed over by a role would be one to the
-//! wrong peer. The errors are the kernel's own answers to a reset or an ICMP error.
+//! So the program keeps its own socket, connected as any other: `connect` blocks or returns `EINPROGRESS`, and `poll`,
+//! `getpeername`, `getsockname`, socket options, `fork` and `exec` work. None of this would work with one end of a
+//! socket pair instead. A TCP connection passed on by a role would have the wrong peer. Errors are the kernel's own
+//! response to a reset or an ICMP error.
 //!
-//! A request is one datagram on a `SOCK_SEQPACKET` socket with the program's socket attached (`SCM_RIGHTS`); the answer is one
-//! error number. Nothing here allocates: it runs inside of programs that may be anywhere.
+//! A request is one datagram on a `SOCK_SEQPACKET` socket, with the program's socket attached (`SCM_RIGHTS`). The
+//! answer is one error number. Nothing here allocates, because it runs inside programs at any point.
 
 mod policy;
 mod wire_format;
@@ -32,24 +33,24 @@ use std::path::Path;
 
 /// The environment variable with the path of the daemon's socket (`daemon.clients`).
 pub const SOCKET: &CStr = c"WAYFARE_CLIENTS";
-/// The one with the transport's name.
+/// The environment variable with the name of the transport.
 pub const TRANSPORT: &CStr = c"WAYFARE_TRANSPORT";
-/// The one with the [`Policy`].
+/// The environment variable with the [`Policy`].
 pub const POLICY: &CStr = c"WAYFARE_POLICY";
 
-/// Bytes of the path of a UNIX socket, with the zero at its end.
+/// The size of the path of a UNIX socket in bytes, with the terminating zero.
 pub const PATH: usize = 108;
-/// Seconds that a daemon may take to say that it has understood.
+/// The most seconds that the daemon may take to answer.
 const PATIENCE: i64 = 5;
 
-/// Connects to `peer` by a transport that a role of this host's node serves, as `indirect`. The daemon's socket is at
-/// `daemon`.
+/// Connects to `peer` by a transport that a role of this host's node serves, for example `indirect`. `daemon` is the
+/// path of the daemon's socket. Errors are those of [`announce`] and of `connect(2)`.
 pub fn connect(daemon: &Path, transport: Name, peer: SocketAddrV4) -> io::Result<TcpStream> {
     let mut path = [0; PATH];
     let bytes = daemon.as_os_str().as_encoded_bytes();
     let room = path.get_mut(..bytes.len()).filter(|_| bytes.len() < PATH);
     room.ok_or_else(|| io::Error::from_raw_os_error(libc::ENAMETOOLONG))?.copy_from_slice(bytes);
-    // SAFETY: takes no pointers; the descriptor is new, and ours.
+    // SAFETY: no pointers are passed; the descriptor is new, and not used elsewhere.
     let socket = unsafe {
         let fd = check(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))?;
         OwnedFd::from_raw_fd(fd)
@@ -67,8 +68,9 @@ pub fn connect(daemon: &Path, transport: Name, peer: SocketAddrV4) -> io::Result
     Ok(TcpStream::from(socket))
 }
 
-/// Tells the daemon that a TCP socket is about to be connected to `peer`, and by which transport it is to be. When this
-/// is well, `connect` on it asks that transport. The path of the daemon's socket ends with a zero.
+/// Notifies the daemon that a TCP socket is about to be connected to `peer`, and by which transport. After `Ok`,
+/// `connect` on the socket uses that transport. `daemon` is the path of the daemon's socket with a terminating zero.
+/// The error is that of the daemon's answer, or `ENETDOWN` if the daemon cannot be reached or does not answer in time.
 pub fn announce(
     daemon: &[u8; PATH],
     transport: Name,
@@ -80,13 +82,13 @@ pub fn announce(
     send(&conversation, &request, socket)?;
     let mut answer = [0; Answer::LEN];
     let got = loop {
-        // SAFETY: the buffer is ours, and its length is given.
+        // SAFETY: the buffer is local, and its length is given.
         let got =
             unsafe { libc::recv(conversation.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
         match usize::try_from(got) {
             Ok(got) => break got,
             Err(_) if interrupted() => {}
-            // It does not come within its time.
+            // The answer did not arrive in time.
             Err(_) => return Err(io::Error::from_raw_os_error(libc::ENETDOWN)),
         }
     };
@@ -99,7 +101,7 @@ pub fn announce(
 
 fn dial(daemon: &[u8; PATH]) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: takes no pointers; the descriptor is new, and ours.
+    // SAFETY: no pointers are passed; the descriptor is new, and not used elsewhere.
     let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?) };
     let patience = libc::timeval { tv_sec: PATIENCE, tv_usec: 0 };
     let mut address =
@@ -118,14 +120,14 @@ fn dial(daemon: &[u8; PATH]) -> io::Result<OwnedFd> {
         match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) }) {
             Ok(_) => return Ok(socket),
             Err(_) if interrupted() => {}
-            // Whatever is the matter with the daemon, for the program this is a network that is down. It must not be taken
-            // for a peer that refuses.
+            // Any failure of the daemon is a network that is down for the program. It must not look like a peer that
+            // refuses.
             Err(_) => return Err(io::Error::from_raw_os_error(libc::ENETDOWN)),
         }
     }
 }
 
-/// Room for one descriptor, aligned as its header wants it.
+/// A buffer for one descriptor, aligned for `cmsghdr`.
 #[repr(align(8))]
 struct Ancillary([u8; 64]);
 
@@ -133,8 +135,8 @@ fn send(to: &OwnedFd, bytes: &[u8], attached: BorrowedFd<'_>) -> io::Result<()> 
     let mut control = Ancillary([0; 64]);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let size = size_of::<libc::c_int>() as u32;
-    // SAFETY: all zero is a message without anything; its parts are set below, and outlive the call. The control buffer has
-    // room for one header and one descriptor, and is aligned for it.
+    // SAFETY: a zeroed message is empty and valid; its parts are set below, and outlive the call. The control buffer
+    // has room for one header and one descriptor, and is aligned for it.
     let sent = unsafe {
         let mut message: libc::msghdr = MaybeUninit::zeroed().assume_init();
         (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);

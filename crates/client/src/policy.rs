@@ -1,19 +1,19 @@
-//! Which destinations go by the transport: as text in an environment variable, without allocation.
+//! Which destinations use the transport: a text in an environment variable, parsed without allocation.
 
 use std::net::SocketAddrV4;
 use wire::Prefix;
 
-/// Rules that a policy has at most.
+/// The most rules of a policy.
 const RULES: usize = 32;
 
-/// Which destinations go by the transport: those that a rule *only* names, or all when there is none; but not those that a
-/// rule *except* names, and never this host's own loopback.
+/// Which destinations use the transport: those that an *only* rule names, or all if there is no such rule. Excluded
+/// are those that an *except* rule names, and always the host's own loopback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     rules: [Option<Rule>; RULES],
 }
 
-/// One rule: as text, `+` for only or `-` for except, a prefix or an address, and perhaps `:` and a port.
+/// A rule. As text: `+` for only or `-` for except, a prefix or an address, and optionally `:` and a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
     only: bool,
@@ -21,17 +21,17 @@ pub struct Rule {
     port: Option<u16>,
 }
 
-/// A text is no policy.
+/// Why a text is not a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyError {
-    /// This is no destination: it begins so many bytes from the text's begin.
+    /// This rule is not valid. It begins at this byte of the text.
     Rule(usize),
-    /// There are more rules than anybody needs.
+    /// There are more rules than a policy can have (32).
     TooMany,
 }
 
 impl Policy {
-    /// The policy of a text: rules with commas between them, as `+10.0.0.0/8:80,-10.1.0.1`. No text is no rule.
+    /// Parses rules with commas between them, for example `+10.0.0.0/8:80,-10.1.0.1`. An empty text has no rules.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let mut policy = Self::default();
         let mut free = policy.rules.iter_mut();
@@ -44,7 +44,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Whether a destination goes by the transport.
+    /// Whether connections to this destination use the transport.
     pub fn takes(&self, peer: SocketAddrV4) -> bool {
         let rules = || self.rules.iter().flatten();
         let named = |only| rules().any(|rule| rule.only == only && rule.names(peer));

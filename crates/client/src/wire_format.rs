@@ -1,14 +1,14 @@
-//! A request and its answer as bytes.
+//! The wire format of a request and its answer.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Bytes of a transport's name, at most.
+/// The largest length of a transport's name in bytes.
 pub const NAME: usize = 32;
-/// What a request of this form begins with.
+/// The first bytes of a request, which name its format.
 const MAGIC: [u8; 4] = *b"WFc1";
 
-/// The name of a transport: 1 to [`NAME`] bytes of lower case letters, digits and `-`.
+/// The name of a transport: 1 to [`NAME`] lower-case letters, digits and `-`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     bytes: [u8; NAME],
@@ -16,7 +16,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// The name, if it is one.
+    /// Returns the name, or `None` if it is not valid.
     pub fn new(name: &[u8]) -> Option<Self> {
         let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
         if name.is_empty() || !name.iter().all(is_plain) {
@@ -27,7 +27,7 @@ impl Name {
         Some(Self { bytes, len: name.len() })
     }
 
-    /// As text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         self.bytes.get(..self.len).and_then(|bytes| str::from_utf8(bytes).ok()).unwrap_or_default()
     }
@@ -39,21 +39,21 @@ impl fmt::Debug for Name {
     }
 }
 
-/// What a program wants.
+/// A request of a program for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// By which transport.
+    /// The transport.
     pub transport: Name,
-    /// To whom.
+    /// The destination.
     pub peer: SocketAddrV4,
 }
 
 impl Request {
-    /// Bytes of a request: four that name its form, the peer's address and port, two zeros, and the transport's name with
-    /// zeros behind it.
+    /// The length of a request in bytes: four that name the format, the peer's address and port, two zeros, and the
+    /// transport's name padded with zeros.
     pub const LEN: usize = 12 + NAME;
 
-    /// As bytes.
+    /// Returns its bytes.
     pub fn emit(&self) -> [u8; Self::LEN] {
         let [p0, p1] = self.peer.port().to_be_bytes();
         let head = MAGIC.into_iter().chain(self.peer.ip().octets()).chain([p0, p1, 0, 0]);
@@ -64,7 +64,7 @@ impl Request {
         bytes
     }
 
-    /// The request in a datagram, if it is one.
+    /// Parses a request; `None` if it is not valid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
         let (head, name) = bytes.split_first_chunk::<12>()?;
@@ -80,20 +80,20 @@ impl Request {
     }
 }
 
-/// The answer: zero, or the number of an error as `errno` has it.
+/// The answer of the daemon: zero, or an error number (`errno`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer(pub i32);
 
 impl Answer {
-    /// Bytes of an answer: the number in the host's order.
+    /// The length of an answer in bytes: the number in the host's byte order.
     pub const LEN: usize = 4;
 
-    /// As bytes.
+    /// Returns its bytes.
     pub const fn emit(self) -> [u8; Self::LEN] {
         self.0.to_ne_bytes()
     }
 
-    /// The answer in a datagram, if it is one.
+    /// Parses an answer; `None` if it is not valid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(i32::from_ne_bytes).filter(|number| *number >= 0).map(Self)
     }
@@ -128,7 +128,7 @@ mod tests {
             bytes[at] = byte;
             Request::parse(&bytes)
         };
-        // Another form, no port, something behind the port, no name, a name with a gap, a name of other signs.
+        // Another format, no port, bytes after the port, no name, a name with a gap, a name with another character.
         for (at, byte) in [(0, b'w'), (9, 0), (10, 1), (12, 0), (15, 0), (14, b'/')] {
             assert_eq!(spoilt(at, byte), None, "{at}");
         }

@@ -1,10 +1,10 @@
-//! What a run's records keep of the streams of applications, whoever provides the transport.
+//! What a run's records contain about the streams of applications, whatever provides the transport.
 
 use crate::stream::{Addr, StreamId, StreamOp, Told, Transport};
 use std::hash::{Hash, Hasher};
 use wire::PacketId;
 
-/// One event of one stream, as the role that uses it sees it. Observed only: no role is notified of it.
+/// One event of one stream, as the role that uses it sees it. No role is notified of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppEvent {
     /// The stream, by its number outside its role. A number may be used again after [`AppChange::Closed`].
@@ -16,13 +16,13 @@ pub struct AppEvent {
 /// What happened to a stream of an application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AppChange {
-    /// The application asks for a connection, or listens.
+    /// The application requests a connection, or listens.
     Asked {
         /// The role that uses the stream; empty for a program outside the daemon.
         role: &'static str,
         /// The transport.
         by: Transport,
-        /// The local address, if it was asked for.
+        /// The requested local address, if any.
         local: Option<Addr>,
         /// The peer; `None` for a listener.
         peer: Option<Addr>,
@@ -38,15 +38,15 @@ pub enum AppChange {
         /// Its peer.
         peer: Addr,
     },
-    /// The application was given so many bytes.
+    /// The application was given this number of bytes.
     Read(u64),
     /// The peer has finished, and the application was given everything.
     Finished,
-    /// The stream is gone: why, unless the application asked for it.
+    /// The stream is closed: why, unless the application requested it.
     Closed(Option<String>),
 }
 
-/// A run's number does not depend on which stream was read, nor on what is kept for the records alone.
+/// Only the number of bytes read enters the fingerprint: not the stream, nor events that exist for the records alone.
 impl Hash for AppEvent {
     fn hash<H: Hasher>(&self, state: &mut H) {
         if let AppChange::Read(bytes) = self.change {
@@ -56,7 +56,7 @@ impl Hash for AppEvent {
 }
 
 impl AppEvent {
-    /// The event that a request of an application is, if it is one.
+    /// Returns the event for a request of an application, or `None` if the records do not keep it.
     pub const fn of_op(role: &'static str, stream: StreamId, op: &StreamOp) -> Option<Self> {
         let change = match op {
             StreamOp::Open { by, local, peer, .. } => {
@@ -70,8 +70,8 @@ impl AppEvent {
         Some(Self { stream, change })
     }
 
-    /// The event that an application is notified of, if it is one that the records keep; not a datagram, which is
-    /// recorded as a packet.
+    /// Returns the event for a notification of an application, or `None` if the records do not keep it. A datagram is
+    /// recorded as a packet instead.
     pub fn of_told(told: &Told) -> Option<Self> {
         let (stream, change) = match told {
             Told::Opened(id, local) => (*id, AppChange::Opened(*local)),

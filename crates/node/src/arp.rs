@@ -1,10 +1,11 @@
-//! The Address Resolution Protocol (RFC 826), as hosts and routers have to do it (RFC 1122, section 2.3.2; RFC 1812,
-//! section 3.3.2): who is at which link address, and packets that wait until it is known.
+//! The Address Resolution Protocol (RFC 826) of hosts and routers (RFC 1122, section 2.3.2; RFC 1812, section 3.3.2):
+//! the cache of link addresses, and the packets that wait for one.
 //!
-//! A neighbor that is in use is probed by unicast before its entry ends (RFC 1122, section 2.3.2.1, method 2), as a host can
-//! leave the link without a word. What was learnt on a link ends with the link: on the next one other hosts are there.
+//! A neighbor in use is probed by unicast before its entry expires (RFC 1122, section 2.3.2.1, method 2), because a
+//! host may leave the link without notice. All entries of a link are removed when the link changes: the new link has
+//! other hosts.
 //!
-//! Only interfaces that have an address speak ARP. Announcing an address is a role's: it sends the message itself.
+//! Only interfaces that have an address use ARP. Roles announce addresses: they send the message themselves.
 
 use crate::Neighbor;
 use crate::node::reason;
@@ -14,41 +15,41 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::arp::{Message, Operation};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason};
 
-/// How often a neighbor is asked for, and how long each time.
+/// The number of requests for a neighbor, and the time between them.
 const TRIES: u8 = 3;
 const RETRY: Duration = Duration::from_secs(1);
-/// How long an entry is used without a probe after a message of the neighbor: `base_reachable_time` of Linux.
+/// How long after a neighbor's last message its entry is used without a probe: `base_reachable_time` of Linux.
 const FRESH: Duration = Duration::from_secs(30);
-/// How long an entry is used at all that no message has confirmed since, unless it is being probed.
+/// How long after a neighbor's last message its entry is used at all, unless it is being probed.
 const BELIEVED: Duration = Duration::from_mins(1);
-/// Neighbors that are known at one time.
+/// The most neighbors that are known at a time.
 const CAPACITY: usize = 512;
-/// Neighbors that are sought at one time and not known. They have room of their own: a scan of a link's addresses that is forwarded
-/// takes none from the neighbors in use.
+/// The most unknown neighbors that are resolved at a time. The limit is separate: a scan of a link's addresses that is
+/// forwarded displaces no neighbor in use.
 const SOUGHT: usize = 256;
 
-/// What a node knows of its neighbors.
+/// The neighbor cache of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Arp {
     known: BTreeMap<Place, Known>,
     sought: BTreeMap<Place, Sought>,
     waiting: Waiting,
-    /// What roles have set.
+    /// What roles have set with [`Act::Neighbor`](crate::Act::Neighbor).
     set: BTreeMap<Place, Neighbor>,
-    /// The links that are up, and the cell of each if it is a radio's.
+    /// The links that are up, with the cell of a radio.
     links: BTreeMap<Iface, Option<Cell>>,
 }
 
 #[derive(Debug)]
 struct Known {
     mac: Mac,
-    /// When a message of the neighbor confirmed it.
+    /// When the last message of the neighbor arrived.
     heard: Instant,
-    /// Whether a packet was sent to it since it was made.
+    /// Whether a packet was sent to it since the entry was created.
     is_used: bool,
 }
 
-/// A neighbor that is asked for: by broadcast, or by unicast if it is known.
+/// A neighbor that is being resolved: by broadcast, or by unicast if it is known.
 #[derive(Debug)]
 struct Sought {
     tries: u8,
@@ -61,58 +62,58 @@ impl Sought {
     }
 }
 
-/// What becomes of a packet whose next hop is to be found.
+/// What happens to a packet whose next hop is looked up.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It can go; whether the neighbor is to be probed now.
+    /// It is sent. `probe`: the neighbor is to be probed now.
     Here { mac: Mac, packet: Packet, probe: bool },
-    /// It waits.
+    /// It waits for the answer.
     Wait {
-        /// Whether the neighbor has to be asked for now.
+        /// Whether to send a request now.
         ask: bool,
-        /// Packets that make room for it; it may be one of them.
+        /// Packets that make room for it. It may be one of them.
         displaced: Vec<(Iface, Packet)>,
-        /// Packets that are given up with their neighbor, as there is no room for one more.
+        /// Packets of another neighbor that is given up to make room for this one.
         given_up: Option<(Iface, VecDeque<Packet>)>,
     },
-    /// It is not known, and nobody may be asked.
+    /// The neighbor is not known, and no request may be sent.
     Silent(Packet),
-    /// There is no room for one more neighbor.
+    /// There is no room for another neighbor.
     Full(Packet),
 }
 
-/// What is due.
+/// What is due at a deadline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Ask again: by unicast if there is a link address.
+    /// Another request: by unicast if the link address is known.
     Ask(Iface, Ipv4Addr, Option<Mac>),
-    /// Nobody answers: the packets that waited.
+    /// No answer: the packets that waited.
     Failed(Iface, VecDeque<Packet>),
 }
 
-/// Who hears a message: our side of an interface.
+/// The receiver of a message: this node's side of an interface.
 pub(crate) struct Ear<'a> {
     pub(crate) iface: Iface,
     pub(crate) mac: Mac,
-    /// Whether an address is this interface's own.
+    /// Whether an address is one of this interface.
     pub(crate) is_own: &'a dyn Fn(Ipv4Addr) -> bool,
-    /// Whether a host with this address belongs on this link.
+    /// Whether an address is in a prefix of this link.
     pub(crate) on_link: &'a dyn Fn(Ipv4Addr) -> bool,
 }
 
-/// What follows from a message.
+/// The results of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// What to answer.
+    /// The reply to send.
     pub(crate) answer: Option<Message>,
-    /// Packets that can go now, to the message's sender.
+    /// Packets that can be sent now, to the message's sender.
     pub(crate) released: VecDeque<Packet>,
-    /// How the message itself ends.
+    /// The drop reason of the message itself.
     pub(crate) end: Reason,
 }
 
 impl Arp {
-    /// Sets or removes what a role wants.
+    /// Sets or removes what a role requests for an address.
     pub(crate) fn set(&mut self, iface: Iface, address: Ipv4Addr, neighbor: Option<Neighbor>) {
         match neighbor {
             Some(neighbor) => self.set.insert((iface, address), neighbor),
@@ -120,26 +121,26 @@ impl Arp {
         };
     }
 
-    /// Whether nobody may ask on behalf of this address of ours.
+    /// Whether no request may be sent from this address of the node.
     pub(crate) fn is_mute(&self, iface: Iface, own: Ipv4Addr) -> bool {
         self.set.get(&(iface, own)) == Some(&Neighbor::Mute)
     }
 
-    /// Notes that an interface came up. If its link is another than before, all that was learnt of neighbors ends; returns
-    /// the packets that waited for them.
+    /// Notes that an interface came up. If its link is a different one than before, all entries of its neighbors are
+    /// removed. Returns the packets that waited for them.
     pub(crate) fn up(&mut self, iface: Iface, cell: Option<Cell>) -> VecDeque<Packet> {
         let is_as_before = self.links.insert(iface, cell) == Some(cell);
         if is_as_before { VecDeque::new() } else { self.forget(iface) }
     }
 
-    /// Notes that an interface went down, and ends all that was learnt of its neighbors; returns the packets that waited for
-    /// them.
+    /// Notes that an interface went down, and removes all entries of its neighbors. Returns the packets that waited
+    /// for them.
     pub(crate) fn down(&mut self, iface: Iface) -> VecDeque<Packet> {
         self.links.remove(&iface);
         self.forget(iface)
     }
 
-    /// Ends all that messages said of an interface's neighbors. What roles have set stays: it is for them to change.
+    /// Removes what was learnt from messages about the neighbors of an interface. What roles have set stays.
     fn forget(&mut self, iface: Iface) -> VecDeque<Packet> {
         self.known.retain(|(other, _), _| *other != iface);
         let sought: Vec<Place> = self.sought.keys().filter(|(other, _)| *other == iface).copied().collect();
@@ -151,7 +152,8 @@ impl Arp {
         waited
     }
 
-    /// Where a neighbor is; unless that is known, its packet waits. `may_ask`: one of our addresses may be heard.
+    /// Finds the link address of a neighbor, or keeps the packet until it is known. `may_ask`: this node has an
+    /// address from which it may send a request.
     pub(crate) fn find(
         &mut self,
         now: Instant,
@@ -178,7 +180,7 @@ impl Arp {
             let displaced = self.waiting.add(place, origin, packet);
             return Found::Wait { ask: false, displaced, given_up: None };
         }
-        self.known.remove(&place); // what was believed for too long
+        self.known.remove(&place); // expired
         if !may_ask {
             return Found::Silent(packet);
         }
@@ -191,10 +193,10 @@ impl Arp {
         Found::Wait { ask: true, displaced: self.waiting.add(place, origin, packet), given_up }
     }
 
-    /// Takes a message in.
+    /// Processes a received message.
     pub(crate) fn hear(&mut self, now: Instant, ear: &Ear<'_>, message: &Message) -> Heard {
         if (ear.is_own)(message.sender) && message.sender_mac != ear.mac {
-            // Two hosts with one address, or an agent that speaks for us while we are back: never learnt.
+            // Another host has the same address, or an agent answers for this host although it is back: never learnt.
             return Heard { answer: None, released: VecDeque::new(), end: reason::ARP_CONFLICT };
         }
         let is_for_us = self.speaks_for(ear, message);
@@ -205,12 +207,12 @@ impl Arp {
         Heard { answer, released, end: reason::CONSUMED }
     }
 
-    /// When the first is due.
+    /// Returns when the first request or failure is due, or `None` if no neighbor is being resolved.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.sought.values().map(|sought| sought.next).min()
     }
 
-    /// Takes one that is due at `now`.
+    /// Takes an item that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         let (place, sought) = self.sought.iter_mut().find(|(_, sought)| sought.next <= now)?;
         let place = *place;
@@ -220,16 +222,16 @@ impl Arp {
             return Some(Due::Ask(place.0, place.1, known));
         }
         self.sought.remove(&place);
-        self.known.remove(&place); // it was probed, and has left
+        self.known.remove(&place); // it did not answer the probes
         Some(Due::Failed(place.0, self.waiting.take(place)))
     }
 
-    /// Names the packets that wait.
+    /// Reports the packets that wait.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.waiting.holds(each);
     }
 
-    /// Whether the target of a message is an address that we answer for to its sender.
+    /// Whether this node answers requests of the message's sender for its target address.
     fn speaks_for(&self, ear: &Ear<'_>, message: &Message) -> bool {
         match self.set.get(&(ear.iface, message.target)) {
             Some(Neighbor::Proxy) => message.sender != message.target,
@@ -242,7 +244,8 @@ impl Arp {
         self.set.iter().any(|((other, _), neighbor)| *other == iface && *neighbor == Neighbor::At(mac))
     }
 
-    /// What is known already is brought up to date, as RFC 826 asks; a new entry is made only if `makes`.
+    /// Updates a known entry, as RFC 826 requires. Creates an entry only if `makes`. Returns the packets that waited
+    /// for it.
     fn learn(&mut self, now: Instant, place: Place, mac: Mac, makes: bool) -> VecDeque<Packet> {
         let is_there = self.known.contains_key(&place) || self.sought.contains_key(&place);
         let may_make = makes && !place.1.is_unspecified();
@@ -250,7 +253,7 @@ impl Arp {
             return VecDeque::new();
         }
         let known = self.known.get(&place);
-        // What waited for it is sent now.
+        // A packet that waited is sent now.
         let is_used = known.is_some_and(|known| known.is_used) || self.waiting.highest(place).is_some();
         if known.is_none() {
             self.make_room(now);
@@ -260,8 +263,9 @@ impl Arp {
         self.waiting.take(place)
     }
 
-    /// A neighbor makes room for one more: one that is not believed any more, else one that no packet was sent to, else any; of
-    /// those the one that was confirmed longest ago. So a host that claims many addresses displaces no neighbor in use.
+    /// Removes an entry if the cache is full: an expired one first, then one to which no packet was sent, then any
+    /// other. Of several it removes the one that was confirmed longest ago. So a host that claims many addresses
+    /// displaces no neighbor in use.
     fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;
@@ -274,13 +278,14 @@ impl Arp {
         }
     }
 
-    /// The neighbors that are sought and not known.
+    /// The neighbors that are being resolved and are not known.
     fn unknown(&self) -> impl Iterator<Item = (&Place, &Sought)> {
         self.sought.iter().filter(|(place, _)| !self.known.contains_key(place))
     }
 
-    /// Gives up the neighbor that was sought longest among those for which the least important packets wait, if they are not more
-    /// important than a packet of `origin`. So a scan that is forwarded keeps no packet from its next hop.
+    /// Gives up the neighbor for which the least important packets wait; of several, the one with the most requests.
+    /// Returns `None` if those packets are more important than a packet of `origin`. So a scan that is forwarded keeps
+    /// no packet from its next hop.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
         let rank = |(place, sought): (&Place, &Sought)| {
             (self.waiting.highest(*place), Reverse(sought.tries), sought.next, *place)

@@ -1,4 +1,4 @@
-//! Resolution, ageing, answers, and who is believed.
+//! Tests of resolution, ageing and replies, and of which messages are believed.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn an_answer_is_not_believed_for_ever() {
     assert_eq!(find(&mut arp, START + BELIEVED, 3), waits(true), "nobody has used it since");
 }
 
-/// A neighbor that is known at [`START`], and used when its entry is no longer fresh.
+/// A neighbor that was learnt at [`START`], and is used when its entry is no longer fresh.
 fn probed() -> (Arp, Instant) {
     let (mut arp, used) = (Arp::default(), START + FRESH);
     find(&mut arp, START, 1);
@@ -265,7 +265,7 @@ fn the_table_is_bounded_and_the_oldest_makes_room() {
     assert_eq!(find_at(&mut arp, now, address(1), 2), here(PEER_MAC, 2));
 }
 
-/// Another host of the link sends requests to us from many addresses, and each makes an entry.
+/// Another host on the link sends requests to this node from many addresses, and each creates an entry.
 #[test]
 fn neighbors_that_no_packet_is_sent_to_make_room_first() {
     let mut arp = Arp::default();
@@ -284,7 +284,7 @@ fn neighbors_that_no_packet_is_sent_to_make_room_first() {
     assert_eq!(arp.known.len(), CAPACITY);
     let now = START + Duration::from_secs(2);
     assert_eq!(find(&mut arp, now, 2), here(PEER_MAC, 2), "the neighbor in use is still known");
-    // What is not believed any more is worth no place, though it was used once.
+    // An expired entry makes room first, although it was used once.
     let later = START + BELIEVED;
     claim(&mut arp, later, 5000);
     assert!(!arp.known.contains_key(&(ETH, PEER)));

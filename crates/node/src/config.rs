@@ -1,4 +1,4 @@
-//! How configuration is written, once for all roles: addresses and keys as text, spans of time with a unit.
+//! How configuration is written, the same for all roles: addresses and keys as text, durations with a unit.
 
 pub mod schema;
 
@@ -7,25 +7,25 @@ use std::fmt::Display;
 use std::str::FromStr;
 use wire::{Duration, Iface};
 
-/// For `#[serde(deserialize_with)]`: anything that is read from its text form.
+/// Deserializes a value from its text form, for `#[serde(deserialize_with)]`.
 pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
 
-/// The same, for a key that may be absent; it has `#[serde(default)]` beside it.
+/// Deserializes the same for an optional key, which also needs `#[serde(default)]`.
 pub fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     text(deserializer).map(Some)
 }
 
-/// For `#[serde(deserialize_with)]`: a span of time such as `250us`, `5ms`, `1.5s` or `3min`.
+/// Deserializes a duration such as `250us`, `5ms`, `1.5s` or `3min`, for `#[serde(deserialize_with)]`.
 pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     deserializer.deserialize_any(SpanText)
 }
 
-/// Reads the text of a span, and says of a number what it lacks.
+/// Reads the text of a duration. The error for a number says that the unit is missing.
 struct SpanText;
 
 impl serde::de::Visitor<'_> for SpanText {
@@ -55,19 +55,19 @@ impl serde::de::Visitor<'_> for SpanText {
     }
 }
 
-/// The same, for a key that may be absent; it has `#[serde(default)]` beside it.
+/// Deserializes the same for an optional key, which also needs `#[serde(default)]`.
 pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     span(deserializer).map(Some)
 }
 
-/// The same, for a list.
+/// Deserializes a list of durations, for `#[serde(deserialize_with)]`.
 pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
     #[derive(Deserialize)]
     struct Span(#[serde(deserialize_with = "span")] Duration);
     Ok(Vec::<Span>::deserialize(deserializer)?.into_iter().map(|Span(span)| span).collect())
 }
 
-/// The span of time that a text says, or what is wrong with the text.
+/// Returns the duration that a text gives, or an error that says what is wrong with the text.
 pub fn read_span(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| bad_span(text))
 }
@@ -102,7 +102,7 @@ fn bad_span(text: &str) -> String {
     }
 }
 
-/// The span of time that a text says.
+/// Returns the duration that a text gives. `None` if it is not a number with one of the units ns, us, ms, s and min.
 pub fn parse_span(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);
@@ -127,7 +127,7 @@ pub fn parse_span(text: &str) -> Option<Duration> {
     whole.checked_add(fraction).map(Duration::from_nanos)
 }
 
-/// What is wrong with a role's configuration.
+/// An error in the configuration of a role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
     /// The key that is wrong.
@@ -137,7 +137,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// A key and its problem.
+    /// Returns the error `problem` of `key`.
     pub fn new(key: &'static str, problem: impl Into<String>) -> Self {
         Self { key, problem: problem.into() }
     }
@@ -151,12 +151,12 @@ impl Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The names of a host's interfaces, in the order of their numbers from 1.
+/// The names of a host's interfaces. Interface number N has index N - 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Interfaces<'a>(pub &'a [String]);
 
 impl Interfaces<'_> {
-    /// The number of the interface that `key` names.
+    /// Returns the number of the interface `name`. The error names `key` and lists the interfaces of the host.
     pub fn number(&self, key: &'static str, name: &str) -> Result<Iface, ConfigError> {
         let index = self.0.iter().position(|other| other == name);
         index.map(|index| Iface(index as u16 + 1)).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Forwarding: what becomes of a packet that no role listens for. Tunnels, neighbors, and errors to the sender.
+//! Forwarding of packets for which no role listens: routes, tunnels, next hops, and ICMP errors to the sender.
 
 use crate::input::{Input, Rx};
 use crate::neighbor::Interface;
@@ -10,22 +10,22 @@ use table::{Rules, Verdict, Why, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
 
-/// ICMP errors that one node sends in a second (RFC 1812, section 4.3.2.8, leaves the number to us).
+/// The most ICMP errors that one node sends per second (RFC 1812, section 4.3.2.8, does not fix the number).
 const ERRORS_PER_SECOND: u16 = 10;
-/// Tunnels that one packet may enter and leave at one node: a binding inside a binding, and no more.
+/// The most tunnels that one packet may enter and leave at one node: a binding inside a binding.
 const DEPTH: u8 = 2;
 
-/// Where a packet is on its way through the node.
+/// The state of a packet on its path through the node.
 #[derive(Clone, Copy)]
 struct Way {
     port: Port,
-    /// The tunnel that it was taken out of, last.
+    /// The outer source and destination of the last tunnel out of which it came.
     tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
     depth: u8,
     origin: Origin,
 }
 
-/// What [`decide`] sees of a node.
+/// The view of a node that [`decide`] uses.
 struct View<'a> {
     rules: &'a Ruleset,
     addresses: &'a [Ipv4Addr],
@@ -51,7 +51,7 @@ impl Rules for View<'_> {
 }
 
 impl Node {
-    /// Sends a packet on as the table decides.
+    /// Forwards a packet as the table decides.
     pub(crate) fn forward(
         &mut self,
         now: Instant,
@@ -65,12 +65,12 @@ impl Node {
         self.follow(now, Way { port, tunnel: None, depth: 0, origin }, verdict, header, packet, out);
     }
 
-    /// Sends a packet of a role.
+    /// Sends a packet of a role as the table decides.
     pub(crate) fn send_routed(&mut self, now: Instant, packet: Packet, out: &mut Outbox) {
         self.send_own(now, 0, Origin::of_role(&packet), packet, out);
     }
 
-    /// Sends a packet by an interface; without a link address, to the neighbor that is its destination.
+    /// Sends a packet by an interface. Without a link address, ARP finds the neighbor for its destination.
     pub(crate) fn send_by(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let unaddressed = packet.link.dst == Mac::ZERO && packet.link.kind == EtherType::IPV4;
         match ipv4::addresses(&packet.bytes).filter(|_| unaddressed && self.speaks_arp(iface)) {
@@ -82,7 +82,7 @@ impl Node {
         }
     }
 
-    /// Hands a packet to this host's own stack, if it is for it.
+    /// Sends a packet to this host's own stack if it is addressed to this host, otherwise drops it.
     pub(crate) fn to_host(&self, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         if self.addresses.contains(&header.dst) {
             out.act(RoleId::NODE, Act::Transmit(Iface::HOST, packet));
@@ -190,8 +190,9 @@ impl Node {
 
     // --- errors ----------------------------------------------------------------------------------------------------
 
-    /// Tells a packet's sender why it went no further, unless too many were told in this second. That a packet is too large is
-    /// always told: no other packet of its sender gets through before it knows, and the error is shorter than the packet.
+    /// Sends an ICMP error to a packet's sender, unless the limit of this second is reached. "Fragmentation needed" is
+    /// exempt: no further packet of this size gets through until the sender has the MTU. That error is also shorter
+    /// than the packet.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,
@@ -213,7 +214,7 @@ impl Node {
         let is_limited = !matches!(error, IcmpError::FragmentationNeeded { .. });
         if !is_limited || net.errors < ERRORS_PER_SECOND {
             net.errors += u16::from(is_limited);
-            // A role has sent it, and hears of it as it would of a router's.
+            // A role sent the packet: it receives the error as it would from a router.
             if let Ok((header, payload)) = Header::parse(&bytes)
                 && iface == Iface::HOST
                 && let Some(role) = self.listener(iface, &header, payload, 0)
@@ -221,13 +222,14 @@ impl Node {
                 let rx = Rx::new(iface, Why::Listen);
                 return self.give(now, role, Input::Packet(rx, Packet::new(Mac::ZERO, bytes)), out);
             }
-            // A sender that is away from home gets it by a tunnel. No error is sent about an error, so this ends.
+            // A sender that is away from home gets it by a tunnel. This recursion ends, because no error is sent about
+            // an error.
             self.send_own(now, 0, Origin::Host, Packet::new(Mac::ZERO, bytes), out);
         }
     }
 
-    /// A packet did not leave after this node had put it into a tunnel: the sender of what is inside is told (RFC 2003,
-    /// section 4).
+    /// Notifies the sender of the inner packet when this node dropped a packet that it had put into a tunnel (RFC
+    /// 2003, section 4).
     fn tell_inner_sender(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Ok((header, inner)) = ipip::decapsulate(&about.bytes) else { return };
         if !self.addresses.contains(&header.src) {
@@ -245,7 +247,7 @@ impl Node {
 
     // --- links -----------------------------------------------------------------------------------------------------
 
-    /// Hands a packet to the driver, with our own link address on it.
+    /// Passes a packet to the driver, with the interface's own link address as the source.
     pub(crate) fn transmit(&self, iface: Iface, mut packet: Packet, out: &mut Outbox) {
         if let Some(own) = Interface::find(&self.ifaces, iface) {
             packet.link.src = own.mac;

@@ -1,4 +1,4 @@
-//! Tunnels, neighbors, groups, errors to senders, and what roles are handed on the way.
+//! Tests of tunnels, neighbors, groups and ICMP errors, and of packets that roles intercept.
 
 use super::*;
 use crate::{Boot, Life, Link, Listen, Mark, Neighbor, Proto, Role, Value};
@@ -16,7 +16,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const VISITORS: Class = Class(200);
 
-/// Does at its start what it is told, keeps nothing, marks what it is handed.
+/// A role that applies its settings at the start, holds nothing, and marks each packet that it is given.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,
@@ -78,7 +78,7 @@ fn to(dst: Ipv4Addr) -> Key {
     Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::host(dst) }
 }
 
-/// `eth` has an address and leads everywhere by a router with a known link address; `air` has one too.
+/// `eth` has an address, and a default route by a router with a known link address. `air` has an address too.
 fn node(roles: Vec<Agent>) -> (Node, Outbox) {
     let roles = roles.into_iter().map(|role| Box::new(role) as Box<dyn Role>).collect();
     let mut node = Node::new(roles, Vec::new());
@@ -166,7 +166,8 @@ fn the_sender_of_what_does_not_fit_is_told_the_tunnels_width() {
     assert_eq!((quote.kind, quote.code, quote.mtu, quote.dst), (3, 4, 1480, MOBILE));
 }
 
-/// What the sender of a packet that this node dropped is told, and by which tunnel; `None`: by none.
+/// Returns what an ICMP error reports to the sender: the exit of the tunnel by which it is sent (`None`: no tunnel),
+/// its destination, and the MTU.
 fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
     let (exit, bytes) = match ipip::decapsulate(&packet.bytes) {
         Ok((outer, inner)) => (Some(outer.dst), inner),
@@ -178,7 +179,7 @@ fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
     (exit, header.dst, quote.mtu)
 }
 
-/// Both are away: the sender is itself at the end of a tunnel of this node.
+/// Both hosts are away from home: the sender is itself at the end of a tunnel of this node.
 #[test]
 fn a_sender_that_is_away_is_told_by_its_tunnel() {
     let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
@@ -189,7 +190,7 @@ fn a_sender_that_is_away_is_told_by_its_tunnel() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (Some(FAR), sender, 1480)));
 }
 
-/// The tunnel begins at a link that takes less than the tunnel's configuration says.
+/// The tunnel begins at a link whose MTU is smaller than the one that is configured for the tunnel.
 #[test]
 fn a_tunnel_is_no_wider_than_the_link_that_it_begins_at() {
     let (mut node, mut out) = home_agent();
@@ -200,7 +201,7 @@ fn a_tunnel_is_no_wider_than_the_link_that_it_begins_at() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (None, FAR, 1380)));
 }
 
-/// Nothing is cut here, so who sends without DF has to be told, too.
+/// No node fragments packets, so a sender without DF must be notified too.
 #[test]
 fn the_sender_of_what_might_be_cut_is_told_as_well() {
     let (mut node, mut out) = home_agent();
@@ -209,7 +210,7 @@ fn the_sender_of_what_might_be_cut_is_told_as_well() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("no_fragmentation", (None, FAR, 1480)));
 }
 
-/// Whoever sends packets that live too short does not take the errors of those who look for a path's MTU.
+/// A sender of packets with a small time to live must not use up the errors that path MTU discovery needs.
 #[test]
 fn errors_are_counted_by_the_second_but_for_packets_that_are_too_large() {
     let (mut node, mut out) = home_agent();
@@ -430,8 +431,8 @@ fn an_error_finds_the_role_that_it_concerns() {
     }
 }
 
-/// What a role sends is too large for the link that it leaves by: the role hears of that as it would from a router, and the
-/// host's own stack does not.
+/// A packet of a role is too large for the link by which it leaves. The role receives the error, as it would from a
+/// router; the host's own stack does not.
 #[test]
 fn a_role_is_told_what_its_own_link_takes() {
     for (listen, role) in
@@ -494,8 +495,8 @@ fn segment(src: (Ipv4Addr, u16), dst: (Ipv4Addr, u16)) -> Vec<u8> {
     Header::new(6, src.0, dst.0).emit(&ports)
 }
 
-/// A connection of a visitor's, from its own address, is here: its segments are taken wherever they come from, also out of the
-/// tunnel; all else that is for the visitor goes to it.
+/// This node intercepts a connection of a visitor's address. Its segments are taken wherever they come from, also out
+/// of the tunnel; all other packets to the visitor are forwarded to it.
 #[test]
 fn the_segments_of_a_connection_are_taken_and_no_others() {
     let tuple = crate::Tuple { local: SocketAddrV4::new(MOBILE, 5000), remote: SocketAddrV4::new(FAR, 80) };
@@ -516,10 +517,10 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
         };
         let ours = segment((FAR, 80), (MOBILE, 5000));
         let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, OWN).unwrap();
-        // Passed on, a segment that came by itself goes on its way; what a tunnel carried goes nowhere but to the host.
+        // A segment that was in no tunnel is forwarded when passed on; one out of a tunnel goes to the host only.
         assert_eq!(taken(ours.clone()), (true, passes));
         assert_eq!(taken(wrapped(&ours)), (true, false));
-        // So is what a router says of a segment that was sent on it.
+        // The same applies to an ICMP error about a segment of the connection.
         let about =
             |src, dst| IcmpError::FragmentationNeeded { mtu: 1000 }.about(&segment(src, dst), OWN).unwrap();
         let sent = about((MOBILE, 5000), (FAR, 80));

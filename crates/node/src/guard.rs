@@ -1,33 +1,33 @@
-//! Guards: tuples on which a host is silent, because they are on their way from it or to it. Both drivers ask here
-//! before a segment reaches their TCP.
+//! Guards: connections for which a host sends nothing, because they are being moved from it or to it. Both drivers
+//! check them before a segment reaches their TCP.
 
 use crate::{Guard, Tuple};
 use std::collections::BTreeMap;
 use wire::{PacketId, Reason};
 
-/// The connection is frozen or guarded: it is on its way to another host, or from one.
+/// The connection is frozen or guarded: it is being moved to another host, or from one.
 pub const FROZEN: Reason = Reason("frozen");
-/// A guard holds as many packets as it was told to.
+/// The guard holds as many packets as it may.
 pub const GUARD_FULL: Reason = Reason("guard_full");
-/// A guard answered with a reset.
+/// A guard answered the packet with a reset.
 pub const GUARD_RESET: Reason = Reason("guard_reset");
 
-/// Guards of one host; more are refused.
+/// The most guards of one host.
 const MOST: usize = 4096;
-/// Packets that one guard holds, whatever it was told.
+/// The most packets that one guard holds, whatever its own limit is.
 const MOST_HELD: usize = 1024;
 
-/// A packet that is kept: its identity, and the datagram.
+/// A held packet: its identity and the datagram.
 pub type Held = (PacketId, Vec<u8>);
 
-/// What becomes of a packet.
+/// What a guard does with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
     /// Its tuple is not guarded.
     Pass,
-    /// It is kept.
+    /// It is held.
     Held,
-    /// It ends here.
+    /// It is dropped, for this reason.
     Ends(Reason),
 }
 
@@ -36,7 +36,7 @@ pub enum Check {
 pub struct Guards(BTreeMap<Tuple, (Guard, Vec<Held>)>);
 
 impl Guards {
-    /// Whether nothing is guarded.
+    /// Whether no tuple is guarded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -46,7 +46,7 @@ impl Guards {
         self.0.contains_key(tuple)
     }
 
-    /// Sets or lifts a guard. What was held and is not any more comes back; `None` when there are too many guards.
+    /// Sets or removes a guard. Returns the packets that are no longer held, or `None` if there are too many guards.
     pub fn set(&mut self, tuple: Tuple, guard: Option<Guard>) -> Option<Vec<Held>> {
         let Some(guard) = guard else {
             return Some(self.0.remove(&tuple).map_or(Vec::new(), |(_, held)| held));
@@ -62,7 +62,7 @@ impl Guards {
         Some(Vec::new())
     }
 
-    /// A packet of a tuple came.
+    /// Checks a packet of a tuple and holds it if the guard does so.
     pub fn check(&mut self, tuple: &Tuple, id: PacketId, bytes: &[u8]) -> Check {
         match self.0.get_mut(tuple) {
             None => Check::Pass,
@@ -76,7 +76,7 @@ impl Guards {
         }
     }
 
-    /// Names the packets that are held.
+    /// Reports the packets that are held.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.0.values().flat_map(|(_, held)| held).for_each(|(id, _)| each(*id));
     }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(guards.check(&tuple(1), PacketId(2), b"b"), Check::Held);
         assert_eq!(guards.check(&tuple(1), PacketId(3), b"c"), Check::Ends(GUARD_FULL));
         assert_eq!(guards.check(&tuple(2), PacketId(3), b"c"), Check::Pass);
-        // Another number keeps them; another kind gives them back.
+        // Another limit keeps them; another kind of guard returns them.
         assert_eq!(guards.set(tuple(1), Some(Guard::Hold(3))), Some(Vec::new()));
         let held = vec![(PacketId(1), b"a".to_vec()), (PacketId(2), b"b".to_vec())];
         assert_eq!(guards.set(tuple(1), Some(Guard::Drop)), Some(held));

@@ -1,83 +1,82 @@
-//! What goes in: all that can happen to a role.
+//! Input: everything that can happen to a role.
 
 use crate::{Key, RoleId, StreamEvent, StreamId, StreamOp, Tuple, Value, Why};
 use std::hash::{Hash, Hasher};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
 
-/// All that can happen to a role. A list of `(Instant, Input)` is a complete recording.
+/// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Input<'a> {
-    /// The node came up: its table is empty.
+    /// The node has started; its table is empty.
     Start(&'a Boot),
-    /// The role's `deadline` has come.
+    /// The `deadline` of the role was reached.
     Timeout,
-    /// A packet, owned: a role may keep it or send it on without a copy.
+    /// A packet. The role owns it, so it can keep or send it without a copy.
     Packet(Rx, Packet),
     /// An interface changed.
     Link(Iface, Link<'a>),
-    /// A route of this role came to the end of its `life`; when it was last used. Told once; a use or a new route
-    /// arms it again.
+    /// The lifetime of a route of this role has ended; the instant is the last use of the route. Reported once, until
+    /// the route is used or set again.
     Idle(Key, Instant),
-    /// To the user of a stream.
+    /// An event of a stream that this role uses.
     Stream(StreamId, StreamEvent<'a>),
-    /// From the operator; answered by exactly one [`crate::Act::Answer`].
+    /// A request of the operator, answered by exactly one [`crate::Act::Answer`].
     Command(CommandId, &'a Command),
-    /// Something that this role asked for could not be carried out.
+    /// An act of this role failed.
     Failed(&'a Fault),
-    /// The wall clock was set: what it says now of [`Instant::ZERO`], as [`Boot::wall`] did.
+    /// The wall clock was set. Its new value at [`Instant::ZERO`], as in [`Boot::wall`].
     Wall(WallTime),
-    /// To the role that provides the transport asked for: what the user of a stream wants. [`Effect::Served`] answers.
-    /// From a driver: what a program outside wants of such a stream, by a number from [`StreamId::OUTSIDE`] on;
-    /// [`crate::Act::Served`] answers.
+    /// A request for a stream, to the role that provides its transport. [`Effect::Served`] answers. From a driver: a
+    /// request of a program outside, with a number from [`StreamId::OUTSIDE`] on. [`crate::Act::Served`] answers.
     ///
     /// [`Effect::Served`]: crate::Effect::Served
     Serve(StreamId, StreamOp),
-    /// The record of this key is durable: the first of those that this role has asked for and not been told of. Each is
-    /// told of, by this or by [`Input::Failed`], in the order asked.
+    /// The record of this key is durable. Each record that the role requested is answered once, by this or by
+    /// [`Input::Failed`], in the order requested.
     Stored(&'a [u8]),
-    /// Another role of this node has something to tell.
+    /// A notification from another role of this node.
     News(&'a News),
 }
 
-/// What one protocol may learn from another on the same host. Closed: whoever wants to know more needs a noun that two
-/// protocols have in common.
+/// What one protocol may learn from another on the same host. Each variant must be a notion that two protocols share,
+/// so that they do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum News {
-    /// From now on this host's packets leave by this router, the agent that it attached to.
+    /// The router by which this host's packets leave from now on: the agent to which it attached.
     Gateway(Ipv4Addr),
 }
 
 /// How a packet reached a role.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rx {
-    /// The interface it came in by.
+    /// The interface on which it arrived.
     pub iface: Iface,
-    /// Why this role is handed it.
+    /// Why this role is given it.
     pub why: Why,
-    /// The outer source and destination, if it was taken out of a tunnel here.
+    /// The outer source and destination, if this node took it out of a tunnel.
     pub tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
 }
 
 impl Rx {
-    /// A packet that came as it is, in no tunnel.
+    /// Returns the value for a packet that was in no tunnel.
     pub const fn new(iface: Iface, why: Why) -> Self {
         Self { iface, why, tunnel: None }
     }
 }
 
-/// What a node is told when it starts.
+/// What a role is given when its node starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boot {
     /// The host's wall clock at [`Instant::ZERO`].
     pub wall: WallTime,
-    /// What the role has stored, by key, in the order of keys: what [`crate::Act::Store`] said last.
+    /// The records that the role has stored, sorted by key, with the value of the last [`crate::Act::Store`].
     pub stored: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether the last run ended in order, or there was none: all that it did was stored.
+    /// Whether the last run ended cleanly, with everything stored, or there was none.
     pub clean: bool,
 }
 
 impl Boot {
-    /// A first start.
+    /// Returns the value for a first start.
     pub const fn new(wall: WallTime) -> Self {
         Self { wall, stored: Vec::new(), clean: true }
     }
@@ -90,7 +89,7 @@ impl Default for Boot {
 }
 
 impl Hash for Boot {
-    /// A first start hashes as starts did before anything could be stored, so that a run of old has its old number.
+    /// A first start hashes as before records existed, which keeps earlier fingerprints valid.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.wall.hash(state);
         if !self.stored.is_empty() || !self.clean {
@@ -99,97 +98,98 @@ impl Hash for Boot {
     }
 }
 
-/// What a driver could not carry out, and why.
+/// An act that a driver could not execute, and why.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fault {
-    /// Who asked for it.
+    /// The role that requested it.
     pub role: RoleId,
-    /// What.
+    /// The act.
     pub undone: Undone,
-    /// Why, in the words of whoever refused.
+    /// Why, for example the text of the operating system's error.
     pub why: String,
 }
 
-/// What was not carried out.
+/// The act that failed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Undone {
-    /// The record of this key is as it was before. All that the role asked for behind it, in the same step, was
-    /// withdrawn: no packet left that told of it, no route was set, and a command was answered with the error. All records
-    /// that it had asked for since fail likewise.
+    /// The record of this key is unchanged. What the role requested after it in the same step was withdrawn: no packet
+    /// was sent, and no route was set. A command was answered with the error. All records that the role has requested
+    /// since fail likewise.
     Store(Vec<u8>),
-    /// The host's own stack has not taken this address for the interface (`true`), or has not given it up. An address that
-    /// it has not taken is taken from the node again.
+    /// The host's own stack has not added (`true`) or removed this address of the interface. An address that it has
+    /// not added is removed from the node as well.
     Address(Iface, InterfaceAddress, bool),
 }
 
-/// What became of an interface.
+/// An event of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Link<'a> {
-    /// It carries packets.
+    /// It carries packets now.
     Up {
         /// The cell that a radio is tuned to; `None` for a wire.
         cell: Option<Cell>,
-        /// Its own link address.
+        /// The link address of the interface.
         mac: Mac,
-        /// The largest datagram it takes, in bytes.
+        /// The MTU in bytes.
         mtu: u16,
-        /// Its name, as the configuration has it.
+        /// The name in the configuration.
         name: &'a str,
     },
-    /// It does not, and why. With [`Link::UNSUPPORTED`] it is as it was.
+    /// It carries no packets, and why. With [`Link::UNSUPPORTED`] its state is unchanged.
     Down(&'a str),
-    /// A sample: a radio hears this cell so strongly, in dBm. It needs not be tuned to it.
+    /// A sample of signal strength: a cell, and its level in dBm. The radio need not be tuned to this cell.
     Heard(Cell, i16),
 }
 
 impl Link<'_> {
-    /// The answer to a wish to tune that a radio cannot fulfil: it stays where it is.
+    /// The radio cannot tune to the requested cell; it stays tuned as it was.
     pub const UNSUPPORTED: &'static str = "unsupported";
-    /// The radio no longer hears its cell, or not yet the one that it was pointed at: it carries nothing until it is
-    /// tuned again.
+    /// The radio does not receive the cell to which it is tuned, or was to tune. It carries nothing until it is tuned
+    /// again.
     pub const OUT_OF_RANGE: &'static str = "out of range";
-    /// The interface has lost its carrier: its wire was cut, or its base station's radio is off.
+    /// The interface has no carrier: its wire is cut, or the radio of its base station is off.
     pub const NO_CARRIER: &'static str = "no carrier";
 }
 
-/// Traffic that a role wants, as data: a daemon opens sockets from it, a simulator sorts by it. The first role takes.
+/// Traffic that a role requests. If several roles match, the first one is given the packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Listen {
-    /// Addressed to this host.
+    /// Packets to this host.
     Local(Proto),
-    /// Passing through, to a destination of this prefix.
+    /// Packets to a destination in this prefix, even if it is not this host.
     Transit(Proto, Prefix),
-    /// Coming in by this interface, to this group or broadcast address; whatever it carries.
+    /// Packets of any protocol that arrive on this interface with this group or broadcast address.
     Group(Iface, Ipv4Addr),
-    /// ICMP errors to this host, about a packet of this kind that it sent or tunnelled.
+    /// ICMP errors to this host about a packet of this kind, which it sent or tunneled.
     IcmpAbout(Proto),
-    /// Segments of this TCP connection to its `local` end, and ICMP errors about those from there, whoever's address that
-    /// is: passing through, or just out of a tunnel. Who listens takes them: passed on, they have no way but to the host.
+    /// Segments of this TCP connection to its `local` end, and ICMP errors about segments from there. `local` may be
+    /// any host's address: they are taken while they pass through, or come out of a tunnel. A segment out of a tunnel
+    /// that the role passes on goes to the host only.
     Connection(Tuple),
 }
 
-/// What kind of packet.
+/// A kind of packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Proto {
     /// ICMP of one type.
     Icmp(u8),
-    /// UDP to this port; of an error: about a datagram to or from it.
+    /// UDP to this port. In an ICMP error: a datagram to or from this port.
     Udp(u16),
     /// IP in IP.
     IpIp,
-    /// Whatever the IP header names by this number, as 132 of SCTP.
+    /// The protocol with this number in the IP header, for example 132 for SCTP.
     Ip(u8),
 }
 
-/// Which command an answer belongs to.
+/// The number of a command, which its answer repeats.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u32);
 
-/// What an operator asks of a running node.
+/// A request of an operator to a running node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Command {
-    /// What to do, as `handoff`.
+    /// The name of the command, for example `handoff`.
     pub verb: String,
-    /// How.
+    /// Its arguments.
     pub args: Value,
 }

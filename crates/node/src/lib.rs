@@ -1,20 +1,20 @@
-//! The core: a protocol is a set of [`Role`]s, a [`Node`] is the roles of one host and its forwarding table, and both
-//! are without I/O. Inputs go in with the time, [`Act`]s come out; a driver carries them out, in virtual time or on
-//! Linux. It is the same object in both worlds.
+//! The core: a protocol is a set of [`Role`]s, and a [`Node`] is the roles of one host and its forwarding table.
+//! Neither does I/O: inputs go in with the time, and [`Act`]s come out, which a driver executes. The driver is the
+//! simulator or the Linux daemon; roles and nodes are the same in both.
 //!
-//! Laws that every role keeps (`tests/laws.rs` holds them against each):
+//! The laws that every role keeps (`tests/laws.rs` checks them):
 //!
 //! 1. `Timeout` before `deadline` changes nothing.
-//! 2. After `Timeout` at or past the deadline, the deadline lies later, or nowhere.
-//! 3. No packet panics.
-//! 4. Same inputs, same effects.
-//! 5. One `Answer` to each `Command`.
-//! 6. Every packet that a role was handed is sent, passed on, discarded or still held: none vanishes.
-//! 7. Nothing in `Input` or `Act` is more than data, so that a daemon can be recorded and replayed.
-//! 8. Who serves speaks of streams that were asked for, and of none after its `Closed`, and gives no more than a `Read`
-//!    asked for.
+//! 2. After `Timeout` at or after the deadline, the deadline is later, or there is none.
+//! 3. No packet causes a panic.
+//! 4. The same inputs cause the same effects.
+//! 5. Each `Command` gets exactly one `Answer`.
+//! 6. Every packet that a role is given is sent, passed on, discarded or still held: none vanishes.
+//! 7. `Input` and `Act` contain only data, so that a run of a daemon can be recorded and replayed.
+//! 8. A role that provides a transport reports events only of streams that were requested, none after their `Closed`,
+//!    and no more data than a `Read` requested.
 //! 9. One input causes a bounded number of effects.
-//! 10. A role takes note of each act of its own that failed, and does not ask for the same again at once.
+//! 10. A role handles the failure of each of its acts, and does not repeat the act at once.
 
 mod act;
 mod app_event;

@@ -1,18 +1,18 @@
-//! What a packet is to who listens.
+//! The classification of packets by which roles listen.
 
 use crate::Addr;
 use crate::input::{Listen, Proto};
 use wire::ipv4::{self, Header};
 use wire::{Iface, Ipv4Addr, icmp};
 
-/// What kind of packet it is, as far as roles listen by it. Whole or not: a role that listens refuses what is malformed,
-/// and says why.
+/// The kind of a packet, as far as roles listen by it. The packet may be malformed: the role refuses it then, with a
+/// reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic {
     protocol: u8,
     proto: Option<Proto>,
     about: About,
-    /// Of a TCP segment, or of one that an ICMP error is about.
+    /// The ends of a TCP segment, or of the one that an ICMP error quotes.
     segment: Option<Ends>,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Traffic {
 struct Ends {
     from: Addr,
     to: Addr,
-    /// It was sent to `to`, and an ICMP error comes back to `from`.
+    /// An ICMP error about a segment to `to` comes back to `from`.
     failed: bool,
 }
 
-/// Of an ICMP error: what it is about, by number, by the destination's port and by the source's.
+/// What an ICMP error is about: the protocol number, and the kind by destination port and by source port.
 #[derive(Clone, Copy, Default, Debug)]
 struct About {
     protocol: Option<u8>,
@@ -57,7 +57,7 @@ impl Traffic {
         self.proto == Some(proto) || proto == Proto::Ip(self.protocol)
     }
 
-    /// Whether a role that listens like this wants it; `local`: its destination is this host.
+    /// Whether a role that listens like this is given the packet. `local`: its destination is this host.
     pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, header: &Header, local: bool) -> bool {
         let dst = header.dst;
         match listen {
@@ -69,8 +69,7 @@ impl Traffic {
         }
     }
 
-    /// Whether it is a segment of a connection that a role takes, or an error about one that was sent on it, wherever it is on
-    /// its way to.
+    /// Whether it is a segment of an intercepted connection to its `local` end, or an error about one from there.
     pub(crate) fn is_intercepted(self, listen: &Listen, header: &Header) -> bool {
         let (Listen::Connection(tuple), Some(Ends { from, to, failed })) = (listen, self.segment) else {
             return false;
@@ -96,7 +95,7 @@ fn ends(protocol: u8, [src, dst]: [Ipv4Addr; 2], payload: &[u8], failed: bool) -
     }
 }
 
-/// The kind of a datagram by its destination, and by its source where it has ports.
+/// Returns the kind of a datagram by its destination port, and by its source port if it has one.
 fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
     match (protocol, offset, payload) {
         (ipv4::ICMP, 0, [kind, _, _, _, ..]) => [Some(Proto::Icmp(*kind)), None],

@@ -1,38 +1,38 @@
-//! The open record for measuring: a role says what it did, and never hears of it again.
+//! Marks: events that roles record for measurements. No role is notified of them.
 
 use crate::Value;
 use std::fmt;
 use wire::PacketId;
 
-/// Something worth measuring. Its name is a constant of the protocol that makes it.
+/// A recorded event. Its name is a constant of the protocol that records it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Mark {
-    /// Who made it.
+    /// The role that recorded it.
     pub role: &'static str,
     /// What happened.
     pub name: &'static str,
-    /// The stage of a handoff that this begins or ends.
+    /// The stage of a handoff that begins or ends here, if any.
     pub span: Option<Span>,
-    /// The packet it is about.
+    /// The packet that it is about, if any.
     pub packet: Option<PacketId>,
-    /// What else there is to know.
+    /// Further values, by name.
     pub fields: Vec<(&'static str, Value)>,
 }
 
 impl Mark {
-    /// A mark without span, packet or fields.
+    /// Returns a mark without span, packet or fields.
     pub const fn new(role: &'static str, name: &'static str) -> Self {
         Self { role, name, span: None, packet: None, fields: Vec::new() }
     }
 
-    /// The same, at an edge of a stage.
+    /// Returns the same mark at the begin or end of a stage.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
         self
     }
 
-    /// The same, with one more field.
+    /// Returns the same mark with one more field.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.fields.push((name, value.into()));
@@ -40,21 +40,21 @@ impl Mark {
     }
 }
 
-/// The mark with which a handoff begins, whoever decides it; fields `kind`, `from`, `to`.
+/// The mark at the begin of a handoff, whichever role decides it; fields `kind`, `from`, `to`.
 pub const HANDOFF: &str = "handoff";
 
-/// A handoff of the timetable was not begun; fields `to`, `why`.
+/// A scheduled handoff was not begun; fields `to`, `why`.
 pub const HANDOFF_REFUSED: &str = "handoff_refused";
-/// A handoff was given up for another one; fields `to`, `why`.
+/// A handoff was abandoned for another one; fields `to`, `why`.
 pub const HANDOFF_ABORTED: &str = "handoff_aborted";
-/// The radio did not come into the new cell; fields `to`, `why`.
+/// The radio did not reach the new cell; fields `to`, `why`.
 pub const HANDOFF_FAILED: &str = "handoff_failed";
 
-/// The role of marks about the state of a TCP connection, by either backend: `cwnd` in `bytes`, `srtt` in `ns` and others,
-/// each with the ends of the connection in `local` and `peer`.
+/// The role name in marks about the state of a TCP connection, of either backend: `cwnd` in `bytes`, `srtt` in `ns`
+/// and others. Each has the ends of the connection in `local` and `peer`.
 pub const TCP: &str = "tcp";
 
-/// An edge of a stage. Each stage begins and ends at an event of its own, so that a missing one shows.
+/// The begin or end of a stage. Each has a separate event, so that a missing one is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {
     /// The stage begins here.
@@ -63,29 +63,29 @@ pub enum Span {
     Ends(Stage),
 }
 
-/// Who owns a part of an outage, in the order in which a handoff goes through them.
+/// The owner of a part of an outage (see the glossary), in the order of a handoff.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
-    /// The radio is on its way between cells.
+    /// The radio is changing cells.
     Link,
-    /// The host has not noticed yet that it moved.
+    /// The host has not detected yet that it moved.
     Detection,
-    /// It waits for an address.
+    /// The host is acquiring an address.
     Address,
-    /// It tells the network where it is.
+    /// The host signals its new location to the network.
     Registration,
-    /// The network sends the next packet by the new path.
+    /// The path is being switched, until the first packet is sent by the new path.
     PathSwitch,
-    /// That packet travels.
+    /// The first packet by the new path is under way.
     FirstByte,
-    /// The sender's transport waits to send again, or resends what the receiver holds.
+    /// The sender's transport waits to send again, or resends what the receiver already holds.
     Recovery,
-    /// The path is there; the source has not sent anything yet.
+    /// The path is ready, but the source has not sent anything yet.
     Traffic,
 }
 
 impl Stage {
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",

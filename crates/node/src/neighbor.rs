@@ -1,5 +1,5 @@
-//! The links of a node: addresses of interfaces, and packets on their way to a neighbor. What is known of neighbors is
-//! [`Arp`]'s; here is what follows for packets.
+//! The links of a node: the addresses of its interfaces, and packets to neighbors. [`Arp`] is the neighbor cache; this
+//! module executes its results.
 
 use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
@@ -20,7 +20,8 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Of interfaces in the order of their numbers. A router may have thousands; they mostly stand where their number says.
+    /// Finds an interface in a list sorted by number. A router may have thousands, so it first tries index N - 1 for
+    /// number N, which is nearly always right.
     pub(crate) fn find(all: &[Self], iface: Iface) -> Option<&Self> {
         let expected = all.get(usize::from(iface.0).wrapping_sub(1)).filter(|own| own.iface == iface);
         expected.or_else(|| all.get(all.binary_search_by_key(&iface, |own| own.iface).ok()?))
@@ -39,24 +40,24 @@ impl Interface {
     }
 }
 
-/// What only some nodes have: interfaces' addresses, neighbors, records under way, and how many errors were sent lately.
+/// State that only some nodes have: interface addresses, neighbors, pending records, and the limit of ICMP errors.
 #[derive(Debug, Default)]
 pub(crate) struct Net {
     pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
     pub(crate) arp: Arp,
     pub(crate) records: Records,
-    /// The second in which `errors` were sent.
+    /// The second of the run in which `errors` were sent.
     pub(crate) second: u64,
     pub(crate) errors: u16,
 }
 
 impl Node {
-    /// Whether an interface has an address, and so speaks ARP.
+    /// Whether an interface has an address, and therefore uses ARP.
     pub(crate) fn speaks_arp(&self, iface: Iface) -> bool {
         self.interface_address(iface).is_some()
     }
 
-    /// Whether an IP destination is more than one host of a link.
+    /// Whether an IP destination is a group or broadcast address on this link.
     pub(crate) fn is_for_many(&self, iface: Iface, dst: Ipv4Addr) -> bool {
         Mac::of_group(dst).is_some() || self.link_addresses(iface).any(|own| own.is_broadcast(dst))
     }
@@ -74,7 +75,7 @@ impl Node {
         self.link_addresses(iface).next()
     }
 
-    /// Takes an address from an interface, and the route to its link.
+    /// Removes an address from an interface, with the route to its link.
     pub(crate) fn remove_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
         let net = self.net();
         net.addresses.retain(|entry| *entry != (iface, address));
@@ -84,10 +85,10 @@ impl Node {
         self.connect(now, address, None);
     }
 
-    /// Sets or removes the route to an interface's link.
+    /// Sets or removes (`None`) the route to an interface's link.
     pub(crate) fn connect(&mut self, now: Instant, address: InterfaceAddress, iface: Option<Iface>) {
         if address.link.len() == 32 {
-            return; // nobody else is there
+            return; // a /32 has no other host
         }
         let key = Key { class: None, src: Prefix::ANY, dst: address.link };
         let route = iface.map(|iface| {
@@ -97,7 +98,7 @@ impl Node {
         self.rules.set_route(now, RoleId::NODE, key, route);
     }
 
-    /// Sends a packet to the neighbor with this IP address, when ARP has found it.
+    /// Sends a packet to the neighbor with this IP address once ARP has resolved it.
     pub(crate) fn send_to_neighbor(
         &mut self,
         now: Instant,
@@ -139,13 +140,13 @@ impl Node {
         }
     }
 
-    /// The links of this node's neighbors changed: what was learnt on an interface ends when it goes down, and when its radio
-    /// comes up in another cell.
+    /// Removes the neighbor entries of an interface that goes down, or whose radio comes up in another cell. Packets
+    /// that waited for them are dropped.
     pub(crate) fn forget_neighbors(&mut self, iface: Iface, link: Link<'_>, out: &mut Outbox) {
         let Some(net) = &mut self.net else { return };
         let waited = match link {
             Link::Up { cell, .. } => net.arp.up(iface, cell),
-            Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => return, // it is as it was
+            Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => return, // unchanged
             Link::Down(_) => net.arp.down(iface),
         };
         for packet in waited {
@@ -153,7 +154,8 @@ impl Node {
         }
     }
 
-    /// On whose behalf a neighbor is asked for: our address on its link, unless that one is mute.
+    /// Returns the link address and IP address from which a request for a neighbor is sent; `None` if there is none
+    /// that may be used. It prefers an address on the neighbor's link.
     fn asker(&self, iface: Iface, neighbor: Ipv4Addr) -> Option<(Mac, Ipv4Addr)> {
         let net = self.net.as_ref()?;
         let mac = Interface::find(&self.ifaces, iface)?.mac;
@@ -163,7 +165,7 @@ impl Node {
         Some((mac, own.address))
     }
 
-    /// Asks for a neighbor: by broadcast, or the neighbor itself.
+    /// Sends a request for a neighbor, by broadcast or to the neighbor itself.
     fn ask(&self, iface: Iface, neighbor: Ipv4Addr, to: Mac, out: &mut Outbox) {
         if let Some((mac, own)) = self.asker(iface, neighbor) {
             let request = Message::request(mac, own, neighbor);
@@ -192,7 +194,7 @@ impl Node {
         }
     }
 
-    /// Asks again for neighbors that have not answered, and gives up those that never do.
+    /// Repeats requests that were not answered, and gives up neighbors after the last one.
     pub(crate) fn seek_neighbors(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(due) = self.net.as_mut().and_then(|net| net.arp.pop_due(now)) {
             match due {

@@ -1,4 +1,4 @@
-//! A node: the roles of one host and its forwarding table. All that a driver calls.
+//! A node: the roles of one host and its forwarding table. Drivers call only this.
 
 use crate::input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Rx, Undone};
 use crate::listen::Traffic;
@@ -10,7 +10,7 @@ use table::{Port, RoleId, Route, Why};
 use wire::ipv4::Header;
 use wire::{EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId};
 
-/// Why a node itself ends a packet's journey; headers are refused with the reasons of `wire`.
+/// Why a node drops a packet. Malformed headers are dropped with the reasons of `wire`.
 pub mod reason {
     pub use table::reason::{NO_FRAGMENTATION, TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
     use wire::Reason;
@@ -19,66 +19,67 @@ pub mod reason {
     pub const NO_ROUTE: Reason = Reason("no_route");
     /// The frame is addressed to another station of the link.
     pub const OTHER_STATION: Reason = Reason("other_station");
-    /// The frame carries something that is not IPv4.
+    /// The frame contains neither IPv4 nor, on an interface with an address, ARP.
     pub const ETHERTYPE: Reason = Reason("ethertype");
-    /// More packets failed the gate's check than its owner wants to see in a second.
+    /// More packets failed the gate's check in this second than its owner accepts.
     pub const PUNT_LIMIT: Reason = Reason("punt_limit");
-    /// A group or broadcast packet that no role here listens for.
+    /// A group or broadcast packet for which no role listens.
     pub const NO_LISTENER: Reason = Reason("no_listener");
-    /// Nobody answers for its next hop, or nobody may be asked.
+    /// No answer to ARP for its next hop, no address from which to send a request, or the link has changed.
     pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
-    /// Too many bytes wait for its next hop, or for all of them.
+    /// Too many bytes wait for its next hop, or for all next hops.
     pub const NEIGHBOR_QUEUE: Reason = Reason("neighbor_queue_full");
-    /// Too many neighbors are sought.
+    /// Too many neighbors are being resolved.
     pub const NEIGHBOR_TABLE: Reason = Reason("neighbor_table_full");
-    /// An ARP message in which another host claims an address of ours.
+    /// An ARP message in which another host claims an address of this node.
     pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
-    /// More tunnels inside each other than anybody has a use for.
+    /// Too many tunnels inside each other.
     pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
-    /// A record of it could not be stored, so it must not be seen.
+    /// A record that had to be durable before the packet was sent could not be stored.
     pub const NOT_STORED: Reason = Reason("not_stored");
-    /// It reached the role that it was meant for: the one end that is not a loss.
+    /// It was delivered to the role for which it was meant: not a loss.
     pub const CONSUMED: Reason = Reason("consumed");
 }
 
 /// One protocol role of one host: a base station, a mobile host, a workload.
 ///
-/// No socket, no clock, no randomness of its own. The laws stand in the crate's documentation.
+/// A role has no sockets, no clock, and no random numbers except from its [`Seed`](wire::Seed). The laws are in the
+/// crate's documentation.
 pub trait Role: Debug + Send {
-    /// Its name in records and reports.
+    /// Returns its name in records and reports.
     fn name(&self) -> &'static str;
 
-    /// The traffic wanted.
+    /// Returns the traffic for which it listens.
     fn listens(&self) -> &[Listen] {
         &[]
     }
 
-    /// The commands understood.
+    /// Returns the commands that it executes.
     fn verbs(&self) -> &[&'static str] {
         &[]
     }
 
-    /// The transports that it provides to the roles of its node, each a [`crate::Transport::Role`]. Of several roles that
-    /// serve the same, the first is asked.
+    /// Returns the transports that it provides to the roles of its node, each a [`crate::Transport::Role`]. If several
+    /// roles provide the same one, the first is used.
     fn serves(&self) -> &[Transport] {
         &[]
     }
 
-    /// The address under which a node without an address of its own reports errors to the senders of packets.
+    /// Returns the source address of ICMP errors for a node that has no address.
     fn reporter(&self) -> Option<Ipv4Addr> {
         None
     }
 
-    /// Takes one input to its end. The only place where state changes.
+    /// Processes one input. This is the only function that changes the role's state.
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox);
 
-    /// When [`Input::Timeout`] is due. Pure.
+    /// Returns when [`Input::Timeout`] is due, or `None` if it is not. It changes nothing.
     fn deadline(&self) -> Option<Instant>;
 
-    /// What an operator is shown. Pure.
+    /// Returns the state that an operator is shown. It changes nothing.
     fn status(&self) -> Value;
 
-    /// Names the packets it keeps: the ledger asks, and so does law 6.
+    /// Reports the packets that it holds, for the ledger and for law 6.
     fn holds(&self, _each: &mut dyn FnMut(PacketId)) {}
 }
 
@@ -88,30 +89,31 @@ pub struct Node {
     pub(crate) roles: Vec<Box<dyn Role>>,
     pub(crate) rules: Ruleset,
     pub(crate) addresses: Vec<Ipv4Addr>,
-    /// The interfaces that came up, in the order of their numbers.
+    /// The interfaces that came up, sorted by number.
     pub(crate) ifaces: Vec<Interface>,
-    /// What only a node needs whose interfaces have addresses, or that sends errors: a million idle hosts do neither.
+    /// `None` until it is needed: by interface addresses, ICMP errors, ARP settings or records. A million idle hosts
+    /// have none.
     pub(crate) net: Option<Box<Net>>,
     pub(crate) streams: Streams,
 }
 
-/// Effects that one input may cause before a node is held to be running in circles.
+/// The most effects of one input. A node with more is in an endless loop.
 const EFFECTS_PER_STEP: usize = 100_000;
 
 impl Node {
-    /// A node with these roles, in the order in which they are offered packets, and these addresses of its own.
+    /// Creates a node with these roles, in the order in which they are offered packets, and with these addresses of
+    /// the host.
     pub fn new(roles: Vec<Box<dyn Role>>, addresses: Vec<Ipv4Addr>) -> Self {
         let (rules, ifaces, streams) = (Ruleset::default(), Vec::new(), Streams::default());
         Self { roles, rules, addresses, ifaces, net: None, streams }
     }
 
-    /// Sets a route that no role owns: what an operator configures.
+    /// Sets a route that no role owns, from the configuration.
     pub fn set_route(&mut self, now: Instant, key: table::Key, route: Route) {
         self.rules.set_route(now, RoleId::NODE, key, Some(route));
     }
 
-    /// Gives an interface an address, and the route to its link: what an operator configures. From then on it speaks
-    /// ARP.
+    /// Adds an address to an interface, with the route to its link. The interface uses ARP from then on.
     pub fn add_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
         self.net().addresses.push((iface, address));
         if !self.addresses.contains(&address.address) {
@@ -120,26 +122,26 @@ impl Node {
         self.connect(now, address, Some(iface));
     }
 
-    /// Whether an address is this host's own.
+    /// Whether an address is one of this host.
     pub fn has_address(&self, address: Ipv4Addr) -> bool {
         self.addresses.contains(&address)
     }
 
-    /// When [`Input::Timeout`] is due. Earlier than needed at times, never later.
+    /// Returns when [`Input::Timeout`] is due. It may be too early, never too late.
     pub fn deadline(&self) -> Option<Instant> {
         let net = self.net.as_ref().and_then(|net| net.arp.deadline());
         let own = Instant::sooner(self.rules.next_deadline(), net);
         self.roles.iter().fold(own, |first, role| Instant::sooner(first, role.deadline()))
     }
 
-    /// The first role whose time-out is due, for a driver that must name one which does not come to rest.
+    /// Returns the first role whose deadline has passed, so that a driver can name a role that does not advance.
     pub fn overdue(&self, now: Instant) -> Option<RoleId> {
         let mut deadlines = self.roles.iter().map(|role| role.deadline());
         let index = deadlines.position(|deadline| deadline.is_some_and(|due| due <= now))?;
         Some(RoleId(index as u8))
     }
 
-    /// Names the packets that roles keep, and those that wait for a neighbor or for a record.
+    /// Reports the packets that roles hold, and those that wait for a neighbor or for a record.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         if let Some(net) = &self.net {
             net.arp.holds(each);
@@ -150,23 +152,23 @@ impl Node {
         }
     }
 
-    /// What each role shows of itself, by name.
+    /// Returns the status of each role, by name.
     pub fn status(&self) -> Value {
         Value::Map(self.roles.iter().map(|role| (role.name().to_owned(), role.status())).collect())
     }
 
-    /// The name of a role of this node, for errors; `node` for the node itself.
+    /// Returns the name of a role of this node; `node` for the node itself.
     pub fn role_name(&self, role: RoleId) -> &'static str {
         self.roles.get(usize::from(role.0)).map_or("node", |role| role.name())
     }
 
-    /// A packet came in; from [`Iface::HOST`] it is this host's own.
+    /// Processes a received packet. One from [`Iface::HOST`] was sent by this host.
     pub fn receive(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         self.admit(now, iface, packet, out);
         self.settle(now, out);
     }
 
-    /// Anything else happened.
+    /// Processes any other input.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Timeout => self.timeout(now, out),
@@ -177,7 +179,7 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
-            // A driver may use what roles serve; news they tell each other alone, and of records speaks `resume`.
+            // A driver may use what roles serve. It reports durable records by `resume`, and only roles send news.
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
             Input::Stored(_) | Input::News(_) => {}
         }
@@ -207,8 +209,8 @@ impl Node {
         }
     }
 
-    /// A packet from a link that no role listens for. What is for many is never forwarded: nobody here routes groups,
-    /// and a copy for each station of a link would otherwise be multiplied (RFC 1812, section 5.3.4).
+    /// Handles a packet from a link for which no role listens. Group and broadcast packets are never forwarded. There
+    /// is no multicast routing, and each station of a link would forward a copy (RFC 1812, section 5.3.4).
     fn unheard(&mut self, now: Instant, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         let is_own = self.addresses.contains(&header.dst);
         if !is_own && (packet.link.dst.is_group() || self.is_for_many(iface, header.dst)) {
@@ -218,7 +220,7 @@ impl Node {
         self.forward(now, port, header, packet, out);
     }
 
-    /// A role does not want what it was handed.
+    /// Handles a packet that a role was given and declines.
     fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, payload) = match Header::parse(&packet.bytes) {
             Ok(parsed) => parsed,
@@ -237,8 +239,8 @@ impl Node {
         dst.is_group() || Interface::find(&self.ifaces, iface).is_some_and(|own| own.mac == dst)
     }
 
-    /// The first role from `from` on that wants such a packet. On most hosts no role listens for anything, and nobody has to
-    /// know what kind of packet it is.
+    /// Returns the first role, from index `from` on, that listens for such a packet. On most hosts no role listens, so
+    /// the packet is classified only if one does.
     pub(crate) fn listener(
         &self,
         iface: Iface,
@@ -258,7 +260,8 @@ impl Node {
         Some(RoleId(index as u8))
     }
 
-    /// The role that takes the segments of a connection to somebody else's address, wherever they come from.
+    /// Returns the role that intercepts the segments of a connection to another host's address, wherever they come
+    /// from.
     pub(crate) fn interceptor(&self, header: &Header, payload: &[u8]) -> Option<RoleId> {
         let traffic = Traffic::of(header, payload);
         let wants = |listen: &Listen| traffic.is_intercepted(listen, header);
@@ -266,7 +269,7 @@ impl Node {
         Some(RoleId(index as u8))
     }
 
-    /// Each role is given the records that it has stored itself.
+    /// Gives each role the records that it has stored.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         for index in 0..self.roles.len() {
             let id = RoleId(index as u8);
@@ -279,8 +282,8 @@ impl Node {
         }
     }
 
-    /// What the keys of a role's records begin with: its name, and how many of that name come before it. So a record
-    /// finds its role again when another role is added to the host.
+    /// Returns the prefix of the keys of a role's records: its name, and the number of earlier roles with the same
+    /// name. So its records are found again when another role is added to the host.
     pub(crate) fn scope(&self, role: RoleId) -> Vec<u8> {
         let at = usize::from(role.0);
         let name = self.roles.get(at).map_or("", |role| role.name());
@@ -312,8 +315,8 @@ impl Node {
         self.tell_all(now, &Input::Link(iface, link), out);
     }
 
-    /// Undoes an address that the host's own stack refused: if only one of the two had it, packets to it would end at
-    /// the wrong one.
+    /// Removes an address that the host's own stack refused: otherwise the node would take packets that nothing
+    /// receives.
     fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
         if let Undone::Address(iface, address, true) = fault.undone {
             self.remove_address(now, iface, address);
@@ -356,14 +359,14 @@ impl Node {
         }
     }
 
-    /// Resolves what roles asked for, until all is quiet but what waits for a record.
+    /// Resolves the effects of roles until only those are left that wait for a record.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) {
         if out.has_effects() {
             self.resolve_all(now, out);
         }
     }
 
-    /// Apart from who asks whether there is anything to do: a packet that the table sends on has no effects.
+    /// Separate and not inlined: a forwarded packet has no effects, so `settle` alone is fast.
     #[inline(never)]
     fn resolve_all(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..EFFECTS_PER_STEP {
@@ -393,7 +396,7 @@ impl Node {
         }
     }
 
-    /// What an act changes in the node itself.
+    /// Applies an act to the node itself.
     pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: &Act) {
         match act {
             Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),

@@ -1,4 +1,4 @@
-//! What the node does by itself: admission, forwarding, streams, commands.
+//! Tests of what the node does itself: admission, forwarding, streams, commands.
 
 use super::*;
 use crate::{Boot, Key, Life, Mark, StreamEvent, StreamId, StreamOp, Transport};
@@ -11,7 +11,7 @@ const ETH: Iface = Iface(1);
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 
-/// Opens a stream, keeps what its punt route brings, answers one verb.
+/// A role that opens a stream, keeps packets of its punt route, and answers one command.
 #[derive(Debug, Default)]
 struct Keeper {
     kept: Vec<Packet>,
@@ -165,7 +165,7 @@ fn a_command_is_answered_once_known_or_not() {
     }
 }
 
-/// Has something to tell when it starts.
+/// A role that sends news when it starts.
 #[derive(Debug)]
 struct Teller;
 
@@ -187,7 +187,7 @@ impl Role for Teller {
     }
 }
 
-/// What one role tells all others hear, and nobody outside can tell it.
+/// All other roles receive the news of a role, and no driver can send news.
 #[test]
 fn news_is_for_the_other_roles_of_the_node() {
     let roles: Vec<Box<dyn Role>> =
@@ -203,7 +203,7 @@ fn news_is_for_the_other_roles_of_the_node() {
     assert_eq!(heard(Input::News(&News::Gateway(FAR))), [0u8; 0]);
 }
 
-/// Answers each piece of news with another.
+/// A role that answers each news with another.
 #[derive(Debug)]
 struct Echo;
 
@@ -222,8 +222,8 @@ impl Role for Echo {
     }
 }
 
-/// Two roles that answer each other without end are stopped and named, and the next node that uses the outbox hears
-/// nothing of it.
+/// Two roles that answer each other without end are stopped and named. The next node that uses the outbox is not
+/// affected.
 #[test]
 fn effects_without_end_stop_and_reach_no_other_node() {
     let mut node = Node::new(vec![Box::new(Echo), Box::new(Echo)], vec![OWN]);
@@ -239,7 +239,8 @@ fn effects_without_end_stop_and_reach_no_other_node() {
     assert_eq!(marks, 2, "each role heard its own input, and nothing of the first node");
 }
 
-/// What the host's own stack has not taken, the node has not either: it would take packets that end there.
+/// An address that the host's own stack refused is removed from the node too: otherwise it would take packets that
+/// nothing receives.
 #[test]
 fn an_address_that_the_host_refused_is_not_the_nodes() {
     let address: InterfaceAddress = "10.5.0.7/24".parse().unwrap();

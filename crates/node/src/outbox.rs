@@ -1,4 +1,4 @@
-//! Where effects go: one queue per driver, in the order asked.
+//! The queue of effects and acts: one per driver, in the order requested.
 
 use crate::stream::Told;
 use crate::{
@@ -8,20 +8,19 @@ use crate::{
 use std::collections::VecDeque;
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, Reason};
 
-/// The effects of a step, in the order asked. The driver owns it, so that none can be forgotten and a node carries no
-/// scratch of its own.
+/// The effects of a step, in the order requested. The driver owns it, so that a node needs no buffer.
 #[derive(Debug)]
 pub struct Outbox {
     acts: VecDeque<(RoleId, Act)>,
-    /// Who asked, and in which step: one input to one role.
+    /// The role, and its step: one input to one role.
     asks: VecDeque<(RoleId, u32, Effect)>,
-    /// On whose behalf effects are pushed now.
+    /// The role whose effects are added now.
     role: RoleId,
-    /// The number of this step.
+    /// The number of the current step.
     step: u32,
-    /// The most that was in here at one time.
+    /// The largest number of effects and acts that it has held.
     peak: usize,
-    /// The role whose effects did not end within one step.
+    /// The role whose effects exceeded the limit of one step.
     runaway: Option<RoleId>,
 }
 
@@ -39,47 +38,47 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// The next act, and who asked for it: for who wants to look before it is taken.
+    /// Returns the next act and the role that requested it, without taking it.
     pub fn first_act(&self) -> Option<(RoleId, &Act)> {
         self.acts.front().map(|(role, act)| (*role, act))
     }
 
-    /// Takes the next act that a driver is to carry out, and who asked for it.
+    /// Takes the next act and the role that requested it.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
         self.acts.pop_front()
     }
 
-    /// Sends a packet out by an interface, addressed as it is.
+    /// Sends a packet by an interface, with the link address that it has.
     pub fn send(&mut self, iface: Iface, packet: Packet) {
         self.ask(Effect::Send(Some(iface), packet));
     }
 
-    /// Sends a packet as this host's table decides.
+    /// Sends a packet as the table of this host decides.
     pub fn send_routed(&mut self, packet: Packet) {
         self.ask(Effect::Send(None, packet));
     }
 
-    /// Ends a packet's journey.
+    /// Drops a packet.
     pub fn discard(&mut self, iface: Iface, packet: Packet, reason: Reason) {
         self.ask(Effect::Discard(iface, packet, reason));
     }
 
-    /// Passes a packet on, as it was received.
+    /// Declines a packet; the node handles it as [`Effect::Pass`] describes.
     pub fn pass(&mut self, rx: Rx, packet: Packet) {
         self.ask(Effect::Pass(rx, packet));
     }
 
-    /// Asks for an operation on a stream.
+    /// Requests an operation on a stream.
     pub fn stream(&mut self, id: StreamId, op: StreamOp) {
         self.ask(Effect::Stream(id, op));
     }
 
-    /// Tells the user of a stream that this role provides.
+    /// Notifies the user of a stream that this role provides.
     pub fn served(&mut self, told: Told) {
         self.ask(Effect::Served(told));
     }
 
-    /// Tells the other roles of this node.
+    /// Notifies the other roles of this node.
     pub fn tell(&mut self, news: News) {
         self.ask(Effect::Tell(news));
     }
@@ -94,7 +93,7 @@ impl Outbox {
         self.ask(Effect::Do(Act::Gate(port, gate.into())));
     }
 
-    /// Points a radio at a cell.
+    /// Requests that a radio tunes to a cell.
     pub fn tune(&mut self, iface: Iface, cell: Cell) {
         self.ask(Effect::Do(Act::Tune(iface, cell)));
     }
@@ -104,28 +103,29 @@ impl Outbox {
         self.ask(Effect::Do(Act::Visit(iface, cell, packet)));
     }
 
-    /// Sets or removes how ARP about an address is met.
+    /// Sets or removes how ARP for an address is treated.
     pub fn neighbor(&mut self, iface: Iface, address: Ipv4Addr, neighbor: impl Into<Option<Neighbor>>) {
         self.ask(Effect::Do(Act::Neighbor(iface, address, neighbor.into())));
     }
 
-    /// Gives an interface an address.
+    /// Adds an address to an interface.
     pub fn add_address(&mut self, iface: Iface, address: InterfaceAddress) {
         self.ask(Effect::Do(Act::Address(iface, address, true)));
     }
 
-    /// Takes an address from an interface.
+    /// Removes an address from an interface.
     pub fn remove_address(&mut self, iface: Iface, address: InterfaceAddress) {
         self.ask(Effect::Do(Act::Address(iface, address, false)));
     }
 
-    /// Keeps a record, or removes it. What the role asks for after this in the same step waits until it is durable; then
-    /// the role hears [`crate::Input::Stored`], or else [`crate::Input::Failed`].
+    /// Stores a record, or removes it (`None`). What the role requests after this in the same step waits until the
+    /// record is durable. Then the role receives [`crate::Input::Stored`]; if it cannot be stored,
+    /// [`crate::Input::Failed`].
     pub fn store(&mut self, key: Vec<u8>, value: impl Into<Option<Vec<u8>>>) {
         self.ask(Effect::Do(Act::Store(key, value.into())));
     }
 
-    /// Leaves a mark.
+    /// Records a mark.
     pub fn mark(&mut self, mark: Mark) {
         self.ask(Effect::Do(Act::Mark(mark)));
     }
@@ -135,24 +135,24 @@ impl Outbox {
         self.ask(Effect::Do(Act::Answer(id, answer)));
     }
 
-    /// Takes the effects that a role asked for: for who drives a role without a node, as the laws do.
+    /// Takes the effects that a role requested, to test a role without a node.
     pub fn drain_effects(&mut self) -> impl Iterator<Item = Effect> {
         self.asks.drain(..).map(|(_, _, effect)| effect)
     }
 
-    /// The most effects and acts that were in here at one time: how far roles ran ahead of who carries out.
+    /// Returns the largest number of effects and acts that it has held at one time.
     pub const fn peak(&self) -> usize {
         self.peak
     }
 
-    /// Takes the role whose effects caused further effects without end, if one did in the last step. What it had asked
-    /// for is gone; a driver must not run this node any further.
+    /// Returns, once, the role whose effects exceeded the limit of the last step. Its pending effects are gone, and
+    /// the driver must not run this node again.
     pub const fn take_runaway(&mut self) -> Option<RoleId> {
         self.runaway.take()
     }
 
-    /// Ends a step that does not end by itself. Effects that are left would otherwise be resolved by the next node that
-    /// uses this outbox, as if its own roles had asked for them.
+    /// Ends a step that exceeds its limit. The remaining effects must be removed: the next node that uses this outbox
+    /// would resolve them as effects of its own roles.
     pub(crate) fn stop_runaway(&mut self) {
         self.runaway = self.asks.front().map(|(role, ..)| *role);
         self.asks.clear();
@@ -177,17 +177,17 @@ impl Outbox {
         self.measure();
     }
 
-    /// Whether anything is left to be resolved.
+    /// Whether any effect is not resolved yet.
     pub(crate) fn has_effects(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// The next effect to resolve.
+    /// Takes the next effect to resolve.
     pub(crate) fn next_effect(&mut self) -> Option<(RoleId, u32, Effect)> {
         self.asks.pop_front()
     }
 
-    /// Whether a driver has not seen all records yet.
+    /// Whether the driver has not yet taken some act that stores a record.
     pub(crate) fn has_records(&self) -> bool {
         self.acts.iter().any(|(_, act)| matches!(act, Act::Store(..)))
     }

@@ -1,24 +1,23 @@
-//! What waits for records: the barrier behind [`Act::Store`].
+//! The effects that wait for records: the barrier behind [`Act::Store`].
 //!
-//! A record goes to the driver as soon as it is asked for, so that all that gather while the disk is busy are made
-//! durable with one sync. What its role asks for behind it, in the same step, waits here and is not resolved: a packet
-//! that waits for ARP inside the node would otherwise leave after its record had failed. Later steps of that role go on,
-//! and wait only where something of that role waits before them; so each role is obeyed in the order in which it asked.
-//! Other roles, the table and ARP wait for nothing.
+//! A record goes to the driver at once, so that records which collect while the disk is busy become durable with one
+//! sync. What its role requests after it in the same step is held here, unresolved. Otherwise a packet that then waits
+//! for ARP would be sent even if its record failed. Later steps of that role continue, but wait while earlier effects
+//! of that role wait, so each role's effects keep their order. Other roles, the table and ARP do not wait.
 
 use crate::node::reason;
 use crate::{Act, Effect, Fault, Input, Node, Outbox, RoleId, Undone};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Iface, Instant, PacketId};
 
-/// Records that are under way, and what waits for them.
+/// Pending records, and the effects that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Who asked, and under which key of its own; in the order asked. All drivers decide in this order.
+    /// The roles and the keys of their records, in the order requested. Drivers decide them in this order.
     under_way: VecDeque<(RoleId, Vec<u8>)>,
-    /// How many records were decided: the first under way has the next number.
+    /// The number of decided records. The first pending record has the next number.
     decided: u64,
-    /// The record that the step now being resolved asked for last: the step, and its number.
+    /// The last record that the current step requested: the step, and the number of the record.
     last: Option<(u32, u64)>,
     waiting: BTreeMap<RoleId, VecDeque<Waiting>>,
 }
@@ -26,20 +25,21 @@ pub(crate) struct Records {
 #[derive(Debug)]
 struct Waiting {
     effect: Effect,
-    /// The number of the record that has to be decided first. Never falls within a queue.
+    /// The number of the record that must be decided first. It never decreases along a queue.
     until: u64,
-    /// Whether it was asked for behind that record, and goes with it; or else it only keeps its place.
+    /// Whether it was requested after that record in the same step, and is withdrawn with it. Otherwise it waits only
+    /// to keep the order.
     is_bound: bool,
 }
 
 impl Records {
-    /// One more record.
+    /// Adds a pending record.
     fn ask(&mut self, role: RoleId, step: u32, key: Vec<u8>) {
         self.under_way.push_back((role, key));
         self.last = Some((step, self.decided + self.under_way.len() as u64));
     }
 
-    /// Keeps an effect that has to wait; gives back one that has not.
+    /// Keeps an effect that must wait, and returns one that need not.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         let behind = self.last.filter(|(of, number)| *of == step && *number > self.decided);
         let before = self.waiting.get(&role).and_then(VecDeque::back);
@@ -53,14 +53,14 @@ impl Records {
         None
     }
 
-    /// The first record is durable: whose it was, and its key.
+    /// Removes the first pending record, which is durable. Returns its role and key.
     fn decide(&mut self) -> Option<(RoleId, Vec<u8>)> {
         let first = self.under_way.pop_front()?;
         self.decided += 1;
         Some(first)
     }
 
-    /// The next effect of this role that waits no longer.
+    /// Takes the next effect of this role that need not wait any longer.
     fn release(&mut self, role: RoleId) -> Option<Effect> {
         let queue = self.waiting.get_mut(&role)?;
         let decided = self.decided;
@@ -73,8 +73,9 @@ impl Records {
 }
 
 impl Node {
-    /// The first `durable` of the records that are under way are durable: who asked for them hears [`Input::Stored`],
-    /// behind what has waited for them. For drivers; records are decided in the order of their [`Act::Store`].
+    /// Reports that the first `durable` pending records are durable. For each, the effects that waited for it are
+    /// resolved, and then its role receives [`Input::Stored`]. Called by drivers, which decide records in the order of
+    /// their [`Act::Store`].
     pub fn resume(&mut self, now: Instant, durable: usize, out: &mut Outbox) {
         for _ in 0..durable {
             let Some((role, key)) = self.net().records.decide() else { return };
@@ -86,11 +87,12 @@ impl Node {
         }
     }
 
-    /// None of the records that are under way could be stored, for this reason. What was asked for behind each of them in
-    /// its step is taken back: packets are dropped, commands answered with the error, all else is as if it had never been
-    /// asked for. Then who asked for them hears [`Input::Failed`], in the order asked. For drivers, when no act is left to
-    /// be carried out: a record that has been asked for by then fails with the others, so that a role may build on what it
-    /// has asked for before.
+    /// Reports that no pending record could be stored, and why. What was requested after each of them in its step is
+    /// withdrawn: packets are dropped, commands are answered with the error, and all else is ignored. Then the roles
+    /// receive [`Input::Failed`], in the order requested.
+    ///
+    /// A driver may call it only when no act is left to execute. So every record requested by then fails too, and a
+    /// role may rely on the records that it requested before.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
         debug_assert!(!out.has_records(), "a record that the driver does not know of would fail unheard");
         let records = &mut self.net().records;
@@ -112,12 +114,13 @@ impl Node {
         }
     }
 
-    /// Records that are neither durable nor refused yet.
+    /// Returns the number of pending records.
     pub fn records_under_way(&self) -> usize {
         self.net.as_ref().map_or(0, |net| net.records.under_way.len())
     }
 
-    /// Hands a record to the driver. Its key begins with the role's name there, so that roles cannot meet.
+    /// Passes a record to the driver. There the key begins with the role's scope, so that keys of different roles
+    /// differ.
     fn store(&mut self, role: RoleId, step: u32, key: Vec<u8>, value: Option<Vec<u8>>, out: &mut Outbox) {
         let mut scoped = self.scope(role);
         scoped.extend_from_slice(&key);
@@ -125,13 +128,13 @@ impl Node {
         out.act(role, Act::Store(scoped, value));
     }
 
-    /// Whether an effect is to keep a record, or may have to wait for one: few nodes have any.
+    /// Whether an effect stores a record, or may have to wait for one. Few nodes have records.
     pub(crate) fn concerns_records(&self, effect: &Effect) -> bool {
         let some = self.net.as_ref().is_some_and(|net| !net.records.under_way.is_empty());
         some || matches!(effect, Effect::Do(Act::Store(..)))
     }
 
-    /// Keeps a record, or what has to wait for one.
+    /// Stores a record, or resolves or holds any other effect.
     pub(crate) fn resolve_or_hold(
         &mut self,
         now: Instant,
@@ -147,7 +150,7 @@ impl Node {
         }
     }
 
-    /// Gives an effect back that waits for no record.
+    /// Holds an effect that must wait for a record, and returns one that need not.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         match &mut self.net {
             Some(net) if !net.records.under_way.is_empty() => net.records.hold(role, step, effect),
@@ -155,14 +158,14 @@ impl Node {
         }
     }
 
-    /// All that was asked for has been resolved: what comes now is another step.
+    /// Ends the current step: later effects do not wait for its records.
     pub(crate) fn end_step(&mut self) {
         if let Some(net) = &mut self.net {
             net.records.last = None;
         }
     }
 
-    /// Names the packets that wait for a record.
+    /// Reports the packets that wait for a record.
     pub(crate) fn holds_for_records(&self, each: &mut dyn FnMut(PacketId)) {
         let queues = self.net.iter().flat_map(|net| net.records.waiting.values());
         for waiting in queues.flatten() {
@@ -181,7 +184,8 @@ impl Node {
     }
 }
 
-/// What becomes of an effect whose record was not stored. A packet that never left was never there.
+/// Withdraws an effect whose record was not stored. A packet without an identity was never recorded, so it is not
+/// reported as dropped.
 fn take_back(role: RoleId, effect: Effect, why: &str, out: &mut Outbox) {
     match effect {
         Effect::Send(iface, packet) if packet.id != PacketId::NEW => {

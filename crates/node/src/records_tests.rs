@@ -1,4 +1,4 @@
-//! Several records under way at once: what waits, in which order it goes on, and what is taken back.
+//! Tests of several pending records: what waits, in which order it continues, and what is withdrawn.
 
 use super::*;
 use crate::{CommandId, Mark, Role, Value};
@@ -9,7 +9,7 @@ const CLERK: RoleId = RoleId(0);
 const OTHER: RoleId = RoleId(1);
 const NOW: Instant = Instant::ZERO;
 
-/// Marks what it hears of records.
+/// A role that marks the answers about its records.
 #[derive(Debug)]
 struct Clerk(&'static str);
 
@@ -44,7 +44,7 @@ impl Stage {
         Self { node: Node::new(roles, Vec::new()), out: Outbox::default() }
     }
 
-    /// One step of a role that asks for this: a digit is a record, a letter a packet of that name.
+    /// Runs one step of a role with these requests: a digit is a record, a letter a packet of that name.
     fn step(&mut self, role: RoleId, asks: &str) -> String {
         self.out.speak_for(role);
         for ask in asks.bytes() {
@@ -68,8 +68,8 @@ impl Stage {
         self.shown()
     }
 
-    /// What the driver is asked for: records and packets by their names, `+` and `-` for what a role has heard of a
-    /// record, `!` for a packet that was dropped.
+    /// Returns the acts for the driver: records and packets by their names, `!` for a dropped packet. `+` and `-` are
+    /// marks of a role: its record is stored, or has failed.
     fn shown(&mut self) -> String {
         let mut shown = String::new();
         while let Some((_, act)) = self.out.next_act() {

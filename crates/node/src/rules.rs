@@ -1,4 +1,4 @@
-//! The rules of one node: routes, gates, and when their lives end.
+//! The rules of one node: routes, gates, and the lifetimes of routes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -6,26 +6,26 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use table::{Class, EntryId, Found, Gate, Key, Life, Port, RoleId, Route, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
-/// Routes and gates. Look-ups cost one probe for each *shape* of key in use (source length, destination length, class
-/// or none), however many routes there are.
+/// Routes and gates. A look-up needs one probe for each *shape* of key in use (source length, destination length,
+/// class given or not), however many routes there are.
 #[derive(Debug, Default)]
 pub struct Ruleset {
     entries: Vec<Option<Entry>>,
     free: Vec<EntryId>,
-    /// Where more than a few are. A host has one or two, and its look-ups go through those.
+    /// Only where there are more than [`FEW`] entries. A host has one or two, which are searched one by one.
     index: Option<Box<Index>>,
-    /// Shapes in use, most specific first, and how many keys have each.
+    /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
     gates: Vec<GateEntry>,
-    /// When entries may be due. An entry that was used meanwhile is put back; each is in here at most once for the
-    /// instant that `queued` names.
+    /// When entries may expire. An entry that was used meanwhile is queued again. Only the item at the instant
+    /// `Entry::queued` is valid for an entry.
     due: BinaryHeap<Reverse<(Instant, Key)>>,
 }
 
-/// Entries by their keys. Nothing goes through it in its order.
+/// Entries by their keys. It is never iterated.
 type Index = HashMap<Place, EntryId, BuildHasherDefault<PlaceHasher>>;
 
-/// Entries that are looked through one by one.
+/// The most entries that are searched one by one.
 const FEW: usize = 4;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// When its life ends if it is not used again.
+    /// Returns when it expires if it is not used again.
     fn ends(&self) -> Option<Instant> {
         match self.route.life {
             Life::Refreshed(span) | Life::Watched(span) => Some(self.used + span),
@@ -57,7 +57,7 @@ impl Entry {
     }
 }
 
-/// Lengths of a key's prefixes and whether it names a class; ordered so that the most specific comes last.
+/// The lengths of a key's prefixes, and whether it gives a class. The most specific is the greatest.
 type Shape = (u8, u8, bool);
 
 #[derive(Debug)]
@@ -65,13 +65,13 @@ struct GateEntry {
     port: Port,
     owner: RoleId,
     gate: Gate,
-    /// The second in which `punted` packets failed the check.
+    /// The second of the run in which `punted` packets failed the check.
     second: u64,
     punted: u16,
 }
 
 impl Ruleset {
-    /// Sets or removes a route. A new route counts as just used.
+    /// Sets or removes (`None`) a route. A new route counts as just used.
     pub fn set_route(&mut self, now: Instant, owner: RoleId, key: Key, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
         let id = self.id_of(key).unwrap_or_else(|| self.insert(key));
@@ -83,7 +83,7 @@ impl Ruleset {
         }
     }
 
-    /// Sets or removes a gate.
+    /// Sets or removes (`None`) a gate.
     pub fn set_gate(&mut self, owner: RoleId, port: Port, gate: Option<Gate>) {
         self.gates.retain(|entry| entry.port != port);
         if let Some(gate) = gate {
@@ -91,7 +91,7 @@ impl Ruleset {
         }
     }
 
-    /// Notes that a packet kept an entry alive.
+    /// Records that a packet used or refreshed an entry.
     pub fn used(&mut self, id: EntryId, now: Instant) {
         let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { return };
         entry.used = entry.used.max(now);
@@ -101,7 +101,8 @@ impl Ruleset {
         }
     }
 
-    /// Whether one more packet of this port may fail its check and reach the gate's owner in this second.
+    /// Counts a packet of this port that failed its check. Returns whether it may go to the gate's owner: false once
+    /// the limit of this second is reached.
     pub fn may_punt(&mut self, now: Instant, port: Port) -> bool {
         let Some(index) = self.gate_index(port) else { return true };
         let Some(entry) = self.gates.get_mut(index) else { return true };
@@ -113,20 +114,21 @@ impl Ruleset {
         entry.punted <= entry.gate.punts
     }
 
-    /// When a life may end next. It can be early: a use since then moves the end, and the look finds nothing.
+    /// Returns when a route may expire next. It may be too early, because a use in the meantime postpones the end; the
+    /// wake-up is then a no-op.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes an entry whose life ended at `now`: its owner, key and last use. A dead mapping stays in place, unseen,
-    /// until its owner removes it.
+    /// Returns, once, an entry whose lifetime has ended by `now`: its owner, key and last use. An expired route
+    /// remains in the table, but is not found, until its owner removes it.
     pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, Key, Instant)> {
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
             let Some(id) = self.id_of(key) else { continue };
             let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { continue };
             if entry.queued != at {
-                continue; // a route set anew since then
+                continue; // the route was set again since
             }
             entry.queued = Instant::NEVER;
             match entry.ends() {
@@ -164,8 +166,8 @@ impl Ruleset {
 
     fn insert(&mut self, key: Key) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
-            // A million idle hosts have one route each, and routers above them a million: a vector that grows by itself
-            // begins with room for four, and then doubles it.
+            // Grows by a quarter. A `Vec` would start with four entries and then double. That is too much for a
+            // million idle hosts with one route each, and for routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
                 self.entries.reserve_exact(1 + self.entries.len() / 4);
             }
@@ -190,7 +192,7 @@ impl Ruleset {
         id
     }
 
-    /// Made when it is first needed, of what is there by then.
+    /// Returns the index. It is created when it is first needed, from the entries that exist then.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
         let known = known.filter_map(|(entry, id)| Some((Place::of(entry.as_ref()?.key), EntryId(id))));
@@ -225,8 +227,9 @@ impl Ruleset {
 }
 
 impl Ruleset {
-    /// The most specific live route. To a host's own address only those count that name exactly it: a default route is
-    /// not for what has arrived. A closed class meets no routes but its own.
+    /// Returns the most specific valid route. To an address of this host, only a route to exactly this address
+    /// applies: a default route must not forward packets that have arrived. For a closed class only its own routes
+    /// apply.
     pub fn find_route(
         &self,
         now: Instant,
@@ -271,7 +274,7 @@ const fn shape(key: Key) -> Shape {
     (key.src.len(), key.dst.len(), key.class.is_some())
 }
 
-/// A key in three words: its source, its destination, and its class with both lengths.
+/// A key as three words: source, destination, and the class with both prefix lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place([u32; 3]);
 
@@ -291,8 +294,8 @@ impl Hash for Place {
     }
 }
 
-/// A multiplicative hash over a key's few words. Keys are set by authenticated control packets, not by data, and the
-/// map is never iterated, so neither flooding nor order is at stake.
+/// A multiplicative hash over the words of a key. Authenticated control packets set the keys, not data, so it need not
+/// resist flooding. The map is never iterated, so the order does not matter.
 #[derive(Default)]
 struct PlaceHasher(u64);
 

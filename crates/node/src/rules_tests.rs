@@ -1,4 +1,4 @@
-//! Lives of routes, and which route wins.
+//! Tests of the lifetimes of routes, and of which route wins.
 
 use super::*;
 use table::{Action, Hop};

@@ -1,5 +1,5 @@
-//! The one vocabulary of applications and transports. Nothing is read unless asked for, and a write needs credit: that
-//! is all the back-pressure there is.
+//! The interface between applications and transports. Data are delivered only when read, and a write needs credit:
+//! these two are the flow control.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -7,25 +7,25 @@ use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason, TcpState};
 
-/// A stream of a role. A role numbers those that it opens itself, below [`StreamId::OWN`]; the node keeps the numbers of
-/// different roles apart.
+/// The number of a stream of a role. A role numbers the streams that it opens, below [`StreamId::OWN`]. The node keeps
+/// the numbers of different roles apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
 impl StreamId {
-    /// Numbers below this are a role's own.
+    /// The first number that a role must not give to a stream that it opens.
     pub const OWN: u32 = 1 << 16;
-    /// Numbers from here on, [`StreamId::OWN`] of them, are the driver's for what it asks roles for.
+    /// The first of [`StreamId::OWN`] numbers for streams that the driver requests from roles.
     pub const OUTSIDE: u32 = 0x0100_0000;
-    /// Numbers from here on are given by a role that serves, to streams that it accepted. It counts from here by itself,
-    /// up to [`StreamId::ACCEPTED`] of them at one time; the node keeps those of different roles apart.
+    /// The first number for streams that a role accepted for the users of its transport. The role counts from here,
+    /// with at most [`StreamId::ACCEPTED`] at a time. The node keeps the numbers of different roles apart.
     pub const SERVED: u32 = 0x4000_0000;
-    /// Streams that one role can have accepted at one time.
+    /// The most accepted streams of one role at a time.
     pub const ACCEPTED: u32 = 1 << 22;
-    /// Numbers from here on are given by the driver, to streams that were accepted.
+    /// The first number for streams that the driver accepted.
     pub const DRIVER: u32 = 0x8000_0000;
 
-    /// The number that a driver gives to the next stream that it accepted; `accepted` counts them.
+    /// Returns the number of the next stream that a driver accepted. `accepted` counts them.
     pub const fn of_driver(accepted: &mut u32) -> Self {
         let number = *accepted % Self::DRIVER;
         *accepted = number + 1;
@@ -33,18 +33,19 @@ impl StreamId {
     }
 }
 
-/// Who carries a stream's bytes.
+/// The transport of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Transport {
-    /// Datagrams: each write is one, each read gives one. The driver provides it.
+    /// Datagrams: each write is one datagram, each read returns one. The driver provides it.
     Udp,
-    /// A stream of bytes each way (RFC 9293). The driver provides it: the simulator's stack, or the kernel's sockets.
+    /// A byte stream in both directions (RFC 9293). The driver provides it: the simulator's stack, or the kernel's
+    /// sockets.
     Tcp,
-    /// What a role of the same node serves under this name ([`crate::Role::serves`]).
+    /// A transport that a role of the same node provides under this name ([`crate::Role::serves`]).
     Role(&'static str),
 }
 
-/// Datagrams add nothing to the number of a run: they were there before there was a choice.
+/// `Udp` adds nothing to the hash, as before other transports existed, which keeps earlier fingerprints valid.
 impl Hash for Transport {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
@@ -55,17 +56,18 @@ impl Hash for Transport {
     }
 }
 
-/// Both ends of a connection, as the host that it belongs to sees them.
+/// Both ends of a connection, seen from one host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tuple {
     /// This host's end.
     pub local: Addr,
-    /// The peer's.
+    /// The peer's end.
     pub remote: Addr,
 }
 
 impl Tuple {
-    /// As a number whose order is that of the fields: a stack looks several times for each segment.
+    /// Returns a number with the same order as the fields. Look-ups with it are faster, and a stack makes several for
+    /// each segment.
     fn number(&self) -> u128 {
         let end = |addr: Addr| u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
         u128::from(end(self.local)) << 64 | u128::from(end(self.remote))
@@ -84,110 +86,118 @@ impl PartialOrd for Tuple {
     }
 }
 
-/// What becomes of segments of a tuple that is on its way to another host, or from one. While it is guarded this host
-/// says nothing of its own on it.
+/// What happens to segments of a connection that is being moved to another host, or from one. While a tuple is
+/// guarded, this host sends nothing else for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Guard {
-    /// They are dropped; the peer sends them again.
+    /// They are dropped; the peer retransmits them.
     Drop,
-    /// So many packets are kept until the guard is lifted, and are then received; what comes beyond is dropped.
+    /// At most this number of packets is held until the guard is removed, and is then received. Further ones are
+    /// dropped.
     Hold(usize),
     /// Each is answered by a reset (RFC 9293, section 3.10.7.1).
     Reset,
 }
 
-/// What may be set of one TCP connection, where it is not to be as its host's are.
+/// An option of one TCP connection that differs from the host's default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Knob {
-    /// Bytes that may wait to be sent or acknowledged. Credit that was given stays good. A kernel counts what it spends on
-    /// them too, so that it may be a segment or two more or less.
+    /// The size in bytes of the buffer for unsent and unacknowledged data. Credit that was granted stays valid. A
+    /// kernel counts its own overhead, so the size may differ by one or two segments.
     SendBuffer(u32),
-    /// Bytes that may wait to be read: the largest window that is announced from now on. What was announced stays so, though
-    /// a kernel may drop what comes beyond; so it is best set before.
+    /// The size in bytes of the buffer for unread data: the largest window that is announced from now on. A window
+    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So it is best set before the
+    /// connection opens.
     ReceiveBuffer(u32),
     /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
     Nagle(bool),
 }
 
-/// What the user of a stream asks for.
+/// A request for a stream by its user.
 ///
-/// A TCP connection moves by `Freeze`, `Export`, and `Forget` at one host, and `Import` and `Thaw` at the other. Until
-/// `Forget` the first can go on by `Thaw`, as if nothing had been. Until `Thaw` the second says nothing.
+/// A TCP connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new
+/// one. Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamOp {
-    /// Reach a peer; `Opened` or `Closed` answers.
+    /// Connects to a peer; `Opened` or `Closed` answers.
     Open {
-        /// By which transport.
+        /// The transport.
         by: Transport,
-        /// From where; `None` leaves it to the transport.
+        /// The local address; `None` lets the transport choose it.
         local: Option<Addr>,
-        /// To whom.
+        /// The peer's address.
         peer: Addr,
-        /// `local` may be an address that is not this host's own. What answers reaches the stream only if the node hands it
-        /// to [`wire::Iface::HOST`].
+        /// Whether `local` may be the address of another host. Packets to it reach the stream only if the node sends
+        /// them to [`wire::Iface::HOST`].
         foreign: bool,
     },
-    /// Wait for peers; `Opened` or `Closed` answers, then `Accepted` for each peer. With UDP a peer is accepted when
-    /// its first datagram comes.
+    /// Waits for peers; `Opened` or `Closed` answers, then `Accepted` for each peer. With UDP, the first datagram of a
+    /// peer creates its stream.
     Listen {
-        /// By which transport.
+        /// The transport.
         by: Transport,
-        /// Where.
+        /// The local address.
         local: Addr,
-        /// As in `Open`; what is accepted here is foreign too.
+        /// As in `Open`; it also applies to accepted streams.
         foreign: bool,
     },
-    /// Take up to so many bytes (one datagram) when there are any; answered by `Data` or `Finished`. Of a stream of
-    /// bytes one read is open at a time, the last that was asked for. [`StreamOp::ALL`] bytes stay asked for, as they come,
-    /// piece by piece: for who never has too much.
+    /// Reads at most this number of bytes (one datagram) once there are any; `Data` or `Finished` answers. A byte
+    /// stream has one open read at a time, the latest. A read of [`StreamOp::ALL`] bytes stays open after each piece:
+    /// an unbounded read.
     Read(usize),
-    /// Send these bytes: at most as many as there is credit for. Who writes more has its connection aborted.
+    /// Sends these bytes, at most as many as there is credit for. A connection that writes more is aborted.
     Write(Vec<u8>),
-    /// Nothing more will be written; the peer is told after the last byte, and may go on sending. When the peer has
-    /// finished too, `Closed` follows. Datagrams and listeners have nothing to wait for.
+    /// Ends this direction: the peer is notified after the last byte, and may continue to send. When the peer has
+    /// finished too, `Closed` follows. Datagram streams and listeners are closed at once.
     Finish,
-    /// End at once; a TCP peer is told by a reset. `Closed` answers.
+    /// Ends at once; a TCP peer receives a reset. `Closed` answers.
     Abort,
-    /// From now on no segment leaves and none is answered. What comes is dropped, unless a `Guard` holds it.
+    /// Stops the connection: no segment is sent, and received ones are dropped unless a `Guard` holds them.
     Freeze,
-    /// Give the state of a frozen connection; `Exported` or `Refused` answers. The connection stays, and stays frozen.
+    /// Returns the state of a frozen connection; `Exported` or `Refused` answers. The connection remains frozen.
     Export,
-    /// Take over a connection, frozen; `Imported` or `Closed` answers. Its local address may be foreign. One whose ends have both
-    /// finished, and of which nothing is unread, is `Closed` when all of it is acknowledged: until then it can move again.
+    /// Takes over a connection, frozen; `Imported` or `Closed` answers. Its local address may be foreign. If both ends
+    /// have finished and everything was read, `Closed` follows when everything is acknowledged. Until then it can move
+    /// again.
     Import(Box<TcpState>),
-    /// A frozen connection goes on.
+    /// Continues a frozen connection.
     Thaw,
-    /// End without a word to the peer; `Closed` answers.
+    /// Removes the stream without notifying the peer; `Closed` answers.
     Forget,
-    /// Sets or lifts the guard of a tuple, whether there is a socket or not. It belongs to the host, not to the stream.
+    /// Sets or removes (`None`) the guard of a tuple, whether it has a socket or not. It belongs to the host, not to
+    /// the stream.
     Guard(Tuple, Option<Guard>),
-    /// Relays between this stream and that, both TCP, open and of one provider: what one receives the other sends, the end
-    /// too; a reset of one resets the other. The staged bytes go first: those for that stream, then those for this. The
-    /// user reads and writes neither meanwhile, and credit that it had is void. What is relayed and not yet sent is bounded
-    /// by the buffers of both. When both have finished, the relay ends by itself, and each is `Closed` when all of it is
-    /// acknowledged: until then it can move. Freeze, Export and Forget mean the one stream that they name, as ever: a frozen one takes
-    /// and gives nothing. `Refused` answers what cannot be.
+    /// Relays between this stream and the given one. Both must be open TCP connections of one provider; `Refused`
+    /// answers otherwise. What one receives the other sends, FIN and reset included. The staged bytes are sent first:
+    /// the first item by the given stream, the second by this one.
+    ///
+    /// The user neither reads nor writes meanwhile, and earlier credit is void. The buffers of both connections bound
+    /// the data that are relayed and not sent yet. When both have finished, the relay ends, and each is `Closed` when
+    /// all of it is acknowledged; until then it can move. `Freeze`, `Export` and `Forget` apply to the one stream that
+    /// they name, and a frozen one neither takes nor gives data.
     Join(StreamId, [Vec<u8>; 2]),
-    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. With the bytes that are given back are
-    /// those that a side has received and that cannot move with it, because it has ended in order. Both streams are as they were
-    /// before the `Join`, except that what has ended stays ended, and get new credit when neither frozen nor guarded.
+    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. The returned bytes include
+    /// those that a side has received and that cannot move with it, because it has finished. Both streams are then as
+    /// before the `Join`, except that a finished direction stays finished. They get new credit when they are neither
+    /// frozen nor guarded.
     Part,
-    /// Sets a knob of a TCP connection, from now on; it does not move with the connection. Before `Open` or `Import` it holds
-    /// from the first segment on, before `Listen` for what is accepted. Other transports have none.
+    /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
+    /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
     Set(Knob),
 }
 
 impl StreamOp {
-    /// All bytes of a stream, for [`StreamOp::Read`].
+    /// An unbounded [`StreamOp::Read`].
     pub const ALL: usize = usize::MAX;
 
-    /// What a read of so many bytes asks for still, when a piece has answered it.
+    /// Returns what a read of `most` bytes still requests after a piece has answered it.
     pub const fn left_to_read(most: usize) -> usize {
         if most == Self::ALL { most } else { 0 }
     }
 }
 
-/// A run that opens nothing foreign has its old number. Of bytes that are written their length is enough, as of [`Told`].
+/// `foreign` is hashed only if it is set, which keeps earlier fingerprints valid. Of written bytes only the length is
+/// hashed, as in [`Told`].
 impl Hash for StreamOp {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
@@ -223,46 +233,46 @@ fn hash_foreign<H: Hasher>(foreign: bool, state: &mut H) {
     }
 }
 
-/// What becomes of a stream.
+/// An event of a stream, for its user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StreamEvent<'a> {
-    /// It is open, at this local address.
+    /// It is open, with this local address.
     Opened(Addr),
-    /// A peer came: its stream, the local address, the peer's.
+    /// A peer was accepted: the new stream, its local address, the peer's address.
     Accepted(StreamId, Addr, Addr),
-    /// What a `Read` asked for.
+    /// The data that a `Read` requested.
     Data(&'a [u8]),
-    /// Credit: so many more bytes may be written. It adds up, so that a grant that crosses a write does no harm. Of
-    /// datagrams: each may be so long.
+    /// Credit: this number of bytes may be written in addition to earlier credit. Of datagrams: the largest size of
+    /// each.
     Room(usize),
-    /// The peer has finished and all was read.
+    /// The peer has finished, and everything was read.
     Finished,
-    /// What an `Export` asked for.
+    /// The state that an `Export` requested.
     Exported(&'a TcpState),
-    /// An `Import` is done, and waits for `Thaw`; credit comes with that.
+    /// An `Import` is complete. The connection waits for `Thaw`, which also grants credit.
     Imported,
-    /// An `Export` cannot be carried out, and why. The stream is as it was.
+    /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
-    /// It is gone; why, unless that was asked for: one of [`refusal`], or what the operating system says.
+    /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
     Closed(Option<&'a str>),
-    /// What a `Part` gives back: bytes that were read here and not yet sent to the other stream, then those that were read
-    /// there and not yet sent here. Staged with the next `Join`, they are neither lost nor doubled.
+    /// What a `Part` returns: bytes received on this stream and not yet sent on the other, then those received on the
+    /// other and not yet sent on this one. Given to the next `Join`, they are neither lost nor duplicated.
     Parted([&'a [u8]; 2]),
 }
 
-/// Why a stream is closed, or cannot do what it was asked: the same words in both worlds.
+/// Why a stream is closed, or a request is refused: the same texts in both backends.
 pub mod refusal {
-    /// Nobody here provides the transport that was asked for.
+    /// No driver or role here provides the requested transport.
     pub const NO_TRANSPORT: &str = "no such transport";
-    /// The peer answered with a reset when it was asked for.
+    /// The peer answered the connection request with a reset.
     pub const REFUSED: &str = "connection refused";
     /// The peer reset it.
     pub const RESET: &str = "connection reset by the peer";
-    /// The peer was silent for too long.
+    /// The peer did not answer in time.
     pub const TIMED_OUT: &str = "timed out";
-    /// A router says that there is no way (RFC 792, type 3).
+    /// A router reports that the peer is unreachable (RFC 792, type 3).
     pub const UNREACHABLE: &str = "unreachable";
-    /// Somebody else is there.
+    /// Another socket uses the address.
     pub const IN_USE: &str = "address in use";
     /// This host has no address.
     pub const NO_ADDRESS: &str = "this host has no address";
@@ -270,23 +280,22 @@ pub mod refusal {
     pub const FULL: &str = "too many sockets";
     /// More was written than there was credit for.
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
-    /// Only what is frozen can be exported.
+    /// Only a frozen connection can be exported.
     pub const NOT_FROZEN: &str = "not frozen";
-    /// Only a connection that was established, and of which something is to come or to be acknowledged, can be exported: of any
-    /// other that has not failed both ends have finished, and know it.
+    /// Only an established connection can be exported, until both ends have finished and everything is acknowledged.
     pub const NOT_ESTABLISHED: &str = "not established";
     /// Only two open TCP connections of one provider can be joined, each with one other.
     pub const NOT_JOINABLE: &str = "not joinable";
-    /// Only what was joined can be parted.
+    /// Only joined streams can be parted.
     pub const NOT_JOINED: &str = "not joined";
-    /// The address is another host's, and was not asked for as such.
+    /// The address belongs to another host, and the request is not `foreign`.
     pub const NOT_OURS: &str = "address not available";
 }
 
-/// Bytes of payload that fit one UDP datagram over IPv4: the credit of a datagram stream.
+/// The largest payload of a UDP datagram over IPv4 in bytes: the credit of a datagram stream.
 pub const UDP_ROOM: usize = 65_507;
 
-/// What a driver, or a role that serves, has to tell of its streams: a [`StreamEvent`] that owns its bytes.
+/// An event of a stream, from a driver or from a role that serves: a [`StreamEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Told {
     /// See [`StreamEvent::Opened`].
@@ -295,17 +304,17 @@ pub enum Told {
     Room(StreamId, usize),
     /// See [`StreamEvent::Accepted`].
     Accepted {
-        /// Who waited.
+        /// The listening stream.
         listener: StreamId,
         /// The new stream.
         new: StreamId,
-        /// Where.
+        /// The local address.
         local: Addr,
-        /// Who came.
+        /// The peer's address.
         peer: Addr,
     },
-    /// See [`StreamEvent::Data`]. The packet is the one that carried a datagram; bytes of a stream have
-    /// [`PacketId::NEW`].
+    /// See [`StreamEvent::Data`]. The packet is the one that carried a datagram; it is [`PacketId::NEW`] for a byte
+    /// stream.
     Data(StreamId, PacketId, Vec<u8>),
     /// See [`StreamEvent::Closed`].
     Closed(StreamId, Option<String>),
@@ -321,7 +330,7 @@ pub enum Told {
     Parted(StreamId, [Vec<u8>; 2]),
 }
 
-/// Bytes are in a run's number since they went out by a link; of what is handed on of them, their length is enough.
+/// Hashes only the length of data: their bytes are in the fingerprint already, from the packets on the links.
 impl Hash for Told {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
@@ -340,7 +349,7 @@ impl Hash for Told {
 }
 
 impl Told {
-    /// Whose stream, and the event.
+    /// Returns the stream and the event.
     pub fn event(&self) -> (StreamId, StreamEvent<'_>) {
         match self {
             Self::Opened(id, local) => (*id, StreamEvent::Opened(*local)),
@@ -359,22 +368,22 @@ impl Told {
     }
 }
 
-/// Datagrams on their way to a reader: they wait for a `Read`, or a `Read` waits for them.
+/// Received datagrams of a stream: they wait for a `Read`, or a `Read` waits for them.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     wanted: u32,
-    /// A reader who asks in time needs none.
+    /// `None` if every read came before its datagram.
     queue: Option<Box<Waiting>>,
 }
 
-/// Datagrams that nobody has asked for yet.
+/// Datagrams that were not read yet.
 type Waiting = VecDeque<(PacketId, Vec<u8>)>;
 
 impl Inbox {
-    /// Datagrams kept for a reader who has not asked yet; beyond that they are dropped, as a kernel does.
+    /// The most datagrams that wait for a read. Further ones are dropped, as in a kernel.
     pub const CAPACITY: usize = 256;
 
-    /// A reader asks for one more.
+    /// Takes the next datagram. If there is none, the read stays open, and `None` is returned.
     pub fn read(&mut self, stream: StreamId) -> Option<Told> {
         let Some((packet, bytes)) = self.queue.as_mut().and_then(|queue| queue.pop_front()) else {
             self.wanted = self.wanted.saturating_add(1);
@@ -383,7 +392,7 @@ impl Inbox {
         Some(Told::Data(stream, packet, bytes))
     }
 
-    /// A datagram came. Refused when the queue is full.
+    /// Adds a datagram, and returns it if a read is open. The error is the drop reason when the queue is full.
     pub fn push(
         &mut self,
         stream: StreamId,
@@ -402,16 +411,16 @@ impl Inbox {
         Ok(None)
     }
 
-    /// What no reader has asked for, in the order in which it came.
+    /// Returns the datagrams that were not read, in the order of arrival.
     pub fn into_waiting(self) -> impl Iterator<Item = (PacketId, Vec<u8>)> {
         self.queue.map(|queue| *queue).unwrap_or_default().into_iter()
     }
 
-    /// Names the packets that wait.
+    /// Reports the packets that wait.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));
     }
 }
 
-/// The reader was too slow.
+/// The application did not read in time.
 pub const SOCKET_FULL: Reason = Reason("socket_queue_full");

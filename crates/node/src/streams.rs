@@ -1,13 +1,13 @@
-//! The streams of a node: who uses each, and who provides it.
+//! The streams of a node: the user and the provider of each.
 //!
-//! Three numberings meet here, and none can collide with another:
+//! There are four ranges of numbers, which do not overlap:
 //!
-//! | who numbers | in that role's mouth | everywhere else |
+//! | numbered by | number in that role | number everywhere else |
 //! |---|---|---|
-//! | a user, what it opens | below [`StreamId::OWN`] | with the role's number above that |
-//! | a role that serves, what it accepts | from [`StreamId::SERVED`] on | with the role's number between |
-//! | the driver, what it accepts | | from [`StreamId::DRIVER`] on |
-//! | the driver, what it asks roles for | | from [`StreamId::OUTSIDE`] on: above all roles' own |
+//! | a user, for what it opens | below [`StreamId::OWN`] | the same, with the role's number in the bits above |
+//! | a role that serves, for what it accepts | from [`StreamId::SERVED`] on | the same, with the role's number between |
+//! | the driver, for what it accepts | | from [`StreamId::DRIVER`] on |
+//! | the driver, for what it requests from roles | | from [`StreamId::OUTSIDE`] on, above the numbers of all users |
 
 use crate::app_event::{AppChange, AppEvent};
 use crate::node::Node;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use table::RoleId;
 use wire::Instant;
 
-/// The ends of each stream whose number does not tell them. What a role opens at the driver needs no entry: its number
-/// names the user.
+/// The ends of each stream whose number does not determine them. A stream that a role opens at the driver needs no
+/// entry, because its number contains the user.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     by_id: BTreeMap<StreamId, Ends>,
@@ -32,7 +32,7 @@ struct Ends {
 }
 
 impl Streams {
-    /// The number that a user's own has everywhere else.
+    /// Returns the global number of a stream that its user numbered.
     const fn of_user(user: RoleId, id: StreamId) -> StreamId {
         if id.0 >= StreamId::SERVED {
             return id;
@@ -40,21 +40,21 @@ impl Streams {
         StreamId(id.0 & (StreamId::OWN - 1) | (user.0 as u32 + 1) << StreamId::OWN.trailing_zeros())
     }
 
-    /// How a user knows a stream.
+    /// Returns the number by which its user knows a stream.
     const fn to_user(id: StreamId) -> StreamId {
         if id.0 >= StreamId::SERVED { id } else { StreamId(id.0 & (StreamId::OWN - 1)) }
     }
 
-    /// The number that one of a role that serves has everywhere else.
+    /// Returns the global number of a stream that its provider numbered.
     const fn of_provider(provider: RoleId, id: StreamId) -> StreamId {
         if id.0 < StreamId::SERVED {
-            return id; // a user's number, which it was told
+            return id; // numbered by its user, and passed to the provider
         }
         let own = id.0 & (StreamId::ACCEPTED - 1);
         StreamId(StreamId::SERVED | (provider.0 as u32) << StreamId::ACCEPTED.trailing_zeros() | own)
     }
 
-    /// How the role that serves it knows a stream.
+    /// Returns the number by which the role that serves a stream knows it.
     const fn to_provider(id: StreamId) -> StreamId {
         if id.0 < StreamId::SERVED {
             return id;
@@ -62,18 +62,18 @@ impl Streams {
         StreamId(StreamId::SERVED | id.0 & (StreamId::ACCEPTED - 1))
     }
 
-    /// The ends of a stream that the driver knows by this number.
+    /// Returns the user of a stream that the driver provides, or `None` if it provides no such stream.
     fn at_driver(&self, id: StreamId) -> Option<RoleId> {
         match self.by_id.get(&id) {
             Some(ends) if ends.provider.is_none() => Some(ends.user),
-            Some(_) => None, // a role's, of which a driver knows nothing
+            Some(_) => None, // a role provides it, not the driver
             None if id.0 >= StreamId::SERVED => None,
             None => (id.0 >> StreamId::OWN.trailing_zeros()).checked_sub(1).map(|index| RoleId(index as u8)),
         }
     }
 }
 
-/// Keeps an event of a stream that a role serves, for the records.
+/// Records an event of a stream that a role serves.
 fn observe(provider: RoleId, stream: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
     let change = match event {
         StreamEvent::Opened(local) => AppChange::Opened(local),
@@ -87,7 +87,7 @@ fn observe(provider: RoleId, stream: StreamId, event: StreamEvent<'_>, out: &mut
 }
 
 impl Node {
-    /// A driver says what became of a stream.
+    /// Processes an event of a stream that the driver provides.
     pub(crate) fn stream(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
         let Some(user) = self.streams.at_driver(id) else { return };
         if let StreamEvent::Accepted(new, ..) = event {
@@ -96,12 +96,12 @@ impl Node {
         self.tell_user(now, user, id, event, out);
     }
 
-    /// A role says what became of a stream that it provides.
+    /// Processes an event of a stream that a role provides.
     pub(crate) fn served(&mut self, now: Instant, provider: RoleId, told: &Told, out: &mut Outbox) {
         let (id, mut event) = told.event();
         let id = Streams::of_provider(provider, id);
         let Some(ends) = self.streams.by_id.get(&id).filter(|ends| ends.provider == Some(provider)) else {
-            return; // closed meanwhile, or never open
+            return; // already closed, or never open
         };
         let user = ends.user;
         if user == RoleId::NODE {
@@ -116,7 +116,7 @@ impl Node {
         self.tell_user(now, user, id, event, out);
     }
 
-    /// The same for a program outside.
+    /// The same for a stream of a program outside.
     fn tell_driver(&mut self, provider: RoleId, id: StreamId, mut told: Told, out: &mut Outbox) {
         match &mut told {
             Told::Accepted { new, .. } => {
@@ -144,7 +144,7 @@ impl Node {
         self.give(now, user, Input::Stream(Streams::to_user(id), event), out);
     }
 
-    /// A role asks for an operation on a stream of its own.
+    /// Executes a role's request for one of its streams.
     pub(crate) fn operate(
         &mut self,
         now: Instant,
@@ -185,37 +185,37 @@ impl Node {
             }
         }
         match self.streams.by_id.get(&global) {
-            Some(ends) if ends.user != user => {} // another's
+            Some(ends) if ends.user != user => {} // another role's
             Some(Ends { provider: Some(provider), .. }) => {
                 self.give(now, *provider, Input::Serve(Streams::to_provider(global), op), out);
             }
-            None if is_outside || (StreamId::SERVED..StreamId::DRIVER).contains(&global.0) => {} // closed meanwhile
+            None if is_outside || (StreamId::SERVED..StreamId::DRIVER).contains(&global.0) => {} // already closed
             Some(Ends { provider: None, .. }) | None => out.act(user, Act::Stream(global, op)),
         }
     }
 
-    /// Whether two streams are this user's, and the driver provides both: no role relays.
+    /// Whether both streams belong to this user and the driver provides them. Roles do not relay.
     fn joinable(&self, user: RoleId, one: StreamId, other: StreamId) -> bool {
         [one, other].iter().all(|id| match self.streams.by_id.get(id) {
             Some(ends) => ends.user == user && ends.provider.is_none(),
-            None => id.0 < StreamId::SERVED, // opened at the driver; its number names the user
+            None => id.0 < StreamId::SERVED, // opened at the driver; its number contains the user
         })
     }
 
-    /// The name of the role that uses this stream of a driver's; `None` if no role does.
+    /// Returns the name of the role that uses this stream of a driver, or `None` if no role does.
     pub fn user_of(&self, id: StreamId) -> Option<&'static str> {
         let user = self.streams.at_driver(id)?;
         Some(self.roles.get(usize::from(user.0))?.name())
     }
 
-    /// Whether what comes by this stream of a driver's is for a role that serves others: it tells by [`Act::Handed`] what
-    /// of that a program reads.
+    /// Whether the user of this stream of a driver is a role that serves others. Such a role reports by
+    /// [`Act::Handed`] what a program reads of it.
     pub fn relays(&self, id: StreamId) -> bool {
         let user = self.streams.at_driver(id).and_then(|user| self.roles.get(usize::from(user.0)));
         user.is_some_and(|role| !role.serves().is_empty())
     }
 
-    /// The transport of this name that a role here provides.
+    /// Returns the transport of this name that a role of this node provides.
     pub fn transport(&self, name: &str) -> Option<Transport> {
         let served = self.roles.iter().flat_map(|role| role.serves()).copied();
         served.into_iter().find(|by| matches!(by, Transport::Role(served) if *served == name))

@@ -1,4 +1,4 @@
-//! Who is told what of whose stream.
+//! Tests of which role is notified of which stream.
 
 use super::*;
 use crate::{Boot, Role, Value};
@@ -9,10 +9,10 @@ const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PIPE: Transport = Transport::Role("pipe");
 const SERVED: StreamId = StreamId(StreamId::SERVED);
 
-/// What roles were told, in order: who, and what.
+/// The inputs that the roles received, in order: the role and the input.
 type Heard = Arc<Mutex<Vec<(&'static str, String)>>>;
 
-/// Does what it is told by a command, and writes down what it hears.
+/// A role that records its inputs, and makes a request at `Timeout`.
 #[derive(Debug)]
 struct Puppet {
     name: &'static str,
@@ -29,7 +29,7 @@ impl Role for Puppet {
     }
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         let line = match input {
-            // Keeps a record, and then tells of it.
+            // Stores a record, and then writes to a stream.
             Input::Timeout => {
                 out.store(vec![1], vec![2]);
                 return out.stream(StreamId(3), StreamOp::Write(vec![2]));
@@ -48,7 +48,7 @@ impl Role for Puppet {
     }
 }
 
-/// A node with two users and two who serve, and what they were told.
+/// A node with two users and two roles that serve, and the inputs that they received.
 struct Stage {
     node: Node,
     out: Outbox,
@@ -74,19 +74,19 @@ impl Stage {
         Self { node: Node::new(roles, vec![OWN]), out: Outbox::default(), heard }
     }
 
-    /// A user asks; what everybody was told then.
+    /// Executes a user's request, and returns the inputs that all roles received.
     fn ask(&mut self, user: RoleId, id: StreamId, op: StreamOp) -> Vec<(&'static str, String)> {
         self.node.operate(Instant::ZERO, user, id, op, &mut self.out);
         self.heard()
     }
 
-    /// Who serves tells; what everybody was told then.
+    /// Reports an event of a role that serves, and returns the inputs that all roles received.
     fn tell(&mut self, provider: RoleId, told: &Told) -> Vec<(&'static str, String)> {
         self.node.served(Instant::ZERO, provider, told, &mut self.out);
         self.heard()
     }
 
-    /// The driver tells; what everybody was told then.
+    /// Reports an event of the driver, and returns the inputs that all roles received.
     fn drive(&mut self, id: StreamId, event: StreamEvent<'_>) -> Vec<(&'static str, String)> {
         self.node.handle(Instant::ZERO, Input::Stream(id, event), &mut self.out);
         self.heard()
@@ -96,7 +96,7 @@ impl Stage {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }
 
-    /// What the driver has to carry out; that bytes were handed over it only writes down.
+    /// Returns the number of acts for the driver, without those that only record delivered bytes.
     fn acts(&mut self) -> usize {
         let acts = std::iter::from_fn(|| self.out.next_act());
         acts.filter(|(_, act)| !matches!(act, Act::Handed(_))).count()
@@ -165,7 +165,7 @@ fn equal_numbers_of_two_users_are_two_streams() {
         let global = StreamId((u32::from(user.0) + 1) << 16 | 3);
         assert_eq!(stage.tell(PIPER, &data(global)), said(name, "3 Data([7])"));
     }
-    // However large a number of its own a role makes up, it is not another's.
+    // A role that invents large numbers does not reach the streams of another.
     assert_eq!(
         stage.ask(BOB, StreamId(1 << 16 | 3), StreamOp::Read(1)),
         said("piper", "serve 20003 Read(1)")
@@ -188,7 +188,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
         stage.tell(OTHER, &accepted(StreamId(2 << 16 | 1))),
         said("bob", &format!("1 Accepted(StreamId({of_other}), 10.0.0.1:9, 10.0.0.1:8)"))
     );
-    // Each who serves knows it by its own number; each user by the node's.
+    // Each role that serves knows it by its own number, each user by the node's.
     assert_eq!(
         stage.ask(ALICE, StreamId(of_piper), StreamOp::Read(1)),
         said("piper", "serve 40000000 Read(1)")
@@ -198,7 +198,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
         said("other", "serve 40000000 Read(1)")
     );
     assert_eq!(stage.tell(OTHER, &data(SERVED)), said("bob", &format!("{of_other:x} Data([7])")));
-    // What the driver accepts has numbers beyond all of these, also beside the last role and the last number.
+    // The numbers of what the driver accepts are above all of these, even for the last role and its last number.
     let last = Streams::of_provider(RoleId(254), StreamId(StreamId::SERVED + StreamId::ACCEPTED - 1));
     assert!(last.0 < StreamId::DRIVER && last != Streams::of_provider(RoleId(253), last));
 }
@@ -231,7 +231,7 @@ fn closed_is_the_last_word_and_the_number_is_free_again() {
     stage.tell(PIPER, &accepted);
     assert_eq!(stage.tell(PIPER, &Told::Closed(global, None)), said("alice", "3 Closed(None)"));
     assert_eq!(stage.tell(PIPER, &data(global)), []);
-    // Who was accepted stays, as with a socket.
+    // An accepted stream stays open, as with a socket.
     assert_eq!(stage.tell(PIPER, &data(SERVED)).len(), 1);
     assert_eq!(stage.tell(PIPER, &Told::Closed(SERVED, None)).len(), 1);
     let late = StreamId(StreamId::SERVED | 2 << 22);
@@ -271,7 +271,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         let act = stage.out.next_act().map(|(_, act)| act);
         (stage.heard(), act)
     };
-    // What is a role's, or nobody's.
+    // Streams of a role, and streams that do not exist.
     stage.ask(ALICE, StreamId(3), open(PIPE));
     assert_eq!(stage.acts(), 0);
     for id in [SERVED, StreamId(1 << 16 | 3), StreamId(StreamId::DRIVER), OUTSIDE] {
@@ -282,7 +282,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         assert_eq!(serve(&mut stage, OUTSIDE, open(by)), (vec![], Some(Act::Served(closed))));
     }
     assert_eq!((stage.node.transport("pipe"), stage.node.transport("none")), (Some(PIPE), None));
-    // As any user's.
+    // The same as for any user.
     let asked = format!("serve 1000003 {:?}", open(PIPE));
     let peer = match open(PIPE) {
         StreamOp::Open { peer, .. } => Some(peer),
@@ -316,7 +316,7 @@ fn what_a_role_reads_that_serves_others_is_no_programs_yet() {
     assert!(!stage.node.relays(SERVED), "a role's, and none of the driver's");
 }
 
-/// A relay is between two streams of one user that the driver provides; their numbers are the user's in its mouth only.
+/// A relay joins two streams of one user that the driver provides. The request of the user has the user's numbers.
 #[test]
 fn who_joins_names_two_streams_of_its_own() {
     let mut stage = Stage::new();

@@ -1,4 +1,4 @@
-//! Timers with names: [`Timers`] for the few that a role has, [`Expiry`] for one per binding, visitor or cache entry.
+//! Timers with names: [`Timers`] for the few timers of a role, [`Expiry`] for one per binding, visitor or cache entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -8,11 +8,11 @@ use wire::Instant;
 pub trait TimerName: Copy + 'static {
     /// Every name, in the order of its `index`. When several are due, they fire in this order.
     const ALL: &'static [Self];
-    /// Its place in [`TimerName::ALL`].
+    /// Returns its index in [`TimerName::ALL`].
     fn index(self) -> usize;
 }
 
-/// A role's timers; eight bytes each, no allocation.
+/// The timers of a role: eight bytes each, without allocation.
 #[derive(Clone, Debug)]
 pub struct Timers<K, const N: usize> {
     at: [Instant; N],
@@ -34,22 +34,22 @@ impl<K: TimerName, const N: usize> Timers<K, N> {
         }
     }
 
-    /// Stops a timer; nothing happens if it is not set.
+    /// Stops a timer. Without effect if it is not set.
     pub fn stop(&mut self, name: K) {
         self.set(name, Instant::NEVER);
     }
 
-    /// When it is due, if it is set.
+    /// Returns when it is due, or `None` if it is not set.
     pub fn due(&self, name: K) -> Option<Instant> {
         self.at.get(name.index()).copied().filter(|at| *at != Instant::NEVER)
     }
 
-    /// When the first is due: a role's `deadline`.
+    /// Returns when the first timer is due, or `None` if none is set: a role's `deadline`.
     pub fn next(&self) -> Option<Instant> {
         self.at.iter().copied().min().filter(|at| *at != Instant::NEVER)
     }
 
-    /// Takes the earliest that is due at `now`. It does not come again, so law 2 holds by construction.
+    /// Takes the earliest timer that is due at `now`. It is not set any more then, so law 2 holds by construction.
     pub fn pop(&mut self, now: Instant) -> Option<K> {
         let next = self.next().filter(|at| *at <= now)?;
         let name = K::ALL.iter().copied().find(|name| self.due(*name) == Some(next))?;
@@ -82,27 +82,27 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.insert((at, key));
     }
 
-    /// Sets a key's deadline, unless it has an earlier one: for who sees at that one that there is more time, and does not
-    /// move it back at each step.
+    /// Sets a key's deadline unless an earlier one is set. At the earlier one the caller checks again and sets the
+    /// next, instead of moving it at each step (lazy re-arming).
     pub fn set_by(&mut self, key: K, at: Instant) {
         if self.at.get(&key).is_none_or(|before| at < *before) {
             self.set(key, at);
         }
     }
 
-    /// Forgets a key's deadline; nothing happens if it has none.
+    /// Removes a key's deadline. Without effect if it has none.
     pub fn stop(&mut self, key: K) {
         if let Some(at) = self.at.remove(&key) {
             self.due.remove(&(at, key));
         }
     }
 
-    /// When the first is due.
+    /// Returns when the first key is due, or `None` if there is none.
     pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the first that is due at `now`.
+    /// Takes the first key that is due at `now`, and removes its deadline.
     pub fn pop(&mut self, now: Instant) -> Option<K> {
         let (at, key) = *self.due.first()?;
         if at > now {

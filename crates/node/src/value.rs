@@ -1,23 +1,23 @@
-//! Structured data for commands, answers, status and marks. It converts to and from JSON at the rim.
+//! Structured data for commands, answers, status and marks. Drivers and tools convert it to and from JSON.
 
-/// A plain value. Maps keep the order in which they were written.
+/// A plain value. Maps keep the order of their entries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Value {
-    /// Nothing.
+    /// No value.
     #[default]
     None,
     /// A number.
     Int(i64),
     /// A text.
     Text(String),
-    /// Several.
+    /// A list.
     List(Vec<Self>),
-    /// Several, by name.
+    /// A map by name.
     Map(Vec<(String, Self)>),
 }
 
 impl Value {
-    /// The value of a name, in a map that has it.
+    /// Returns the value of a name, or `None` if this is not a map or does not contain it.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => entries.iter().find(|(key, _)| key == name).map(|(_, value)| value),
@@ -25,7 +25,7 @@ impl Value {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, or `None` if it is not a text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number, or `None` if it is not a number.
     pub const fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// A map from names and values.
+    /// Returns a map of names and values.
     pub fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
         Self::Map(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

@@ -1,22 +1,22 @@
-//! Packets that wait until ARP has found their next hop: bounded in bytes, for one neighbor and for all. Where there is no
-//! room, the oldest packet of the lowest [`Origin`] is dropped.
+//! Packets that wait until ARP has resolved their next hop. The bytes are limited for each neighbor and in all. At a
+//! limit, the oldest packet of the lowest [`Origin`] is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Iface, Ipv4Addr, Packet, PacketId};
 
-/// Bytes that wait for one neighbor: about 90 full frames, as many as Linux keeps (`unres_qlen_bytes`, 212,992 bytes of
+/// The most bytes that wait for one neighbor: about 90 full frames, as in Linux (`unres_qlen_bytes`, 212,992 bytes of
 /// buffers).
 const EACH: usize = 128 << 10;
-/// Bytes that wait for all neighbors.
+/// The most bytes that wait for all neighbors.
 const ALL: usize = 1 << 20;
-/// What a packet counts beside its bytes, so that empty packets are bounded too.
+/// Added to the length of each packet, so that the number of empty packets is limited too.
 const OVERHEAD: usize = 64;
 
-/// Where a packet begins, the least important first. What the roles of this host say keeps other hosts reachable; so a
-/// burst of data must not displace it.
+/// The origin of a packet, the least important first. The packets of roles keep other hosts reachable, so a burst of
+/// data must not displace them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Origin {
-    /// Another host sent it, and it passes through.
+    /// Another host sent it, and this host forwards it.
     Forwarded,
     /// The IP stack of this host sent it, or the node itself.
     Host,
@@ -25,7 +25,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The origin of a packet that a role sends: one that the role received before has a number already.
+    /// Returns the origin of a packet that a role sends. One that the role received before already has an identity.
     pub(crate) fn of_role(packet: &Packet) -> Self {
         if packet.id == PacketId::NEW { Self::Role } else { Self::Forwarded }
     }
@@ -33,7 +33,7 @@ impl Origin {
 
 pub(crate) type Place = (Iface, Ipv4Addr);
 
-/// Packets of one neighbor, by origin and arrival.
+/// The packets of one neighbor, by origin and arrival.
 #[derive(Debug, Default)]
 struct Queue {
     packets: BTreeMap<(Origin, u64), Packet>,
@@ -44,14 +44,14 @@ struct Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     queues: BTreeMap<Place, Queue>,
-    /// Of all queues.
+    /// The bytes of all queues.
     bytes: usize,
     /// The number of the next packet.
     next: u64,
 }
 
 impl Waiting {
-    /// Adds a packet. Returns those that make room for it, with the interface of each; it may be one of them.
+    /// Adds a packet. Returns the packets that make room for it, with the interface of each. It may be one of them.
     pub(crate) fn add(&mut self, place: Place, origin: Origin, packet: Packet) -> Vec<(Iface, Packet)> {
         let cost = cost(&packet);
         let queue = self.queues.entry(place).or_default();
@@ -88,14 +88,14 @@ impl Waiting {
         Some(*origin)
     }
 
-    /// Names the packets that wait.
+    /// Reports the packets that wait.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for packet in self.queues.values().flat_map(|queue| queue.packets.values()) {
             each(packet.id);
         }
     }
 
-    /// The neighbor with the oldest packet of the lowest origin.
+    /// Returns the neighbor with the oldest packet of the lowest origin.
     fn lowest(&self) -> Option<Place> {
         let firsts =
             self.queues.iter().filter_map(|(place, queue)| Some((queue.packets.keys().next()?, place)));

@@ -1,10 +1,10 @@
-//! `connect(2)` for programs that know nothing of Wayfare. `wayfare exec` has the dynamic linker load this library before
-//! the C library (`LD_PRELOAD`, see `ld.so(8)`); it tells the daemon of each TCP connection that is about to be made, and
-//! then lets the program's own `connect` happen (see the crate `client` for what follows).
+//! `connect(2)` for programs that do not know Wayfare. `wayfare exec` makes the dynamic linker load this library
+//! before the C library (`LD_PRELOAD`, see `ld.so(8)`). It notifies the daemon of each TCP connection that is about to
+//! be opened, and then executes the original `connect` (see the crate `client` for what follows).
 //!
-//! It is called from wherever a program happens to be, with whatever locks held: so it allocates nothing, takes no lock,
-//! and keeps no table of descriptors that `dup`, `fork` or `exec` could make wrong. What it cannot see is in
-//! `wayfare exec --help`.
+//! A program may call it at any point and with any locks held. So it neither allocates nor takes a lock, and has no
+//! table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists what it cannot
+//! intercept.
 
 use client::{Name, PATH, POLICY, Policy, SOCKET, TRANSPORT, announce};
 use libc::{c_int, sockaddr, sockaddr_in, socklen_t};
@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
-/// What the environment said when the program was loaded: later the program may have written over it.
+/// The settings in the environment when the program was loaded. The program may change the environment later.
 struct Settings {
     daemon: [u8; PATH],
     transport: Name,
@@ -25,16 +25,16 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 type Connect = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
 
-/// The `connect` that we stand before: the C library's, or that of the next library that was preloaded.
+/// The next `connect` in the order of the linker: that of the C library, or of another preloaded library.
 static NEXT: OnceLock<Option<Connect>> = OnceLock::new();
 
-/// Run by the dynamic linker, before the program.
+/// The dynamic linker calls this before the program starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOADED: extern "C" fn() = loaded;
 
 extern "C" fn loaded() {
-    // SAFETY: the name ends with a zero; what has this name has this type, or is not there.
+    // SAFETY: the name ends with a zero. A symbol of this name has this type, or `dlsym` returns null.
     let next = unsafe {
         let next = libc::dlsym(libc::RTLD_NEXT, c"connect".as_ptr());
         std::mem::transmute::<*mut libc::c_void, Option<Connect>>(next)
@@ -55,38 +55,38 @@ fn settings() -> Option<Settings> {
 }
 
 fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: the name ends with a zero. The linker calls us before there is anybody who could change the environment.
+    // SAFETY: the name ends with a zero. The linker calls this before any other thread could change the environment.
     let value = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: what `getenv` finds ends with a zero.
+    // SAFETY: the text that `getenv` returns ends with a zero.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// `connect(2)`, as programs call it.
+/// Replaces `connect(2)`: notifies the daemon if the policy selects the destination, then connects.
 ///
 /// # Safety
 ///
-/// As for the C library's.
+/// As for `connect` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
-    // SAFETY: the caller's address is as long as the caller says.
+    // SAFETY: the caller guarantees that `address` has `len` bytes.
     let peer = unsafe { peer(address, len) };
     if let (Some(settings), Some(peer)) = (SETTINGS.get(), peer)
         && settings.policy.takes(peer)
         && is_unconnected_tcp(fd)
     {
-        // SAFETY: the caller's descriptor is open for as long as this call.
+        // SAFETY: the caller keeps the descriptor open during this call.
         let socket = unsafe { BorrowedFd::borrow_raw(fd) };
         if let Err(refused) = announce(&settings.daemon, settings.transport, socket, peer) {
-            // SAFETY: the address of this thread's own number.
+            // SAFETY: the C library returns the address of this thread's `errno`.
             unsafe { *libc::__errno_location() = refused.raw_os_error().unwrap_or(libc::EIO) };
             return -1;
         }
     }
-    // SAFETY: the caller's own arguments.
+    // SAFETY: the arguments are the caller's.
     unsafe {
         match NEXT.get() {
             Some(Some(next)) => next(fd, address, len),
-            // Another library's beginning, before ours.
+            // An initializer of another library calls this before `loaded` has run.
             _ => libc::syscall(libc::SYS_connect, fd, address, len) as c_int,
         }
     }
@@ -96,14 +96,15 @@ unsafe fn peer(address: *const sockaddr, len: socklen_t) -> Option<SocketAddrV4>
     if address.is_null() || (len as usize) < size_of::<sockaddr_in>() {
         return None;
     }
-    // SAFETY: it is as long as that, and any bytes are a `sockaddr_in`.
+    // SAFETY: it has at least this size, and any bytes are a valid `sockaddr_in`.
     let address = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
     let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
     let peer = SocketAddrV4::new(ip, u16::from_be(address.sin_port));
     (c_int::from(address.sin_family) == libc::AF_INET && peer.port() != 0).then_some(peer)
 }
 
-/// Not a datagram socket, and not one that is asked a second time how its connection is getting on.
+/// Whether it is a TCP socket without a connection. Excluded are datagram sockets, and a second `connect` that only
+/// asks for progress.
 fn is_unconnected_tcp(fd: c_int) -> bool {
     let is_tcp = option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP);
     is_tcp && option::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) == Some(CLOSE)
@@ -112,12 +113,12 @@ fn is_unconnected_tcp(fd: c_int) -> bool {
 /// `TCP_CLOSE`, in the first byte of `struct tcp_info`.
 const CLOSE: u8 = 7;
 
-/// The first bytes of a socket's option; the callers' types are integers.
+/// Returns the first bytes of a socket option. `T` is an integer type in all calls.
 fn option<T: Copy>(fd: c_int, level: c_int, name: c_int) -> Option<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as socklen_t;
-    // SAFETY: at most `len` bytes are written, which is what there is.
+    // SAFETY: at most `len` bytes are written, which is the size of `value`.
     let got = unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &raw mut len) };
-    // SAFETY: all bytes are set, by us or the kernel, and any are an integer.
+    // SAFETY: all bytes are set, and any bytes are a valid integer.
     (got == 0).then(|| unsafe { value.assume_init() })
 }

@@ -1,31 +1,32 @@
-//! Errors that routers report about our segments (RFC 792).
+//! ICMP errors of routers about segments of this host (RFC 792).
 
 use node::Tuple;
 use wire::icmp::{Message, Quote};
 use wire::{Malformed, Reader, Seq, SocketAddrV4};
 
-/// Destination unreachable.
+/// The type of "destination unreachable".
 const UNREACHABLE: u8 = 3;
-/// Its codes: no path to the network, or to the host.
+/// The codes of "network unreachable" and "host unreachable".
 const NO_PATH: [u8; 2] = [0, 1];
-/// Its code: fragmentation needed and DF set.
+/// The code of "fragmentation needed and DF set".
 const TOO_BIG: u8 = 4;
 
-/// A segment of ours did not arrive.
+/// An ICMP error about a segment of this host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unreachable {
-    /// Its connection, as we see it.
+    /// The segment's connection, as this host sees it.
     pub(crate) tuple: Tuple,
-    /// Its sequence number.
+    /// The segment's sequence number.
     pub(crate) seq: Seq,
-    /// There is no path.
+    /// A router has no path to the destination.
     pub(crate) no_path: bool,
-    /// It was too big: its length, and what the router forwards, zero if it does not say (RFC 1191, section 4).
+    /// If the segment was too big: the length of its datagram, and the MTU of the next hop. The MTU is zero if the
+    /// router does not report it (RFC 1191, section 4).
     pub(crate) too_big: Option<(u16, u16)>,
 }
 
 impl Unreachable {
-    /// Reads an ICMP message; `None` when it is about something else.
+    /// Parses an ICMP message. `None` if it is not such an error, or not about TCP.
     pub(crate) fn parse(payload: &[u8]) -> Result<Option<Self>, Malformed> {
         let message = Message::parse(payload)?;
         if message.kind != UNREACHABLE {
@@ -35,7 +36,7 @@ impl Unreachable {
         if quote.protocol != tcp::PROTOCOL {
             return Ok(None);
         }
-        // Behind four bytes of the error's own, the quoted header's third and fourth are the length.
+        // The body has four bytes before the quoted header, and the header has its length in bytes 2 and 3.
         let len =
             Reader::new(message.body.get(6..).unwrap_or_default(), Malformed("icmp_truncated")).u16()?;
         let mut r = Reader::new(quote.payload, Malformed("icmp_quote_truncated"));

@@ -3,12 +3,12 @@
 //! ```text
 //!   operate: a StreamOp ──> ┌───────┐ ──> packets, for the node to forward
 //!   receive: a packet   ──> │ Stack │ ──> told: events, for the users of streams
-//!   timeout             ──> └───────┘ ──> lost: packets that end here, and why
+//!   timeout             ──> └───────┘ ──> lost: dropped packets, and why
 //! ```
 //!
-//! It stands where the kernel stands on Linux, and behaves as a role could tell: the same events in the same order, the
-//! same words for the same failures. What happens inside a connection is [`tcp`]'s; here are ports, listeners, credit,
-//! the path MTU (RFC 1191), and connections that move.
+//! It takes the place of the Linux kernel, and a role cannot distinguish them: both report the same events in the same
+//! order, and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds ports,
+//! listeners, credit, the path MTU (RFC 1191), and the move of connections.
 
 mod icmp;
 mod path;
@@ -28,62 +28,64 @@ use udp::Udp;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Seed};
 
-/// Why a stack ends a packet's journey; what is malformed is refused with the reasons of
-/// `wire` and `tcp`, what is on its way to another host with those of [`node::guard`].
+/// Why a stack drops a packet. Malformed packets are dropped with the reasons of `wire` and `tcp`, packets of a
+/// connection that is being moved with those of [`node::guard`].
 pub mod reason {
     use wire::Reason;
 
-    /// Nobody listens there. A TCP peer is told by a reset.
+    /// No socket has this port. A TCP peer receives a reset.
     pub const NO_SOCKET: Reason = Reason("no_socket");
-    /// This host does not speak that protocol.
+    /// This host does not have the protocol.
     pub const NO_PROTOCOL: Reason = Reason("no_protocol");
     /// There is no room for another peer.
     pub const SOCKETS_FULL: Reason = Reason("sockets_full");
-    /// An error message about nothing that this host sent.
+    /// An ICMP error about a segment that this host has not sent.
     pub const ICMP_STRANGE: Reason = Reason("icmp_about_nothing");
 }
 
-/// What a stack did, for its driver; whoever calls takes it out.
+/// The output of a stack. The caller takes it out after each call.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// What users are to be told, in order.
+    /// Events for the users of streams, in order.
     pub told: Vec<Told>,
     /// Datagrams that this host sends, in order.
     pub packets: Vec<Vec<u8>>,
-    /// Packets that ended here, and why.
+    /// Packets that were dropped, and why.
     pub lost: Vec<(PacketId, Reason)>,
-    /// What changed inside connections, where the profile has them traced.
+    /// Changes inside connections, if the profile traces them.
     pub marks: Vec<Mark>,
-    /// Buffers to be used again: whoever is done with a packet or with what was read may give its bytes back.
+    /// A pool of buffers. A caller that does not need the bytes of a packet or of a read any more may return them to
+    /// it.
     pub spare: Spare,
 }
 
-/// The sockets of one host. A host that has opened none costs the size of this and nothing more.
+/// The sockets of one host. A host that has opened none needs only the size of this struct.
 #[derive(Debug)]
 pub struct Stack {
     address: Option<Ipv4Addr>,
     mtu: u16,
     profile: Arc<Profile>,
     chance: Seed,
-    /// Streams given by the driver so far.
+    /// The number of streams that this driver has accepted.
     accepted: u32,
     next_port: u16,
     udp: Udp,
     tcp: Option<Box<Table>>,
 }
 
-/// The first of the ports that are given to who asks for none (RFC 6335, section 6).
+/// The first ephemeral port (RFC 6335, section 6).
 const EPHEMERAL: u16 = 49_152;
 
 impl Stack {
-    /// A stack that sends from `address` unless told otherwise, over interfaces that take datagrams of `mtu` bytes.
+    /// Returns a stack that sends from `address` unless a request names another one. `mtu` is that of the interfaces,
+    /// in bytes.
     pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, chance: Seed) -> Self {
         let (udp, tcp) = (Udp::default(), None);
         Self { address, mtu, profile, chance, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
-    /// The stack of a host that has restarted: the ports that it gives begin anywhere. Its peers may still have connections to
-    /// those of its former life (RFC 6056, section 3.3).
+    /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random one, because peers may
+    /// still have connections to the ports that it used before (RFC 6056, section 3.3).
     #[must_use]
     pub fn restarted(mut self) -> Self {
         let ports = u64::from(u16::MAX - EPHEMERAL) + 1;
@@ -91,7 +93,7 @@ impl Stack {
         self
     }
 
-    /// Carries out what the user of a stream asks for.
+    /// Executes a request of the user of a stream.
     pub fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) {
         let by = match &op {
             StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
@@ -99,7 +101,7 @@ impl Stack {
             _ if self.udp.has(id) => Transport::Udp,
             StreamOp::Set(_) => Transport::Tcp,
             _ if self.tcp.as_ref().is_some_and(|tcp| tcp.has(id)) => Transport::Tcp,
-            _ => return, // the stream ended before the wish came
+            _ => return, // the stream was closed before the request came
         };
         match (by, op) {
             (Transport::Udp, StreamOp::Open { local, peer, .. }) => {
@@ -119,33 +121,33 @@ impl Stack {
                 let (tcp, accepted) = self.tcp();
                 tcp.operate(now, id, op, accepted, out);
             }
-            // A node asks its own roles for what they serve.
+            // The node itself serves the transports of its roles.
             (Transport::Role(_), _) => {
                 out.told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
             }
         }
     }
 
-    /// Takes a datagram that is addressed to this host.
+    /// Receives a datagram that is addressed to this host.
     pub fn receive(&mut self, now: Instant, id: PacketId, bytes: &[u8], out: &mut Output) {
         if let Err(reason) = self.take(now, id, bytes, out) {
             out.lost.push((id, reason));
         }
     }
 
-    /// When `timeout` wants to be called next.
+    /// Returns when `timeout` is due next, or `None` if it is not.
     pub fn deadline(&self) -> Option<Instant> {
         self.tcp.as_ref()?.deadline()
     }
 
-    /// Time has come to `now`. Too early does no harm.
+    /// Advances the time to `now`. A call that is too early has no effect.
     pub fn timeout(&mut self, now: Instant, out: &mut Output) {
         if let Some(tcp) = &mut self.tcp {
             tcp.timeout(now, &mut self.accepted, out);
         }
     }
 
-    /// Names the packets that are kept: datagrams that wait for a reader, segments that a guard holds.
+    /// Reports the packets that are held: datagrams that were not read yet, and segments that a guard holds.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.udp.holds(each);
         if let Some(tcp) = &self.tcp {
@@ -153,7 +155,7 @@ impl Stack {
         }
     }
 
-    /// A look inside the connection behind a stream.
+    /// Returns the internal state of the connection of a stream, or `None` if it has none.
     pub fn info(&self, id: StreamId) -> Option<tcp::Info> {
         self.tcp.as_ref()?.info(id)
     }
@@ -178,7 +180,7 @@ impl Stack {
         }
     }
 
-    /// The TCP half, made for its first user, and the count of accepted streams.
+    /// Returns the TCP sockets, which are created at the first use, and the number of accepted streams.
     fn tcp(&mut self) -> (&mut Table, &mut u32) {
         let make = || Box::new(Table::new(self.mtu, &self.profile, self.chance.fork("tcp")));
         (self.tcp.get_or_insert_with(make), &mut self.accepted)
@@ -190,7 +192,7 @@ impl Stack {
         Some(Addr::new(self.address?, port))
     }
 
-    /// A port from which no connection to that peer goes out yet.
+    /// Returns an ephemeral port that no connection to this peer uses, or `None` if all are used.
     fn ephemeral_to(&mut self, remote: Addr) -> Option<Addr> {
         let last = self.ephemeral()?;
         let taken = |stack: &Self, local| {
@@ -204,7 +206,7 @@ impl Stack {
     }
 }
 
-/// What came for this host, and what its header says.
+/// A received datagram with its parsed header.
 #[derive(Clone, Copy)]
 struct Datagram<'a> {
     id: PacketId,

@@ -1,13 +1,14 @@
-//! What paths are known to carry (RFC 1191).
+//! Path MTUs that are smaller than that of the host's link (RFC 1191).
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, icmp};
 
-/// How long a path is believed to carry less (RFC 1191, section 6.3).
+/// How long a reduced path MTU is used (RFC 1191, section 6.3).
 const AGE: Duration = Duration::from_mins(10);
-/// Paths that are known; beyond that the one that would be forgotten first is.
+/// The most known paths. At the limit, the one that expires first is removed.
 const MOST: usize = 256;
-/// No path is believed to carry less: a message that says so would slow us to a crawl (Linux: `ip_rt_min_pmtu`).
+/// The smallest path MTU: a forged or wrong message with a smaller one would slow a connection extremely (Linux:
+/// `ip_rt_min_pmtu`).
 const LEAST: u16 = 552;
 
 #[derive(Debug, Default)]
@@ -16,18 +17,19 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// The largest datagram to `to`, if it is known to be smaller than our own link's.
+    /// Returns the largest datagram to `to` in bytes, or `None` if it is not known to be smaller than on the host's
+    /// link.
     pub(crate) fn mtu(&self, to: Ipv4Addr) -> Option<u16> {
         self.known.get(&to).map(|(mtu, _)| *mtu)
     }
 
-    /// A router dropped a datagram of `len` bytes to `to`; it says that it forwards `mtu`, zero if it does not say. Answers
-    /// with what is new.
+    /// Handles the report that a router dropped a datagram of `len` bytes to `to`; `mtu` is its MTU, or zero if it
+    /// does not report it. Returns the new path MTU, or `None` if it did not change.
     pub(crate) fn lower(&mut self, now: Instant, to: Ipv4Addr, mtu: u16, len: u16) -> Option<u16> {
         let guess = || icmp::plateau(len).unwrap_or(LEAST);
         let mtu = if mtu == 0 { guess() } else { mtu }.max(LEAST);
         if mtu >= len || self.mtu(to).is_some_and(|known| known <= mtu) {
-            return None; // it would have fitted, or we know
+            return None; // the datagram would have fitted, or this is known
         }
         if self.known.len() >= MOST && !self.known.contains_key(&to) {
             let first = self.known.iter().min_by_key(|(_, (_, until))| *until).map(|(to, _)| *to);
@@ -37,12 +39,12 @@ impl Paths {
         Some(mtu)
     }
 
-    /// When `expired` has something to say.
+    /// Returns when a path expires, or `None` if none is known.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.known.values().map(|(_, until)| *until).min()
     }
 
-    /// Forgets one path that may carry more again.
+    /// Removes and returns one path that has expired, and may have a larger MTU again.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Ipv4Addr> {
         let to = self.known.iter().find(|(_, (_, until))| *until <= now).map(|(to, _)| *to)?;
         self.known.remove(&to);

@@ -1,4 +1,4 @@
-//! One TCP socket: a connection and what its user asked for.
+//! A TCP socket: a connection, and the requests of its user.
 
 use crate::{Output, traced};
 use node::stream::{Told, refusal};
@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
 
-/// What is left to do after a user's wish.
+/// What the table does after a user's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Nothing: nothing has changed that the user or the peer could notice.
+    /// Nothing: neither the user nor the peer can notice a change.
     Rest,
-    /// The socket is to be served.
+    /// Serve the socket.
     Serve,
-    /// The socket is to be forgotten.
+    /// Remove the socket.
     Forget,
 }
 
@@ -28,31 +28,31 @@ impl Next {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Socket {
     pub(crate) tcp: Connection,
-    /// Its user; nobody before it was accepted, and after the user is done with it.
+    /// The user: `None` before the connection is accepted, and after it is closed.
     pub(crate) stream: Option<StreamId>,
-    /// Who is to be told when it is established.
+    /// The listener that is notified when the connection is established.
     pub(crate) listener: Option<StreamId>,
     pub(crate) frozen: bool,
-    /// What the user wants to read; zero is nothing.
+    /// The number of bytes that the user requested to read.
     wanted: usize,
-    /// What the user was granted and has not written.
+    /// The credit that was granted to the user and not used.
     credit: usize,
-    /// Bytes that may wait to be sent, if the user has a wish of its own.
+    /// The size of the send buffer in bytes, if the user has set it.
     send_buffer: Option<u32>,
-    /// The handshake is done, and the user knows.
+    /// The connection is established, and the user was notified.
     pub(crate) opened: bool,
-    /// The user knows that the peer has finished.
+    /// The user was notified that the peer has finished.
     knows_end: bool,
     finishing: bool,
-    /// The stack relays between this and another: the user neither reads nor writes.
+    /// A relay reads and writes; the user does neither.
     relayed: bool,
-    /// It came from another host after both ends had finished: there is nothing for its user to do but to move it again.
+    /// It was imported after both ends had finished: its user can only move it again.
     lingers: bool,
-    /// What it was like when it was last served, if that is to be written down.
+    /// The traced values when it was last served, if the profile traces connections.
     pub(crate) watch: Option<Box<Watch>>,
-    /// What a relay has to send before anything that it reads from the other: what it began with, and its pipe.
+    /// The bytes that a relay sends first: those staged at the begin, and then those in its pipe.
     staged: VecDeque<u8>,
-    /// Bytes that the relay's pipe to this socket holds.
+    /// The capacity of the relay's pipe to this socket, in bytes.
     pipe: usize,
 }
 
@@ -77,7 +77,7 @@ impl Socket {
         }
     }
 
-    /// A connection that came from another host: nothing leaves it until it is thawed.
+    /// Returns the socket of an imported connection, which sends nothing until it is thawed.
     pub(crate) fn imported(tcp: Connection, stream: StreamId, finishing: bool) -> Self {
         let mut socket = Self::new(tcp, Some(stream), None);
         socket.finishing = finishing;
@@ -88,7 +88,7 @@ impl Socket {
         socket
     }
 
-    /// What the user asks for.
+    /// Executes a request of the user.
     pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> Next {
         match op {
             StreamOp::Read(most) => return self.ask(most),
@@ -115,7 +115,7 @@ impl Socket {
                 self.close(None, out);
                 return Next::Forget;
             }
-            // These make sockets, take two of them, or are none's business.
+            // The table handles these: they create sockets, concern two of them, or none.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Import(_)
@@ -126,21 +126,21 @@ impl Socket {
         Next::Serve
     }
 
-    /// The user wants to read. If there is nothing yet, it is told when there is.
+    /// Requests a read. The user is notified once there is something to read.
     fn ask(&mut self, most: usize) -> Next {
         self.wanted = if self.relayed { 0 } else { most };
         let now = self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end());
         if now { Next::Serve } else { Next::Rest }
     }
 
-    /// The buffer is as large as was asked for, and what was granted has its place in it.
+    /// Sets the send buffer to the requested size, but not below the credit that was granted.
     fn fit_buffer(&mut self) {
         let Some(bytes) = self.send_buffer else { return };
         let promised = if self.credit > 0 { self.tcp.unacknowledged() + self.credit } else { 0 };
         self.tcp.set_send_buffer(bytes.max(u32::try_from(promised).unwrap_or(u32::MAX)));
     }
 
-    /// Says whether the socket is to be forgotten.
+    /// Writes bytes of the user. Returns whether the socket is to be removed.
     fn write(&mut self, bytes: &[u8], out: &mut Output) -> bool {
         match self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) {
             Some(rest) => {
@@ -153,7 +153,8 @@ impl Socket {
         }
     }
 
-    /// What is frozen has not even a reset to say, and is to be forgotten.
+    /// Aborts the connection. Returns whether the socket is to be removed at once: a frozen one is, because it sends
+    /// no reset.
     pub(crate) fn abort(&mut self, why: Option<&str>, out: &mut Output) -> bool {
         self.tcp.abort();
         self.close(why, out);
@@ -169,7 +170,8 @@ impl Socket {
         }
     }
 
-    /// Tells the user what is new, and sends what may be sent. Says whether the socket is done with.
+    /// Notifies the user of what is new, and sends all segments that may be sent. Returns whether the socket is no
+    /// longer needed.
     pub(crate) fn serve(&mut self, now: Instant, out: &mut Output) -> bool {
         if let (false, true, Some(id)) = (self.opened, self.tcp.state().synchronized(), self.stream) {
             self.opened = true;
@@ -189,39 +191,41 @@ impl Socket {
 
     // --- relays ----------------------------------------------------------------------------------------------------
 
-    /// Whether it can be one side of a relay. What has finished may have something left for the other side, were it only its
-    /// end.
+    /// Whether it can be one side of a relay. A finished connection can, because it may have data for the other side,
+    /// or at least its end.
     pub(crate) const fn is_joinable(&self) -> bool {
         let finished = matches!(self.tcp.ended(), Some(Ended::Finished));
         self.opened && self.stream.is_some() && (self.tcp.state().synchronized() || finished)
     }
 
-    /// From now on a relay writes, first these bytes, and reads. Its pipe to this socket holds `pipe` bytes. Credit is void.
+    /// Begins a relay. It writes first these bytes, and its pipe to this socket holds `pipe` bytes. Earlier credit is
+    /// void.
     pub(crate) fn join(&mut self, staged: Vec<u8>, pipe: usize) {
         (self.relayed, self.wanted, self.credit) = (true, 0, 0);
         self.fit_buffer();
         (self.staged, self.pipe) = (staged.into(), pipe);
     }
 
-    /// The user reads and writes again; what the relay has not sent.
+    /// Ends a relay. Returns the bytes that it has not sent.
     pub(crate) fn part(&mut self) -> Vec<u8> {
         self.relayed = false;
         std::mem::take(&mut self.staged).into()
     }
 
-    /// What it has received, if it has ended in order and so cannot be moved: a relay of which it was a side gives that back.
+    /// Returns the unread bytes of a connection that has finished cleanly and cannot move any more. A parted relay
+    /// gives them back.
     pub(crate) fn leave_behind(&mut self) -> Vec<u8> {
         let ended = matches!(self.tcp.ended(), Some(Ended::Finished)) || self.tcp.state() == State::TimeWait;
         if ended { self.tcp.read(usize::MAX) } else { Vec::new() }
     }
 
-    /// Bytes that may wait to be sent or acknowledged.
+    /// Returns the size of the send buffer in bytes.
     pub(crate) const fn send_capacity(&self) -> usize {
         self.tcp.send_buffer()
     }
 
-    /// Takes what was staged, then what the other has read, and fills the pipe: the rest stays in the other's window. `rests`:
-    /// the other takes and gives nothing now.
+    /// Sends the staged bytes, then what the other socket has received, and fills the pipe. The rest stays in the
+    /// other's receive window. `rests`: the other socket is frozen or guarded, so nothing is read from it.
     pub(crate) fn relay_from(&mut self, other: &mut Self, rests: bool) {
         self.send_staged();
         if rests {
@@ -261,7 +265,7 @@ impl Socket {
         }
     }
 
-    /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
+    /// Grants new credit: in steps of at least two segments, but any amount to a user that has none.
     fn grant(&mut self, out: &mut Output) {
         let Some(id) = self.stream.filter(|_| self.opened && !self.finishing && !self.relayed) else {
             return;
@@ -276,12 +280,13 @@ impl Socket {
 
     fn conclude(&mut self, out: &mut Output) -> bool {
         let why = match self.tcp.ended() {
-            // What is relayed can be moved as long as something is on its way; so can what was, at another host.
+            // A relayed connection, or one imported after both ends finished, can still move until everything is
+            // acknowledged.
             None if (self.relayed || self.lingers) && self.tcp.state() != State::TimeWait => return false,
-            // Both sides have finished: what is left is between the two stacks.
+            // Both sides have finished: the rest concerns only the two stacks.
             None | Some(Ended::Finished) if self.finishing && self.knows_end => None,
             None => return false,
-            // The user has not read to the end.
+            // The user has not read everything yet.
             Some(Ended::Finished) if self.stream.is_some() && self.opened => return false,
             Some(Ended::Finished | Ended::Aborted) => None,
             Some(Ended::Refused) => Some(refusal::REFUSED),
@@ -292,7 +297,7 @@ impl Socket {
         self.tcp.ended().is_some()
     }
 
-    /// The user is done with it.
+    /// Closes the stream towards the user.
     pub(crate) fn close(&mut self, why: Option<&str>, out: &mut Output) {
         if let Some(id) = self.stream.take() {
             out.told.push(Told::Closed(id, why.map(str::to_owned)));

@@ -1,21 +1,21 @@
-//! Buffers that are used again. A segment needs one, what is read of it another, and each is free soon after; asking for them
-//! costs as much as what else a stack does about a segment.
+//! A pool of buffers. Each segment and each read needs a buffer for a short time. Allocating them would cost as much
+//! as all else that a stack does with a segment.
 
-/// As many as are kept, and as large: what would be more was needed once.
+/// The most buffers that are kept, and the largest capacity of each in bytes.
 const MOST: usize = 64;
 const LARGEST: usize = 4096;
 
-/// Buffers that nobody needs now, without content.
+/// Buffers that are free, without content.
 #[derive(Debug, Default)]
 pub struct Spare(Vec<Vec<u8>>);
 
 impl Spare {
-    /// An empty buffer, with the room that it had.
+    /// Takes an empty buffer, with its former capacity if there is one in the pool.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Keeps a buffer for who needs one.
+    /// Returns a buffer to the pool.
     pub fn give(&mut self, mut buffer: Vec<u8>) {
         if self.0.len() < MOST && buffer.capacity() <= LARGEST {
             buffer.clear();

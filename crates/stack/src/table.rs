@@ -1,4 +1,4 @@
-//! The TCP sockets of one host: who gets a segment, and what becomes of it.
+//! The TCP sockets of one host: which socket receives a segment, and what follows.
 
 use crate::icmp::Unreachable;
 use crate::path::Paths;
@@ -13,17 +13,17 @@ use tcp::{Connection, Ended, Profile, Segment, State};
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
 
-/// Sockets of one host, those included that wait for old segments to die out; more are refused.
+/// The most sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
-/// IP and TCP header, without options: what a segment needs of a path beside its payload.
+/// The length of the IP and TCP headers without options.
 const HEADERS: u16 = 40;
 
-/// Bytes in a relay's pipe to a socket: the capacity of a pipe of Linux, as the daemon's relay has it.
+/// The capacity of a relay's pipe to a socket in bytes: that of a Linux pipe, which the daemon's relay uses.
 const PIPE: usize = 64 * 1024;
-/// The same where the user bounds what may wait to be sent: a page. What is in the pipe moves with the connection.
+/// The same where the user has set the send buffer: one page. What is in the pipe must move with the connection.
 const LITTLE_PIPE: usize = 4096;
 
-/// Where a stream is.
+/// The socket of a stream.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Listens(Addr),
@@ -34,13 +34,13 @@ enum Place {
 pub(crate) struct Table {
     mtu: u16,
     profile: Arc<Profile>,
-    /// Those of streams that are not open yet, and of listeners, where something was set.
+    /// The profiles of listeners, and of streams that are not open yet, for which an option was set.
     profiles: BTreeMap<StreamId, Arc<Profile>>,
     chance: Seed,
     streams: BTreeMap<StreamId, Place>,
     listeners: BTreeMap<Addr, StreamId>,
     sockets: BTreeMap<Tuple, Socket>,
-    /// The other side of each that is relayed.
+    /// The other side of each relayed socket.
     relays: BTreeMap<Tuple, Tuple>,
     due: Expiry<Tuple>,
     guards: Guards,
@@ -90,7 +90,7 @@ impl Table {
 
     // --- users -----------------------------------------------------------------------------------------------------
 
-    #[inline(never)] // a connection is large, and seldom made
+    #[inline(never)] // a connection is large, and rarely created
     pub(crate) fn connect(&mut self, now: Instant, id: StreamId, tuple: Tuple, out: &mut Output) {
         let Some(why) = self.full(&tuple) else {
             let profile = self.profile_of(id);
@@ -146,9 +146,9 @@ impl Table {
         }
     }
 
-    /// For a stream that is not open yet, or for what a listener accepts.
+    /// Sets an option of a stream that is not open yet, or of the connections that a listener accepts.
     fn set(&mut self, id: StreamId, knob: Knob) {
-        // What was accepted and is gone will not be opened.
+        // A closed stream with an accepted number will not be opened again.
         if self.profiles.len() < MOST && id.0 < StreamId::SERVED {
             let profile = Arc::make_mut(self.profiles.entry(id).or_insert_with(|| Arc::clone(&self.profile)));
             match knob {
@@ -159,7 +159,7 @@ impl Table {
         }
     }
 
-    /// What a stream that is opened now begins with.
+    /// Takes the profile for a stream that is opened now.
     fn profile_of(&mut self, id: StreamId) -> Arc<Profile> {
         self.profiles.remove(&id).unwrap_or_else(|| Arc::clone(&self.profile))
     }
@@ -173,7 +173,7 @@ impl Table {
         out.told.push(Told::Opened(id, local));
     }
 
-    #[inline(never)] // as `connect`
+    #[inline(never)] // as for `connect`
     fn import(&mut self, now: Instant, id: StreamId, state: TcpState, out: &mut Output) {
         let tuple = Tuple { local: state.local, remote: state.remote };
         if let Some(why) = self.full(&tuple) {
@@ -227,7 +227,7 @@ impl Table {
         self.serve(now, there, accepted, out);
     }
 
-    /// Ends a relay; the other side of it.
+    /// Ends a relay. Returns its other side.
     fn unlink(&mut self, tuple: &Tuple) -> Option<Tuple> {
         let other = self.relays.remove(tuple)?;
         self.relays.remove(&other);
@@ -256,7 +256,7 @@ impl Table {
         self.serve(now, tuple, accepted, out);
     }
 
-    /// Why there can be no socket with this tuple.
+    /// Returns why no socket with this tuple can be added, or `None` if one can.
     fn full(&self, tuple: &Tuple) -> Option<&'static str> {
         if self.sockets.contains_key(tuple) {
             return Some(refusal::IN_USE);
@@ -279,7 +279,7 @@ impl Table {
         let other = self.unlink(tuple);
         let Some(socket) = self.sockets.remove(tuple) else { return };
         socket.stream.and_then(|user| self.streams.remove(&user));
-        // What has finished in order leaves the other side to do so.
+        // After a clean end, the other side finishes as part of the relay.
         let left = other.filter(|_| socket.tcp.ended() != Some(Ended::Finished));
         if let Some(socket) = left.and_then(|other| self.sockets.get_mut(&other)) {
             socket.part();
@@ -292,7 +292,7 @@ impl Table {
 
     // --- the network -----------------------------------------------------------------------------------------------
 
-    /// A segment: the whole datagram, because a guard may hold it.
+    /// Receives a segment. It needs the whole datagram, because a guard may hold it.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -302,7 +302,7 @@ impl Table {
     ) -> Result<(), Reason> {
         let Datagram { id, bytes, header, payload } = datagram;
         let parsed = Segment::parse(payload, header.src, header.dst);
-        let segment = parsed.as_ref().map_err(|malformed| Reason::from(*malformed))?; // where it is: it is large
+        let segment = parsed.as_ref().map_err(|malformed| Reason::from(*malformed))?; // large, so borrowed
         let tuple = Tuple {
             local: SocketAddrV4::new(header.dst, segment.dst_port),
             remote: SocketAddrV4::new(header.src, segment.src_port),
@@ -326,7 +326,7 @@ impl Table {
         Ok(())
     }
 
-    /// A segment that no connection takes: a listener's, or nobody's.
+    /// Receives a segment without a connection: for a listener, or for no socket.
     fn open(
         &mut self,
         now: Instant,
@@ -364,7 +364,8 @@ impl Table {
         let socket = self.sockets.get_mut(&error.tuple);
         let socket = socket.filter(|socket| socket.tcp.in_flight(error.seq)).ok_or(reason::ICMP_STRANGE)?;
         let Some((len, mtu)) = error.too_big else {
-            // Later it may be a moment's trouble, and the retransmission timer decides (RFC 5461, section 2.2).
+            // On an open connection the failure may be temporary, and the retransmission timer decides (RFC 5461,
+            // section 2.2).
             if socket.tcp.state() == State::SynSent {
                 let user = socket.stream;
                 socket.close(Some(refusal::UNREACHABLE), out);
@@ -383,7 +384,7 @@ impl Table {
         Ok(())
     }
 
-    /// All connections to `to` learn what the path carries now.
+    /// Notifies all connections to `to` of the new path MTU.
     fn path_changed(&mut self, now: Instant, to: Ipv4Addr, accepted: &mut u32, out: &mut Output) {
         let tuples: Vec<Tuple> =
             self.sockets.keys().filter(|tuple| *tuple.remote.ip() == to).copied().collect();
@@ -419,7 +420,7 @@ impl Table {
         }
     }
 
-    /// After anything has happened to a connection: to it, and to the one that it is relayed to.
+    /// Serves a connection after any change, together with the other side of its relay.
     fn serve(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
         let Some(other) = self.relays.get(&tuple).copied() else {
             self.serve_one(now, tuple, accepted, out);
@@ -429,7 +430,7 @@ impl Table {
         for (one, other) in [(tuple, other), (other, tuple)] {
             let broken = self.serve_one(now, one, accepted, out);
             if broken && let Some(socket) = self.sockets.get_mut(&other) {
-                // Never a clean end after bytes that were lost.
+                // Bytes may be lost, so the other side must not end cleanly.
                 let user = socket.stream;
                 if socket.abort(Some(refusal::RESET), out) {
                     self.remove(&other);
@@ -441,10 +442,10 @@ impl Table {
         }
     }
 
-    /// Moves what can be moved, both ways.
+    /// Moves data between the sockets of a relay, in both directions.
     fn relay(&mut self, one: Tuple, other: Tuple) {
         let (Some(mut a), Some(mut b)) = (self.sockets.remove(&one), self.sockets.remove(&other)) else {
-            return; // the relay of a socket that is gone was ended with it
+            return; // removing a socket also ended its relay
         };
         let rest = |socket: &Socket, tuple| socket.frozen || self.guards.has(tuple);
         let (a_rests, b_rests) = (rest(&a, &one), rest(&b, &other));
@@ -457,8 +458,8 @@ impl Table {
         self.sockets.extend([(one, a), (other, b)]);
     }
 
-    /// After anything has happened to a connection. What is frozen or guarded says nothing, and its timers rest. Says whether
-    /// it broke: ended otherwise than by both sides having finished.
+    /// Serves a connection after any change. A frozen or guarded one sends nothing, and its timers stop. Returns
+    /// whether it is broken: ended, but not because both sides finished.
     fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
         let guarded = self.guards.has(&tuple);
         let serving = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded);
@@ -479,7 +480,7 @@ impl Table {
         if let (Some(user), None) = (user, socket.stream) {
             self.streams.remove(&user);
         }
-        // A deadline that is no more is noticed when it comes: most are set again before that.
+        // A cancelled deadline stays set: its wake-up is a no-op, and most deadlines are set again before.
         match socket.tcp.deadline() {
             _ if done => self.remove(&tuple),
             Some(at) => self.due.set_by(tuple, at),
@@ -488,7 +489,7 @@ impl Table {
         broken
     }
 
-    /// A listener's connection is established. If the listener is gone, so is the connection.
+    /// Passes an established connection to its listener, or aborts it if the listener is gone.
     fn accept(&mut self, listener: StreamId, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
         let Some(socket) = self.sockets.get_mut(&tuple) else { return };
         if !matches!(self.streams.get(&listener), Some(Place::Listens(_))) {
@@ -501,7 +502,7 @@ impl Table {
     }
 }
 
-/// The profile as this host has it: segments fit its link, and its clock ticks when it ticks.
+/// Returns the profile for this host: segments fit its link, and its clock has a random phase.
 fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
     let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
     let timing = profile.timing.with_phase(|| Duration::from_nanos(chance.fork("ticks").draw()));
@@ -511,7 +512,7 @@ fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
     Arc::new(Profile { mss, timing, ..(**profile).clone() })
 }
 
-/// Answers a segment that belongs to nothing here.
+/// Answers a segment for which there is no connection with a reset, if it may be answered.
 pub(crate) fn refuse(header: &Header, segment: &Segment<'_>, out: &mut Output) {
     if let Some(reset) = segment.refusal() {
         out.packets.push(reset.datagram(header.dst, header.src));
@@ -523,7 +524,7 @@ mod tests {
     use super::*;
     use tcp::{Ticks, Timing};
 
-    /// Hosts whose clocks tick together would meet every move of a period at the same place.
+    /// If the clocks of all hosts ticked together, every periodic move would happen at the same phase of them.
     #[test]
     fn each_host_draws_when_its_clock_ticks() {
         let phase = |profile: Profile, seed| {

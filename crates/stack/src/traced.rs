@@ -1,15 +1,16 @@
-//! What goes on inside a connection, as marks: for graphs of the window over time. Nobody is told of them.
+//! Marks of changes inside a connection, for example for graphs of the window. No role is notified of them.
 
 use node::{Mark, Tuple};
 use tcp::{Change, Connection, Watch};
 
-/// Compares a connection with how it was before, and marks what has changed.
+/// Returns a mark for each value of a connection that has changed.
 pub(crate) fn changes(watch: &mut Watch, tcp: &Connection) -> Vec<Mark> {
     let tuple = Tuple { local: tcp.local(), remote: tcp.remote() };
     watch.changes(tcp.info()).map(|change| mark(&tuple, change)).collect()
 }
 
-/// Which connection it is, and the new value: bytes, nanoseconds, a count, or a state by its name in RFC 9293.
+/// Returns a mark with the connection and the new value: bytes, nanoseconds, a count, or the name of a state in RFC
+/// 9293.
 fn mark(tuple: &Tuple, change: Change) -> Mark {
     let mark = Mark::new(node::mark::TCP, change.name());
     let mark = mark.with("local", tuple.local.to_string()).with("peer", tuple.remote.to_string());

@@ -1,4 +1,4 @@
-//! The UDP sockets of one host. Connected sockets and accepted peers share a listener's port, as on a real host.
+//! The UDP sockets of one host. Connected sockets and accepted peers share the port of a listener, as on a real host.
 
 use crate::{Output, reason};
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
@@ -8,21 +8,21 @@ use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
 use wire::{PacketId, Reason, SocketAddrV4};
 
-/// Sockets in the order of their streams. Most hosts have one, and a server one for each of its peers: the few are looked
-/// through, the many have an index.
+/// The sockets, sorted by stream. Most hosts have one, but a server has one per peer: a few are searched one by one,
+/// many have an index.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
     sockets: Vec<(StreamId, Socket)>,
     index: Option<Box<Index>>,
 }
 
-/// Sockets by their ends. Nothing goes through it in its order.
+/// Sockets by their ends. It is never iterated.
 type Index = HashMap<Ends, StreamId>;
 
-/// Sockets that are looked through one by one.
+/// The most sockets that are searched one by one.
 const FEW: usize = 8;
 
-/// The ends of a socket; a listener has no peer.
+/// The ends of a socket. A listener has no peer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Ends {
     local: Addr,
@@ -93,9 +93,9 @@ impl Udp {
         self.keep(Ends { local, peer: Some(peer) }, (id, datagram.payload.to_vec()), accepted, out)
     }
 
-    /// Ends a stream. What its peer has sent and nobody has read goes to a new stream of the listener if the role has `served` the
-    /// peer, as on Linux, where one socket takes what comes for all streams of a listener. Otherwise it ends here. A role that aborts
-    /// the stream would abort the new one too, without end.
+    /// Closes a stream. With `served` (the role finished the stream), unread datagrams of its peer go to a new stream
+    /// of the listener. So it is on Linux, where one socket receives for all streams of a listener. Otherwise they are
+    /// dropped: a role that aborts a stream would abort the new one too, without end.
     fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
         let Some(Socket { ends, inbox }) = self.remove(id) else { return };
         out.told.push(Told::Closed(id, None));
@@ -108,7 +108,7 @@ impl Udp {
         }
     }
 
-    /// Gives a datagram to the stream of its peer, which is a new one of the listener's where there is none.
+    /// Adds a datagram to the stream of its peer. If there is none, the listener accepts a new one.
     fn keep(
         &mut self,
         ends: Ends,
@@ -123,7 +123,7 @@ impl Udp {
         Ok(())
     }
 
-    /// Names the packets that wait for a reader.
+    /// Reports the packets that were not read yet.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for (_, socket) in &self.sockets {
             socket.inbox.holds(each);
@@ -148,7 +148,7 @@ impl Udp {
         }
     }
 
-    /// Where a stream's socket is, or where it would be.
+    /// Returns the index of a stream's socket, or the error with the index at which to insert it.
     fn place(&self, id: StreamId) -> Result<usize, usize> {
         self.sockets.binary_search_by_key(&id, |(id, _)| *id)
     }
@@ -158,7 +158,7 @@ impl Udp {
         self.sockets.get_mut(place).map(|(_, socket)| socket)
     }
 
-    /// Streams of peers have ascending numbers, so that theirs are added at the end.
+    /// Adds a socket. Accepted streams have ascending numbers, so they are added at the end.
     fn insert(&mut self, id: StreamId, ends: Ends) {
         let socket = (id, Socket { ends, inbox: Inbox::default() });
         self.sockets.reserve_exact(usize::from(self.sockets.is_empty()));
@@ -203,7 +203,8 @@ mod tests {
         Addr::new(Ipv4Addr::new(10, 0, 1, 1), number)
     }
 
-    /// Datagrams of so many peers, then of all of them again: who was accepted, and who was told of how many.
+    /// Receives a datagram from each of `peers` peers, twice. Returns the sockets, and the numbers of `Accepted` and
+    /// `Room` events.
     fn served(peers: u16) -> (Udp, usize, usize) {
         let (mut udp, mut accepted, mut out) = (Udp::default(), 0, Output::default());
         udp.bind(StreamId(0), AT, None, &mut out);

@@ -1,4 +1,4 @@
-//! Datagrams that come while their stream ends, in the simulator.
+//! Datagrams that arrive while their stream ends, in the simulator.
 
 #![cfg(test)]
 
@@ -11,7 +11,7 @@ use stack::{Output, Stack};
 use tcp::Profile;
 use wire::{Instant, PacketId, Seed, udp};
 
-/// A stack, and datagrams that have arrived at its host.
+/// A stack, and the datagrams that have arrived at its host.
 struct Simulated {
     stack: Stack,
     arrived: Vec<Vec<u8>>,

@@ -1,4 +1,5 @@
-//! A host between two that relays: bytes, ends, resets; its connections move together, and what was staged is not lost.
+//! A host that relays between two others: data, FIN and reset. Its connections move together, and staged bytes are not
+//! lost.
 
 #![cfg(test)]
 
@@ -12,18 +13,18 @@ use wire::Duration;
 
 const CLIENT: StreamId = StreamId(1);
 const SERVER: StreamId = StreamId(2);
-/// The relay's two, at first: what it accepted from the client, and what it opened to the server.
+/// The first two streams of the relay: accepted from the client, and opened to the server.
 const NEAR: StreamId = StreamId(StreamId::DRIVER);
 const FAR: StreamId = StreamId(4);
 const ACCEPTED: StreamId = StreamId(StreamId::DRIVER);
-/// Host 0 is the client, 1 the server, 2 and 3 relay; 9 is the name by which the server knows the client.
+/// Host 0 is the client, 1 the server; 2 and 3 relay. The server knows the client by address 9.
 const CLIENT_NAME: u8 = 9;
 
 fn says(bytes: Vec<u8>) -> User {
     User { says: bytes, appetite: 10_000, finishes: true, ..User::default() }
 }
 
-/// The client talks to the server through host 2, which is joined and has nothing staged.
+/// The client and the server exchange data through host 2, which has joined its two streams with nothing staged.
 fn relayed(profile: &Profile, up: usize, down: usize) -> Net {
     relayed_to(says(noise(2, up)), profile, down)
 }
@@ -32,7 +33,7 @@ fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
     relayed_with(client, profile, down, &[])
 }
 
-/// Both of the relay's connections have these knobs from the first segment on.
+/// The same with these options on both connections of the relay, from the first segment on.
 fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[Knob]) -> Net {
     let mut net = Net::new(4, profile);
     net.owner.insert(address(CLIENT_NAME), 2);
@@ -63,8 +64,8 @@ fn assert_done(net: &Net) {
     assert!(server.heard == client.says, "upwards: {} of {}", server.heard.len(), client.says.len());
 }
 
-/// Moves both sides, by name, and the staged bytes with them; a side that has ended cleanly stays behind, and what it had
-/// received goes with the other. How many sides have moved.
+/// Moves both sides to another host with their addresses and the staged bytes. A side that has ended cleanly stays,
+/// and what it had received goes with the other. Returns the number of sides that have moved.
 fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [StreamId; 2]) -> usize {
     let there: Vec<usize> = (0..2).filter(|at| net.hosts[from].users[&ids[*at]].closed.is_empty()).collect();
     for at in &there {
@@ -81,7 +82,7 @@ fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [Str
         states[*at] = net.hosts[from].exported.take();
         net.op(from, ids[*at], StreamOp::Forget);
     }
-    // What is on its way to the second goes first.
+    // What is relayed to the other side is written to it first.
     let moved = states.iter().flatten().count();
     for (state, for_it) in states.iter_mut().zip([&staged[1], &staged[0]]).filter(|_| moved == 1) {
         let Some(state) = state else { continue };
@@ -127,8 +128,8 @@ proptest! {
     }
 }
 
-/// Here the server's side has ended, and the client's has bytes and its end to give still: it moves alone, and only then is it
-/// closed.
+/// The server's side has ended, but the client's side still has data and its FIN to send. It moves alone, and is
+/// closed only after that.
 #[test]
 fn a_side_moves_alone_where_the_other_has_ended() {
     let alone: usize = [(0, 124), (1, 124), (1, 145), (2, 41), (3, 60)]
@@ -138,8 +139,8 @@ fn a_side_moves_alone_where_the_other_has_ended() {
     assert!(alone > 0, "none has moved alone");
 }
 
-/// A client that has finished, and reads slowly: the server's side has ended, in TIME-WAIT or beyond it, with bytes that the
-/// client's side has no room for. They move with that one.
+/// The client has finished, and reads slowly. The server's side has ended, in TIME-WAIT or after it, with received
+/// bytes for which the client's side has no room. They move with the client's side.
 #[test]
 fn what_an_ended_side_had_received_moves_with_the_other() {
     for server_first in [false, true] {
@@ -162,7 +163,8 @@ fn what_an_ended_side_had_received_moves_with_the_other() {
     }
 }
 
-/// Under load both ways, beside the road and back, while sides end; how many moved alone.
+/// Moves a relay to another host and back, with load in both directions, until sides end. Returns the number of moves
+/// of one side alone.
 fn moves_to_and_fro(loss: u64, pause: u64) -> usize {
     let mut net = relayed(&Profile::rfc6298_reno(), 1_500_000, 2_000_000);
     net.loss = loss;
@@ -182,7 +184,7 @@ fn moves_to_and_fro(loss: u64, pause: u64) -> usize {
     moves[1]
 }
 
-/// What a router keeps for a slow reader is bounded by the buffers of both its connections, and by the pipe between them.
+/// The buffers of both connections, and the pipe between them, bound what a router keeps for a slow reader.
 #[test]
 fn who_does_not_read_is_not_overrun() {
     let profile = Profile::rfc6298_reno();
@@ -193,7 +195,7 @@ fn who_does_not_read_is_not_overrun() {
     assert!(said <= most && said > most / 2, "{said} of {most}");
 }
 
-/// A relay's own buffers bound what it keeps, whatever its host's others have.
+/// Buffers that are set for a relay's connections bound what it keeps, whatever the default of its host is.
 #[test]
 fn buffers_of_its_own_bound_a_relay() {
     let knobs = [Knob::SendBuffer(4096), Knob::ReceiveBuffer(4096)];
@@ -218,7 +220,7 @@ fn buffers_of_its_own_bound_a_relay() {
     );
 }
 
-/// A window that was promised is kept; once it is used up, the next is as large as was set.
+/// A window that was announced is kept. Once it is used up, the next one has the size that was set.
 #[test]
 fn a_smaller_window_comes_when_the_larger_is_used_up() {
     let client = User { appetite: 10_000, ..User::default() };
@@ -237,7 +239,7 @@ fn a_smaller_window_comes_when_the_larger_is_used_up() {
     assert_done(&net);
 }
 
-/// Credit that was given before stays good, and then there is as much as was set.
+/// Credit that was granted before stays valid. After that it has the size that was set.
 #[test]
 fn credit_stays_good_when_the_buffer_becomes_smaller() {
     let mut net = Net::new(2, &Profile::rfc6298_reno());
@@ -252,7 +254,8 @@ fn credit_stays_good_when_the_buffer_becomes_smaller() {
     net.op(0, CLIENT, StreamOp::Write(noise(1, credit)));
     net.run(100);
     let user = &net.hosts[0].users[&CLIENT];
-    // Nobody reads: what the peer's window took made room, and what is left of it is not room.
+    // The peer does not read, but its window has room for all that was written: the new credit is exactly the new
+    // size.
     assert_eq!((user.closed.len(), user.credit - credit), (0, 3000));
 }
 
@@ -272,7 +275,7 @@ fn staged_bytes_go_first_and_come_back() {
     assert_eq!(net.hosts[2].parted.take(), Some([Vec::new(), b"down".to_vec()]), "one side was thawed");
 }
 
-/// Never a clean end after bytes that may be lost.
+/// The other side must not end cleanly after bytes that may be lost.
 #[test]
 fn a_reset_of_one_side_resets_the_other() {
     for (host, id, other, user) in [(0, CLIENT, 1, ACCEPTED), (1, ACCEPTED, 0, CLIENT)] {

@@ -1,6 +1,6 @@
-//! Conversations told as text, segment by segment and event by event: what the stack does, for reading.
+//! Transcripts of conversations, segment by segment and event by event.
 //!
-//! `WAYFARE_BLESS=1` writes them anew.
+//! `WAYFARE_BLESS=1` records them again.
 
 #![cfg(test)]
 
@@ -26,7 +26,7 @@ fn told_as(name: &str, net: &Net) {
     assert!(net.log == expected, "{name} is told otherwise:\n{}", net.log);
 }
 
-/// A download of `bytes`, about to begin.
+/// Returns a network with a download of `bytes` that is about to begin.
 fn download(hosts: usize, bytes: usize) -> Net {
     let mut net = Net::new(hosts, &Profile::rfc6298_reno());
     let listen = StreamOp::Listen { by: Transport::Tcp, local: at(1, 80), foreign: false };
@@ -55,7 +55,7 @@ fn refused() {
     told_as("refused", &net);
 }
 
-/// A router carries 1000 bytes at most. What is sent again is smaller, and the window stays.
+/// A router forwards at most 1000 bytes. Retransmitted segments are smaller, and the window stays as it is.
 #[test]
 fn path_mtu() {
     let mut net = download(2, 6000);
@@ -64,7 +64,7 @@ fn path_mtu() {
     told_as("path-mtu", &net);
 }
 
-/// From host 1 to host 2 in the middle of a transfer, while the peer goes on.
+/// A connection moves from host 1 to host 2 in the middle of a transfer, while the peer continues.
 #[test]
 fn moved() {
     let mut net = download(3, 14_000);

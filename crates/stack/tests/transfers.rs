@@ -1,4 +1,4 @@
-//! Streams over wires that lose, double and reorder: what is read is what was written, and nobody keeps too much.
+//! Streams over links that lose, duplicate and reorder packets: all data arrive unchanged, and buffers stay bounded.
 
 #![cfg(test)]
 
@@ -32,7 +32,7 @@ fn sum(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Host 0 connects to host 1; both say what they have and read what they get.
+/// Host 0 connects to host 1. Both write all their data and read all that they receive.
 fn conversation(profile: &Profile, up: usize, down: usize, appetite: usize) -> Net {
     let mut net = Net::new(2, profile);
     net.user(1, SERVER, listen(), User::default());
@@ -71,7 +71,7 @@ proptest! {
         assert_done(&net);
     }
 
-    /// Moved to and fro while it talks both ways.
+    /// A connection moves between two hosts while data flow in both directions.
     #[test]
     fn a_connection_survives_its_moves(loss in 0u64..4, pause in 20u64..200, which in 0usize..3) {
         let profile = [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux()][which].clone();
@@ -129,7 +129,7 @@ fn relocate(net: &mut Net, here: usize, there: usize, id: StreamId, new: StreamI
     Some(new)
 }
 
-/// Nothing is read unless it is asked for: the window closes, and what waits is bounded by both buffers.
+/// Data are delivered only when read: the window closes, and both buffers bound what waits.
 #[test]
 fn who_does_not_read_is_not_overrun() {
     let profile = Profile::rfc6298_reno();
@@ -173,7 +173,7 @@ fn who_writes_beyond_its_credit_is_cut_off() {
     assert_eq!(net.hosts[1].users[&ACCEPTED].closed, [Some("connection reset by the peer".to_owned())]);
 }
 
-/// While it is frozen no segment leaves and none is answered, whatever comes and however long it lasts.
+/// While a connection is frozen, it sends no segment and answers none, whatever arrives and however long it lasts.
 #[test]
 fn what_is_frozen_is_silent() {
     let mut net = conversation(&Profile::rfc6298_reno(), 100_000, 500_000, 10_000);
@@ -211,7 +211,7 @@ fn a_guard_answers_for_a_connection_that_is_not_there() {
     }
 }
 
-/// A made-up error about a number that is not on its way slows nobody down (RFC 5927).
+/// A forged error about a sequence number that is not in flight has no effect (RFC 5927).
 #[test]
 fn an_error_about_what_was_not_sent_is_not_believed() {
     let mut net = conversation(&Profile::linux_like(), 0, 3_000_000, 100_000);
@@ -254,7 +254,7 @@ fn an_idle_stack_is_small_and_a_stray_segment_makes_it_no_larger() {
     assert_eq!(net.now, Instant::ZERO);
 }
 
-/// Marks change nothing that is sent, and nobody asked for them who did not say so.
+/// Tracing does not change what is sent, and there are no marks without it.
 #[test]
 fn what_goes_on_inside_is_marked_where_it_is_asked_for() {
     let play = |traced| {
@@ -272,7 +272,8 @@ fn what_goes_on_inside_is_marked_where_it_is_asked_for() {
     let states = named("state");
     let seen = |state: &str| states.iter().any(|line| line.contains(state) && line.contains("10.0.0.1:80"));
     assert!(seen("SYN-RECEIVED") && seen("ESTABLISHED") && seen("CLOSED"), "{states:?}");
-    // What it is at first, and a change: the losses of one window lower the threshold once. The path's round trip is one.
+    // The initial value, and at least one change. The losses of one window lower the threshold once. The round trip of
+    // the path is constant.
     for (name, least) in
         [("cwnd", 3), ("ssthresh", 2), ("srtt", 1), ("rto", 2), ("recovering", 3), ("retransmissions", 3)]
     {

@@ -1,11 +1,11 @@
 //! The forwarding table: plain data, and [`decide`], one pure function from rules, time and a packet to a [`Verdict`].
 //!
-//! It never makes soft state from data. A [`Gate`] may *check* that the route to a packet's source leads back to where
-//! the packet came from; the check refreshes that route and never makes one. Cellular IP's rule that data only refresh
-//! a mapping (C1) is this check.
+//! Data packets never create soft state. A [`Gate`] may *check* that the route to a packet's source leads back to the
+//! neighbor that sent the packet. The check refreshes that route and never creates one. It implements Cellular IP's
+//! rule that data only refresh a mapping (C1).
 //!
-//! No allocation and no clock, so that a data path in a kernel can be a cache of it. A miss is [`Go::Host`], never a
-//! drop: what the table does not know is not its to judge.
+//! No allocation and no clock, so that a data path in a kernel can cache it. A packet without a route gets
+//! [`Go::Host`], not a drop: the host decides about it.
 
 #![no_std]
 
@@ -14,22 +14,22 @@ use core::time::Duration;
 use wire::ipv4::{self, Header};
 use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
 
-/// Why the table ends a packet's journey by itself.
+/// Why the table drops a packet.
 pub mod reason {
     use wire::Reason;
 
-    /// The last hop was used up.
+    /// The time to live would become zero.
     pub const TTL_EXPIRED: Reason = Reason("ttl_expired");
-    /// It is longer than the way takes, and DF forbids to cut it.
+    /// It is larger than the MTU of the next link or tunnel, and DF forbids to fragment it.
     pub const TOO_BIG: Reason = Reason("too_big");
-    /// It is longer than the way takes, and might be cut, which nobody here does.
+    /// It is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in transit.
     pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
-    /// It came from the exit of the tunnel that it would enter, or from this host itself by the wire (RFC 2003,
-    /// section 3.2).
+    /// Its source is the exit of the tunnel that it would enter. Or it came from the network with an address of this
+    /// host as its source (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
 }
 
-/// The role of a node that set an entry, by number.
+/// The number of the role of a node that set an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoleId(pub u8);
 
@@ -38,55 +38,55 @@ impl RoleId {
     pub const NODE: Self = Self(u8::MAX);
 }
 
-/// Where a packet came in decides which rules it meets.
+/// The class of a packet: by where it arrived, it selects the routes that apply to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Class(pub u8);
 
 impl Class {
-    /// Packets of this host itself.
+    /// Packets that this host sends itself.
     pub const HOST: Self = Self(0);
-    /// Packets from an interface that no gate speaks of.
+    /// Packets from an interface for which no gate is set.
     pub const WIRE: Self = Self(1);
-    /// This class and all above it are closed: their packets meet no routes but those of their own class. So what a
-    /// tunnel brings for a stranger does not leave by a route that was meant for others.
+    /// This class and all higher ones are closed: only routes of the same class apply to their packets. So a packet
+    /// out of a tunnel to an unknown host does not leave by a route that is meant for others.
     pub const CLOSED: Self = Self(128);
 
-    /// Whether its packets meet routes of their own class only.
+    /// Whether only routes of this class apply to its packets.
     pub const fn is_closed(self) -> bool {
         self.0 >= Self::CLOSED.0
     }
 }
 
-/// Where a packet came in: an interface, or one neighbor of it.
+/// Where a packet arrived: an interface, or one neighbor on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(C)]
 pub struct Port {
     /// The interface.
     pub iface: Iface,
-    /// The neighbor; `None` in a gate means every neighbor that has no gate of its own.
+    /// The neighbor. `None` in a gate means every neighbor without a separate gate.
     pub from: Option<Mac>,
 }
 
-/// What is done to every packet of a port before its route is looked up.
+/// What applies to every packet of a port before its route is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Gate {
-    /// The rules that its packets meet.
+    /// The class of its packets.
     pub class: Class,
-    /// The class in which the route to the packet's source must lead back to the sending neighbor. The route is
-    /// refreshed, never made; a packet that fails goes to the gate's owner.
+    /// The class in which the route to the packet's source must lead back to the sending neighbor; `None` for no
+    /// check. The route is refreshed, never created. A packet that fails goes to the gate's owner.
     pub check: Option<Class>,
-    /// Whether forwarding costs a hop.
+    /// Whether forwarding decrements the time to live.
     pub ttl: bool,
-    /// Whether the sender may be told by ICMP why its packet went no further.
+    /// Whether ICMP errors may be sent to the sender of a dropped packet.
     pub icmp: bool,
-    /// How many packets a second may fail the check and reach the owner; the rest are dropped.
+    /// At most this many packets per second that fail the check go to the owner. The rest are dropped.
     pub punts: u16,
 }
 
 impl Hash for Gate {
-    /// A gate that sends no errors hashes as gates did before any could, so that a run of old has its old number.
+    /// A gate that sends no errors hashes as before the field `icmp` existed, which keeps earlier fingerprints valid.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.class, self.check, self.ttl, self.punts).hash(state);
         if self.icmp {
@@ -96,7 +96,7 @@ impl Hash for Gate {
 }
 
 impl Gate {
-    /// The gate of a port that nobody has set one for.
+    /// Returns the gate of a port for which none is set.
     pub const fn default_of(port: Port) -> Self {
         let host = port.iface.0 == Iface::HOST.0;
         let class = if host { Class::HOST } else { Class::WIRE };
@@ -104,11 +104,12 @@ impl Gate {
     }
 }
 
-/// Which packets a route is for: the most specific source wins, then the most specific destination, then a named class.
+/// The packets to which a route applies. The most specific source wins, then the most specific destination, then a
+/// given class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(C)]
 pub struct Key {
-    /// `None`: whatever the class.
+    /// The class; `None` for every class that is not closed.
     pub class: Option<Class>,
     /// Sources.
     pub src: Prefix,
@@ -117,24 +118,24 @@ pub struct Key {
 }
 
 impl Key {
-    /// Everything of a class.
+    /// Returns the key of all packets of a class.
     pub const fn all(class: Class) -> Self {
         Self { class: Some(class), src: Prefix::ANY, dst: Prefix::ANY }
     }
 
-    /// One destination within a class.
+    /// Returns the key of one destination within a class.
     pub const fn to(class: Class, host: Ipv4Addr) -> Self {
         Self { class: Some(class), src: Prefix::ANY, dst: Prefix::host(host) }
     }
 }
 
-/// What happens to the packets of a [`Key`], and for how long.
+/// The action for the packets of a [`Key`], and its lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct Route {
-    /// What happens.
+    /// What happens to the packets.
     pub action: Action,
-    /// For how long.
+    /// How long the route is valid.
     pub life: Life,
 }
 
@@ -144,11 +145,12 @@ pub struct Route {
 pub enum Life {
     /// Until it is removed.
     Forever,
-    /// So long after the last packet *from* there that passed a check; then it is dead, and reported.
+    /// Expires when, for this time, no packet *from* the destination of the route has passed a check. The owner is
+    /// then notified.
     Refreshed(Duration),
-    /// So long after the last packet that took it; then it stays, and is reported.
+    /// Does not expire. The owner is notified when no packet has used the route for this time.
     Watched(Duration),
-    /// Until then, used or not; then it is dead, and reported.
+    /// Expires at this instant, used or not. The owner is then notified.
     Until(Instant),
 }
 
@@ -156,30 +158,30 @@ pub enum Life {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub enum Action {
-    /// Sent on.
+    /// Forwarded.
     Forward(Hop),
-    /// Handed, as a whole, to the role that set the route.
+    /// Handed, whole, to the role that set the route.
     Punt,
     /// Dropped.
     Drop(Reason),
-    /// Handed to this host's own stack, or to a role of it that listens.
+    /// Handed to this host's own stack, or to a role that listens for it.
     Host,
-    /// Sent on inside another datagram.
+    /// Forwarded inside another datagram.
     Tunnel(Encap),
-    /// Taken out of the datagram around it (IP in IP), if that is addressed to this host, and decided upon in this
-    /// class. What is not IP in IP is the host's.
+    /// Decapsulated (IP in IP) if it is addressed to this host; the inner datagram is then decided in this class. A
+    /// packet that is not IP in IP goes to the host.
     Open(Class),
 }
 
-/// A tunnel, seen from its entry (RFC 2003).
+/// The entry of a tunnel (RFC 2003).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct Encap {
-    /// The entry: the outer source.
+    /// The entry: the source of the outer datagram.
     pub src: Ipv4Addr,
-    /// The exit: the outer destination.
+    /// The exit: the destination of the outer datagram.
     pub dst: Ipv4Addr,
-    /// The largest datagram that fits *inside*, in bytes: what the way takes, less 20.
+    /// The largest *inner* datagram in bytes: the path's MTU minus 20.
     pub mtu: u16,
 }
 
@@ -187,9 +189,9 @@ pub struct Encap {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct Hop {
-    /// The interface it goes out by.
+    /// The outgoing interface.
     pub iface: Iface,
-    /// The neighbor that takes it.
+    /// The neighbor that receives it.
     pub to: NextHop,
 }
 
@@ -206,7 +208,7 @@ pub enum NextHop {
 }
 
 impl Hash for NextHop {
-    /// A link address hashes as when it was the only kind there was, so that a run of old has its old number.
+    /// A link address hashes as before the other variants existed, which keeps earlier fingerprints valid.
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Mac(mac) => mac.hash(state),
@@ -217,126 +219,127 @@ impl Hash for NextHop {
 }
 
 impl Hop {
-    /// The hop to a neighbor by link address.
+    /// Returns the hop to a neighbor by link address.
     pub const fn mac(iface: Iface, mac: Mac) -> Self {
         Self { iface, to: NextHop::Mac(mac) }
     }
 
-    /// Whether it leads to the neighbor that a packet came from. A hop by IP address never does: the table does not
+    /// Whether it leads to the neighbor that sent a packet. False for a hop by IP address, because the table does not
     /// know link addresses.
     pub fn leads_to(&self, port: Port) -> bool {
         matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
 }
 
-/// Why a role is handed a packet.
+/// Why a role is given a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub enum Why {
-    /// It listens for such packets.
+    /// The role listens for such packets.
     Listen,
-    /// It set the route that the packet took.
+    /// The role set the route of the packet.
     Action,
-    /// It set the gate, and the packet failed the check.
+    /// The role set the gate, and the packet failed the check.
     Check,
-    /// It punts the route back to the packet's source, so the check is its own to make.
+    /// The role set the route to the packet's source to [`Action::Punt`], so the role itself makes the check.
     Back,
 }
 
-/// An entry of the rules, so that its use can be noted.
+/// The number of an entry of the rules, to record its use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct EntryId(pub u32);
 
-/// A live route, as the rules hold it.
+/// A valid route in the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Found {
-    /// Where it stands.
+    /// The entry's number.
     pub entry: EntryId,
-    /// Who set it.
+    /// The role that set it.
     pub owner: RoleId,
-    /// What it says.
+    /// The route.
     pub route: Route,
 }
 
-/// The look-ups that [`decide`] is made of. An expired route is never returned.
+/// The look-ups that [`decide`] needs. They never return an expired route.
 pub trait Rules {
-    /// The gate of a port, and who set it.
+    /// Returns the gate of a port, and the role that set it.
     fn gate(&self, port: Port) -> (RoleId, Gate);
-    /// The most specific live route.
+    /// Returns the most specific valid route.
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found>;
-    /// The live route of `class` for exactly this host: the way back to it.
+    /// Returns the valid route of `class` for exactly this host: its reverse path.
     fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
-    /// Whether the address is this host's own.
+    /// Whether the address belongs to this host.
     fn is_own(&self, _address: Ipv4Addr) -> bool {
         false
     }
-    /// The largest datagram that an interface takes, in bytes.
+    /// Returns the MTU of an interface in bytes.
     fn mtu(&self, _iface: Iface) -> u16 {
         u16::MAX
     }
 }
 
-/// What there is to know about a datagram.
+/// The fields of a datagram that a decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Datagram {
-    /// Who sent it.
+    /// The source.
     pub src: Ipv4Addr,
-    /// Who is to have it.
+    /// The destination.
     pub dst: Ipv4Addr,
-    /// What it carries.
+    /// The protocol number.
     pub protocol: u8,
-    /// Hops left.
+    /// The time to live.
     pub ttl: u8,
-    /// DF.
+    /// DF: do not fragment.
     pub dont_fragment: bool,
-    /// Its length, header included.
+    /// The total length in bytes, header included.
     pub len: usize,
 }
 
 impl Datagram {
-    /// From its header, and its length.
+    /// Takes the fields from a header; `len` is the total length in bytes.
     pub const fn new(header: &Header, len: usize) -> Self {
         let Header { src, dst, protocol, ttl, dont_fragment, .. } = *header;
         Self { src, dst, protocol, ttl, dont_fragment, len }
     }
 }
 
-/// What is to happen to a packet, and which entries it kept alive.
+/// The decision about a packet, and the entries that it refreshed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Verdict {
-    /// What is to happen.
+    /// Where the packet goes.
     pub go: Go,
-    /// Whether forwarding costs a hop; there is one left to take.
+    /// Whether forwarding decrements the time to live. It is at least 2 if the packet is forwarded.
     pub ttl: bool,
-    /// What the sender is to be told, whatever becomes of the packet.
+    /// The ICMP error to send to the sender, if any. It does not depend on `go`.
     pub icmp: Option<IcmpError>,
-    /// The entries that this packet refreshed: the way back, and the route it took.
+    /// The entries that this packet refreshed: the reverse path, and the route that it used.
     pub used: [Option<EntryId>; 2],
 }
 
-/// Where a packet goes.
+/// The destination of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub enum Go {
-    /// To the host's own stack: no rule speaks of it, or one says so.
+    /// To the host's own stack: no route applies, or the route is [`Action::Host`], or [`Action::Open`] for a packet
+    /// that is not a tunnel's.
     Host,
-    /// Out.
+    /// To a neighbor.
     Out(Hop),
-    /// To a role.
+    /// To a role, and why.
     Punt(RoleId, Why),
-    /// Nowhere.
+    /// Dropped.
     Drop(Reason),
-    /// Into a tunnel; what comes of it is decided upon as this host's own.
+    /// Into a tunnel. The outer datagram is decided as a packet of this host.
     Encap(Encap),
-    /// Out of a tunnel; what was inside is decided upon with [`decide_opened`].
+    /// Out of a tunnel. The inner datagram is decided by [`decide_opened`].
     Open(Class),
 }
 
-/// Decides about one packet. Pure: what it refreshes is for the caller to note.
+/// Decides about one packet. The function is pure: the caller records the entries in [`Verdict::used`].
 pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
     let (owner, gate) = rules.gate(port);
     let mut verdict = Verdict { go: Go::Host, ttl: gate.ttl, icmp: None, used: [None; 2] };
@@ -357,15 +360,16 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
     verdict
 }
 
-/// Decides about a packet that was taken out of a tunnel. It has no port and so no gate: forwarding it costs a hop, and
-/// its sender is told of errors; but nobody is told that a closed class has no route (RFC 5944, section 3.7).
+/// Decides about a packet that was decapsulated. It has no port and therefore no gate: its time to live is
+/// decremented, and ICMP errors go to its sender. But no error is sent when a closed class has no route (RFC 5944,
+/// section 3.7).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
     let mut verdict = Verdict { go: Go::Host, ttl: true, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);
     verdict
 }
 
-/// The route of a class, and what stands against it.
+/// Looks up the route and checks what prevents the packet from using it.
 fn follow(
     rules: &impl Rules,
     now: Instant,
@@ -392,7 +396,7 @@ fn follow(
         verdict.go = Go::Drop(reason);
         return;
     }
-    // What is refused does not take it: who watches a route counts on what left by it.
+    // A refused packet does not count as use: the owner of a watched route counts packets that left by it.
     if matches!(route.life, Life::Watched(_)) {
         verdict.used[1] = Some(entry);
     }
@@ -406,7 +410,8 @@ fn follow(
     };
 }
 
-/// Why a packet cannot take a way of this width, and what its sender is told.
+/// Returns why a packet cannot be forwarded over a link or tunnel of this MTU, and the error for its sender. `None` if
+/// it can.
 fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Option<IcmpError>)> {
     if costs_hop && packet.ttl <= 1 {
         return Some((reason::TTL_EXPIRED, Some(IcmpError::TimeExceeded)));
@@ -414,8 +419,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router would cut what may be cut (RFC 1812, section 4.2.2.7). No node here does: its sender is told, so that it sends
-    // smaller datagrams, as it does where it set DF.
+    // A router would fragment it (RFC 1812, section 4.2.2.7). Here no node does: its sender is notified as if DF were
+    // set, so that it sends smaller datagrams.
     let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
     Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
 }

@@ -1,4 +1,4 @@
-//! `decide` against a handful of rules that a reader can keep in mind.
+//! Tests of `decide` with a few small sets of rules.
 
 use super::*;
 
@@ -11,7 +11,7 @@ const UPLINK: Mac = Mac([2, 0, 0, 0, 0, 9]);
 const AIR: Iface = Iface(1);
 const WIRE: Iface = Iface(2);
 
-/// One mapping to `MOBILE`, an uplink for everything else, and a gate that checks what comes from the air.
+/// One mapping to `MOBILE`, an uplink for everything else, and a gate that checks packets from the radio.
 struct Station {
     mapping: Option<Route>,
 }
@@ -110,7 +110,7 @@ fn a_miss_is_the_hosts() {
     assert_eq!(decide_opened(&rules, Instant::ZERO, Class(200), &data(FAR, MOBILE)).icmp, None);
 }
 
-/// No rules, and one address.
+/// No rules; the host has one address.
 struct Nothing;
 
 impl Rules for Nothing {
@@ -128,14 +128,16 @@ impl Rules for Nothing {
     }
 }
 
-// --- tunnels, and what stands against a way ---------------------------------------------------------------------------
+// --- tunnels, and packets that are too large
+// --------------------------------------------------------------------------
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
 const VISITORS: Class = Class(200);
 const ENCAP: Encap = Encap { src: OWN, dst: CARE_OF, mtu: 1480 };
 
-/// An agent: tunnels to `MOBILE`, opens what comes to itself, and sends everything else by a narrow link.
+/// An agent: tunnels to `MOBILE`, decapsulates packets to itself, and sends everything else over a link with a small
+/// MTU.
 struct Agent {
     icmp: bool,
 }
@@ -236,7 +238,7 @@ fn a_gate_that_may_tell_is_another_gate() {
     assert_ne!(hash(silent), hash(Gate { icmp: true, ..silent }));
 }
 
-/// Enough of a hasher to see a difference.
+/// A minimal hasher, to detect differences.
 #[derive(Default)]
 struct Sum(u64);
 

@@ -1,11 +1,11 @@
-//! An event of an application's stream as a part of a line of JSON.
+//! The JSON form of an event of an application's stream.
 
 use crate::record::intern;
 use node::{AppChange, AppEvent, StreamId, Transport};
 use serde::{Deserialize, Serialize};
 use wire::SocketAddrV4;
 
-/// The fields; every one but the stream and the change is optional.
+/// The fields. All but the stream and the change are optional.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AppLine {

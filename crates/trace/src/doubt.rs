@@ -1,15 +1,15 @@
-//! Why a run is not to be trusted: one list of causes, for the processes that find them and for what reports them.
+//! Why the result of a run is not to be trusted: one list of causes, for the processes that find them and for reports.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use wire::Duration;
 
-/// A process of a lab that does not run for longer than this may move an event past the tolerance of a comparison.
+/// If a process of a lab does not run for longer than this, an event may move beyond the tolerance of a comparison.
 pub const STALL_BOUND: Duration = Duration::from_millis(10);
-/// A frame in a hundred may be handled later than this, and no more.
+/// At most 1 % of the frames may be handled later than this.
 pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 
-/// One reason why a run is not to be trusted. What a run on Linux finds of itself names the host, or the process.
+/// One reason why a run is not to be trusted. On Linux it names the host or the process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "kebab-case")]
 pub enum Doubt {
@@ -17,48 +17,49 @@ pub enum Doubt {
     Stalled {
         /// The host of the daemon, or the radio process.
         process: String,
-        /// When it ran again, in seconds of the run.
+        /// The end of the stall, in seconds of the run.
         until_s: f64,
-        /// For how long it did not run, in milliseconds.
+        /// The length of the stall, in milliseconds.
         stall_ms: f64,
-        /// For how long an idle thread of the lab was stalled meanwhile, in milliseconds: zero if it ran.
+        /// The part of the stall in which an idle thread of the lab did not run either, in milliseconds.
         idle_ms: f64,
-        /// The longest that this machine was late in the control run, without any daemon, in microseconds.
+        /// The largest lateness of this machine in the control run, without any daemon, in microseconds; `None` if it
+        /// was not measured.
         alone_us: Option<f64>,
     },
-    /// Processes did not run for longer than [`STALL_BOUND`], and an idle thread did not run in the same instant either: the machine
-    /// stalled, and none of them by itself.
+    /// Processes did not run for longer than [`STALL_BOUND`], and an idle thread did not run at that time either: the
+    /// whole machine was stalled.
     MachineStalled {
-        /// When the longest such stall ended, in seconds of the run.
+        /// The end of the longest such stall, in seconds of the run.
         until_s: f64,
-        /// How long that was, in milliseconds.
+        /// The length of that stall, in milliseconds.
         stall_ms: f64,
-        /// How many processes were stalled in that instant.
+        /// The number of processes that were stalled at that time.
         stalled: usize,
-        /// How many there are.
+        /// The number of all processes.
         processes: usize,
-        /// For how long the idle thread was stalled meanwhile, in milliseconds.
+        /// The part of that stall in which the idle thread did not run, in milliseconds.
         idle_ms: f64,
     },
     /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`], though the process was not stalled meanwhile.
     Late {
         /// The host of the daemon, or the radio process.
         process: String,
-        /// How late 99 % of the frames were handled at most, in microseconds.
+        /// The 99th percentile of the lateness of its frames, in microseconds.
         p99_us: f64,
-        /// The same of the control run, without any daemon.
+        /// The same in the control run, without any daemon; `None` if it was not measured.
         alone_us: Option<f64>,
     },
-    /// The same of several processes, where the machine was as late in the control run, without any daemon: the lateness is the
-    /// machine's.
+    /// The same of several processes, on a machine that was as late in the control run without any daemon. So the
+    /// machine is the cause.
     MachineLate {
-        /// How many processes were late.
+        /// The number of late processes.
         late: usize,
-        /// How many there are.
+        /// The number of all processes.
         processes: usize,
-        /// The latest of their values, in microseconds.
+        /// The largest 99th percentile, in microseconds.
         p99_us: f64,
-        /// The same of the control run, in microseconds.
+        /// The same in the control run, in microseconds.
         alone_us: f64,
     },
     /// A daemon was stopped, continued or killed, or it ended.
@@ -68,21 +69,21 @@ pub enum Doubt {
         /// What happened: `was stopped`, `was killed by signal 9`.
         what: String,
     },
-    /// A daemon did not report at the end, or its report lacks something.
+    /// A daemon did not report at the end, or its report is incomplete.
     NoSummary {
         /// Its host.
         host: String,
         /// What is wrong with the report.
         why: String,
     },
-    /// A daemon reported at the end of the run, and then did not end by itself.
+    /// A daemon reported at the end of the run, but did not exit cleanly.
     BadEnd {
         /// Its host.
         host: String,
-        /// How it ended: `signal: 9 (SIGKILL)`.
+        /// How it ended, for example `signal: 9 (SIGKILL)`.
         exit: String,
     },
-    /// Another number of records was read than the daemon wrote.
+    /// The number of records that were read is not the number that the daemon wrote.
     RecordsLost {
         /// Its host.
         host: String,
@@ -95,37 +96,37 @@ pub enum Doubt {
     Discarded {
         /// The host.
         host: String,
-        /// Where the kernel counted them: `Tcp.InCsumErrors`.
+        /// The kernel's counter, for example `Tcp.InCsumErrors`.
         counter: String,
-        /// How many.
+        /// The number of packets.
         packets: u64,
     },
-    /// What a daemon did with packets is not known.
+    /// The records of a daemon are missing, so it is not known what it did with packets.
     NoRecords {
         /// Its host.
         host: String,
     },
-    /// The wall clock was set, and with it the kernel's stamps of frames.
+    /// The wall clock was set, and with it the kernel's timestamps of frames.
     WallClockSet {
         /// The host of the daemon, or the radio process.
         process: String,
     },
-    /// The kernel dropped frames that the process was to read.
+    /// The kernel dropped frames before the process read them.
     CaptureDrops {
         /// The host of the daemon, or the radio process.
         process: String,
-        /// How many.
+        /// The number of frames.
         frames: u64,
     },
-    /// An interface or a socket of a host did not take packets that were sent on it.
+    /// An interface or a socket of a host refused packets that were sent on it.
     Refused {
         /// The host.
         host: String,
         /// The interface, or `host` for the host's own stack.
         interface: String,
-        /// Which direction, and what the kernel said.
+        /// The direction, and the kernel's error.
         reason: String,
-        /// How many.
+        /// The number of packets.
         packets: u64,
     },
     /// An interface of a host went down, or was removed.
@@ -135,20 +136,20 @@ pub enum Doubt {
         /// The interface.
         interface: String,
     },
-    /// The kernel of a host counted another number than the node or its applications.
+    /// The kernel of a host counted a different number than the node or its applications.
     Counts {
         /// The host.
         host: String,
         /// The kernel's counter.
         counter: String,
-        /// What the kernel counted.
+        /// The kernel's number.
         kernel: u64,
-        /// Who counted the other number, and what: `the application sent`.
+        /// The source of the other number, for example `the application sent`.
         whose: String,
         /// The other number.
         other: u64,
     },
-    /// A count of a host's kernel or daemon is missing, so that nothing can be compared with it.
+    /// A counter of a host's kernel or daemon is missing, so the numbers cannot be compared.
     NoCount {
         /// The host.
         host: String,
@@ -157,110 +158,112 @@ pub enum Doubt {
     },
     /// Between the kernel of a host and its node, packets were lost or added.
     Stack {
-        /// The host.
+        /// Packets were lost or added between the kernel of a host and its node.
         host: String,
-        /// From the node to the kernel; else from the kernel to the node.
+        /// True: from the node to the kernel. False: from the kernel to the node.
         to_kernel: bool,
-        /// Packets that were sent.
+        /// The number of packets that were sent.
         sent: u64,
-        /// Packets that came.
+        /// The number of packets that arrived.
         came: u64,
     },
-    /// A queueing discipline or a filter that the lab did not set was on an interface of a host: packets may have waited there.
+    /// A queueing discipline or a filter that the lab did not set was on an interface of a host: packets may have
+    /// waited there.
     Queue {
         /// The host.
         host: String,
         /// The interface: `wf-host` and `wf-node` are between the host's kernel and its node.
         interface: String,
-        /// Its kind: `netem`.
+        /// Its kind, for example `netem`.
         kind: String,
     },
-    /// Frames left an interface of a host that its node did not send, or did not leave it.
+    /// The number of frames that left an interface of a host is not the number that its node sent.
     FramesOut {
         /// The host.
         host: String,
         /// The interface.
         interface: String,
-        /// Frames that left it.
+        /// The number of frames that left it.
         left: u64,
-        /// Frames that the node sent.
+        /// The number of frames that the node sent.
         sent: u64,
     },
-    /// Frames came in at an interface of a host that no link brought, or did not come in.
+    /// The number of frames that arrived at an interface of a host is not the number that the links delivered.
     FramesIn {
         /// The host.
         host: String,
         /// The interface.
         interface: String,
-        /// Frames that the node received.
+        /// The number of frames that the node received.
         came: u64,
-        /// Frames that the links delivered, copies included.
+        /// The number of frames that the links delivered, copies included.
         delivered: u64,
     },
-    /// Copies of packets were lost between two places, and nothing reported it.
+    /// Copies of packets were lost between two places, and no drop was recorded.
     Unaccounted {
         /// The two places.
         between: [String; 2],
-        /// How many.
+        /// The number of packets.
         packets: u64,
-        /// When the first of them was seen last, in seconds of the run.
+        /// When the first of them was last seen, in seconds of the run.
         first_s: f64,
     },
-    /// Packets came out of a place into which nothing put them.
+    /// Packets left a place without having entered it.
     Appeared {
         /// The place.
         place: String,
-        /// How many.
+        /// The number of packets.
         packets: u64,
     },
-    /// Sent and copied packets are not as many as delivered, dropped and held ones.
+    /// The number of sent and copied packets is not the number of delivered, dropped and held ones.
     Unbalanced,
     /// A part of an outage has no cause.
     Unexplained {
-        /// The handoff, from 1; `None` of a hole.
+        /// The number of the handoff, from 1; `None` for a hole.
         handoff: Option<usize>,
-        /// The flow, from 1.
+        /// The number of the flow, from 1.
         flow: usize,
-        /// When the outage began, in seconds of the run.
+        /// The begin of the outage, in seconds of the run.
         from_s: f64,
-        /// That part, in milliseconds.
+        /// The length of that part, in milliseconds.
         part_ms: f64,
-        /// The outage, in milliseconds.
+        /// The length of the outage, in milliseconds.
         outage_ms: f64,
     },
-    /// A handoff began, and the radio moved without cutting the path.
+    /// A handoff began and the radio moved, but the path was never cut.
     Uncut {
-        /// When it began, in seconds of the run.
+        /// The begin of the handoff, in seconds of the run.
         begun_s: f64,
     },
-    /// A role of a simulated host gave itself work without end.
+    /// A role of a simulated host did not come to rest: it caused further input to itself without end.
     Restless {
         /// The host.
         host: String,
         /// The role.
         role: String,
-        /// When the run ended because of that, in seconds of the run.
+        /// When the run was ended because of that, in seconds of the run.
         at_s: f64,
     },
-    /// The runs of a point gave another number of values than they were to.
+    /// The runs of a point gave fewer values than there are repetitions.
     Short {
         /// The metric.
         metric: String,
-        /// The values that there are.
+        /// The number of values.
         values: usize,
-        /// The repetitions, each of which gives one.
+        /// The number of repetitions, each of which gives one value.
         repetitions: usize,
     },
-    /// What a run was to measure is not in it.
+    /// The run does not contain what it was to measure.
     NotMeasured {
         /// Why.
         why: String,
     },
-    /// A daemon ended before it was ready, or did not get ready though the lab's own process ran meanwhile: there is no result.
+    /// A daemon ended before it was ready, or was not ready in time although the lab's own process ran: there is no
+    /// result.
     NotReady {
         /// Its host.
         host: String,
-        /// What became of it, and its last words.
+        /// What happened to it, and its last output.
         why: String,
     },
     /// There is no result at all.
@@ -271,7 +274,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// Whether a busy host alone may be the cause, so that the run may hold when it is repeated.
+    /// Whether the load of this machine alone may be the cause, so that a repeated run may be valid.
     pub const fn is_timing(&self) -> bool {
         matches!(
             self,
@@ -346,7 +349,7 @@ impl Display for Doubt {
 }
 
 impl Doubt {
-    /// The kinds that hold one number against another.
+    /// Formats the kinds that compare two numbers.
     fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
@@ -389,7 +392,7 @@ impl Doubt {
         }
     }
 
-    /// The kinds that the records give, in the simulator too, and those of several runs.
+    /// Formats the kinds that follow from the records, also in the simulator, and those of several runs.
     fn fmt_accounts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unaccounted { between: [a, b], packets, first_s } => write!(
@@ -426,20 +429,20 @@ impl Doubt {
 /// A doubt of one of several runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NamedDoubt {
-    /// Which run; empty if there is one only.
+    /// The name of the run; empty if there is only one.
     pub of: String,
-    /// Why it is not to be trusted.
+    /// The doubt.
     #[serde(flatten)]
     pub doubt: Doubt,
 }
 
 impl NamedDoubt {
-    /// All doubts of this run.
+    /// Returns all doubts of this run.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }
 
-    /// For programs: one line of JSON. `timing` says whether a busy host alone may be the cause.
+    /// Returns one line of JSON. `timing` is [`Doubt::is_timing`].
     pub fn to_line(&self) -> String {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -451,7 +454,7 @@ impl NamedDoubt {
     }
 }
 
-/// Of the only run.
+/// A doubt of the only run.
 impl From<Doubt> for NamedDoubt {
     fn from(doubt: Doubt) -> Self {
         Self { of: String::new(), doubt }
@@ -467,12 +470,12 @@ impl Display for NamedDoubt {
     }
 }
 
-/// Several doubts in one line.
+/// Returns several doubts in one line.
 pub fn joined(doubts: &[Doubt]) -> String {
     doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What the control run says of the machine.
+/// Returns the result of the control run as text; empty if there is none.
 fn alone(late_us: Option<f64>, which: &str) -> String {
     late_us.map_or_else(String::new, |late_us| {
         format!(

@@ -1,4 +1,4 @@
-//! What happens to a run from outside: an event of its scenario.
+//! An event of a scenario, which happens to a run from outside.
 
 use crate::Trail;
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 11] = [
         Self::Crash,
         Self::Restart,
@@ -49,7 +49,7 @@ impl EventKind {
         Self::DiskFree,
     ];
 
-    /// Its name in a scenario.
+    /// Returns its name in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Crash => "crash",
@@ -66,7 +66,7 @@ impl EventKind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind of this name, or `None`.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -76,7 +76,7 @@ impl EventKind {
         matches!(self, Self::Cut | Self::Restore | Self::Loss | Self::Mtu)
     }
 
-    /// What ends the state that it begins, if it begins one.
+    /// Returns the kind that ends the state which this one begins, or `None` if it begins none.
     pub const fn end(self) -> Option<Self> {
         match self {
             Self::Crash => Some(Self::Restart),
@@ -90,19 +90,19 @@ impl EventKind {
     }
 }
 
-/// An event as it is recorded. Its text: `crash of home`, `cut of wire left`, `loss of 10 % on cell 2`.
+/// A recorded event. Its text is, for example, `crash of home`, `cut of wire left`, `loss of 10 % on cell 2`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What happens.
+    /// The kind.
     pub kind: EventKind,
-    /// To what, in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    /// The target in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
     pub target: Trail,
-    /// Of `loss`, `mtu` and `clock`: what is set, as `10 %`, `1280` or `+5s`.
+    /// The value that `loss`, `mtu` or `clock` sets: `10 %`, `1280` or `+5s`.
     pub value: Option<Trail>,
 }
 
 impl Event {
-    /// One without a value.
+    /// Returns an event without a value.
     pub fn new(kind: EventKind, target: impl Into<Trail>) -> Self {
         Self { kind, target: target.into(), value: None }
     }

@@ -1,12 +1,12 @@
-//! One number for a whole run: two runs with the same number did the same things in the same order.
+//! The fingerprint of a run: two runs with the same one did the same things in the same order.
 
 use std::hash::{Hash, Hasher};
 
-/// A 64-bit fold over events, packet bytes and effects, in order.
+/// A 64-bit hash of events, packet bytes and effects, in order.
 ///
 /// Every step is a bijection of the state for a given word, and of the word for a given state. So a single changed
-/// byte always changes the result, and an exchange of two events does but for chance. Words are folded in one byte
-/// order and one width, so that the number is the same on every machine.
+/// byte always changes the result, and an exchange of two events almost always. Words are folded with a fixed byte
+/// order and width, so the result is the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Fingerprint(u64);
 
@@ -17,12 +17,12 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Adds anything that is plain data.
+    /// Adds any plain data.
     pub fn add(&mut self, what: &impl Hash) {
         what.hash(self);
     }
 
-    /// The number as it stands.
+    /// Returns the current value.
     pub fn value(&self) -> u64 {
         let mut x = self.0;
         x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -31,8 +31,8 @@ impl Fingerprint {
     }
 }
 
-/// Blocks from this length on are folded in lanes. Shorter ones are not, so that a run of small packets has the number that
-/// it had before there were lanes.
+/// The least length, in bytes, of a block that is folded in lanes. Shorter blocks are folded word by word, which keeps
+/// earlier fingerprints valid.
 const LONG: usize = 256;
 
 const fn folded(state: u64, word: u64) -> u64 {
@@ -40,8 +40,8 @@ const fn folded(state: u64, word: u64) -> u64 {
 }
 
 impl Fingerprint {
-    /// Each fold waits for the one before it; eight that do not wait for each other take the time of one. Each lane is a
-    /// bijection as the whole is, and so is the folding of the lanes.
+    /// Folds a long block in eight independent lanes, which the CPU computes in parallel. Each lane is a bijection,
+    /// and so is the folding of the lanes.
     fn write_long(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<64>();
         let mut lanes = [0u64, 1, 2, 3, 4, 5, 6, 7];
@@ -150,7 +150,7 @@ mod tests {
         assert_ne!(of(&(vec![1u8], vec![2u8, 3])), of(&(vec![1u8, 2], vec![3u8])));
     }
 
-    /// Written down once; another machine, another build or another compiler must agree.
+    /// Recorded once: every machine, build and compiler must give the same.
     #[test]
     fn the_number_is_the_same_everywhere() {
         assert_eq!(of(&(7u16, "handoff", Some(-1i64), vec![1u8, 2, 3])), FIXED);

@@ -1,6 +1,6 @@
-//! What both worlds write down while they run: one [`Record`] vocabulary, so that the ledger, the captures and the
-//! comparison of worlds read the simulator and Linux alike, the [`Fingerprint`] of a simulated run, and every [`Doubt`]
-//! of a run.
+//! What the simulator and Linux record of a run. Both use the same [`Record`]s, so the ledger, the captures and the
+//! comparison of backends read both alike. The crate also has the [`Fingerprint`] of a simulated run, and every
+//! [`Doubt`] about a run.
 
 mod app;
 pub mod doubt;

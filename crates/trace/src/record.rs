@@ -1,4 +1,4 @@
-//! One thing that happened at one host, or on the link at one of its interfaces.
+//! Records: what happened at a host, or on the link at one of its interfaces.
 
 use crate::app::{self, AppLine};
 use crate::event::{Event, EventKind};
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use wire::{Cell, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId};
 
-/// A host of a scenario, by its place in it.
+/// A host of a scenario: its index in the scenario's list of hosts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct HostId(pub u32);
 
 impl HostId {
-    /// Its place in a list of all hosts.
+    /// Returns its index in a list of all hosts.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What happened where, and when.
+/// What happened, where and when.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
     /// When.
@@ -34,42 +34,42 @@ pub struct Record {
 /// What happened.
 #[derive(Clone, PartialEq, Debug)]
 pub enum What {
-    /// The node took a packet from an interface; from [`Iface::HOST`], its own stack sent it.
+    /// The node received a packet from an interface. From [`Iface::HOST`]: its own stack sent it.
     Received(Iface, Packet),
-    /// The node put a packet on the link; to [`Iface::HOST`], it gave it to its own stack.
+    /// The node sent a packet on the link. To [`Iface::HOST`]: to its own stack.
     Sent(Iface, Packet),
-    /// The node ended a packet's journey.
+    /// The node dropped a packet, for this reason.
     Dropped(Iface, PacketId, Trail),
-    /// The link at this interface lost a packet that this host had sent.
+    /// The link at this interface lost a packet that this host had sent, for this reason.
     Lost(Iface, PacketId, Trail),
-    /// At the end of the run a queue still holds this packet: a role's, the stack's, or that of the link at an
-    /// interface.
+    /// At the end of the run a queue still holds this packet: of the link at an interface, or (`None`) of a role or
+    /// the stack.
     Held(Option<Iface>, PacketId),
-    /// An application's datagram went into the stack.
+    /// An application sent a datagram to the stack.
     AppSent(PacketId),
-    /// An application was handed a datagram.
+    /// An application was given a datagram.
     AppReceived(PacketId),
-    /// Something happened to a stream of an application.
+    /// An event of a stream of an application.
     App(AppEvent),
-    /// A radio was pointed at a cell.
+    /// A radio was requested to tune to a cell.
     Tuned(Iface, Cell),
-    /// A radio went to another cell with one packet.
+    /// A radio tuned to another cell for one packet.
     Visited(Iface, Cell),
-    /// An interface carries packets.
+    /// An interface came up; of a radio, with its cell.
     Up(Iface, Option<Cell>),
-    /// An interface does not, and why.
+    /// An interface went down, and why.
     Down(Iface, Trail),
-    /// A role left a mark.
+    /// A role recorded a mark.
     Marked(Mark),
     /// A command was answered.
     Answered(Result<Value, String>),
-    /// An event of the scenario happened here.
+    /// An event of the scenario happened at this host.
     Ordered(Event),
 }
 
 impl What {
-    /// The record of what a user of this node's streams is notified of, if there is one. The streams of a role that
-    /// serves others are not an application's.
+    /// Returns the record of an event that a user of this node's streams is notified of, or `None`. Streams of a role
+    /// that serves others are not recorded: they are not an application's.
     pub fn handed(told: &Told, node: &Node) -> Option<Self> {
         match told {
             Told::Data(_, packet, _) if *packet != PacketId::NEW => Some(Self::AppReceived(*packet)),
@@ -78,13 +78,13 @@ impl What {
         }
     }
 
-    /// The record of what a role asks its driver for, if there is one.
+    /// Returns the record of a role's request to its driver, or `None` if it is not recorded.
     pub fn asked(id: StreamId, op: &StreamOp, node: &Node) -> Option<Self> {
         let role = node.user_of(id).filter(|_| !node.relays(id))?;
         AppEvent::of_op(role, id, op).map(Self::App)
     }
 
-    /// The bytes that an application was given of a stream, if that is what happened.
+    /// Returns the number of bytes that an application was given of a stream, or `None` for other records.
     pub const fn read(&self) -> Option<u64> {
         match self {
             Self::App(AppEvent { change: AppChange::Read(bytes), .. }) => Some(*bytes),
@@ -93,10 +93,10 @@ impl What {
     }
 }
 
-/// A name that is a constant where it is written and a string where it is read back.
+/// A name: a constant in the process that records it, a string in the one that reads it.
 pub type Trail = Cow<'static, str>;
 
-/// A record as a line of JSON. Every field but the time and the kind is optional.
+/// A record as a line of JSON. All fields but the time and the kind are optional.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -135,13 +135,13 @@ struct Line {
 }
 
 impl Record {
-    /// The record as one line of JSON, without the host: a daemon writes of itself only.
+    /// Returns the record as one line of JSON without the host, because a daemon writes only its own.
     pub fn to_line(&self) -> String {
         let line = line(self.at, &self.what);
         serde_json::to_string(&line).unwrap_or_default()
     }
 
-    /// The record that a line of `host` says; an error names what is wrong with it.
+    /// Parses a line of `host`. The error names what is wrong with it.
     pub fn from_line(host: HostId, text: &str) -> Result<Self, String> {
         let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let at = Instant(line.t);
@@ -284,8 +284,8 @@ const STAGES: [Stage; 8] = [
     Stage::Traffic,
 ];
 
-/// A name read back as the constant that it was. Names are few and come from our own daemons; each is kept once for
-/// the life of the program.
+/// Returns the name as a constant. There are few names, all from the daemons of this run, so each is kept for the life
+/// of the process.
 pub(crate) fn intern(name: &str) -> &'static str {
     use std::collections::BTreeSet;
     use std::sync::{Mutex, PoisonError};

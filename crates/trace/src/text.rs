@@ -1,22 +1,22 @@
-//! Bytes and values as text.
+//! Conversion of bytes and values to text and back.
 
 use node::Value;
 
-/// Bytes as lower-case hexadecimal. A run's records are made of it: no formatter is asked for a byte.
+/// Returns bytes as lower-case hexadecimal. It does not use a formatter, because records consist mostly of such text.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// The bytes that a hexadecimal text says; `None` when it is none.
+/// Returns the bytes of a hexadecimal text; `None` if it is not one.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
     let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub fn json_of(value: &Value) -> serde_json::Value {
     match value {
         Value::None => serde_json::Value::Null,
@@ -29,7 +29,7 @@ pub fn json_of(value: &Value) -> serde_json::Value {
     }
 }
 
-/// JSON as a value. Fractions and truth values, which no command uses, become text.
+/// Returns JSON as a value. Fractions and booleans, which no command uses, become text.
 pub fn value_of(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::None,

@@ -1,33 +1,33 @@
-//! Who is told what happens in a run, while it happens.
+//! Observers of a run while it is running.
 
 use crate::{HostId, Record, What};
 use wire::{Iface, Instant, Packet, PacketId};
 
-/// Is told of all that happens, in order. Packets are borrowed: a witness that keeps one copies it, and one that only counts
-/// does not pay for copies.
+/// An observer that is notified of everything in a run, in order. Packets are borrowed, so that only an observer that
+/// keeps them needs a copy.
 pub trait Witness {
-    /// The node took a packet from an interface: [`What::Received`].
+    /// The node received a packet from an interface: [`What::Received`].
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
 
-    /// The node put a packet on the link: [`What::Sent`].
+    /// The node sent a packet on the link: [`What::Sent`].
     fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
 
-    /// All else.
+    /// Anything else.
     fn happened(&mut self, at: Instant, host: HostId, what: What);
 
-    /// A link has made copies of a frame that it was given: that many more than one will come out of it.
+    /// A link has copied a frame: it will deliver `more` copies in addition.
     fn doubled(&mut self, _packet: PacketId, _more: u8) {}
 
-    /// An event has happened, with all that followed from it at once: every copy of a packet that it made has been told of.
+    /// An event and all its immediate results are complete: every copy that it made of a packet was reported.
     fn settled(&mut self) {}
 
-    /// Whether it has room for no more: the run ends.
+    /// Whether it has no room for more: the run ends then.
     fn is_full(&self) -> bool {
         false
     }
 }
 
-/// Keeps everything.
+/// Keeps everything that it is notified of.
 impl Witness for Vec<Record> {
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
         self.push(Record { at, host, what: What::Received(iface, packet.clone()) });

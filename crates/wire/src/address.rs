@@ -1,4 +1,4 @@
-//! Names of places: interfaces, cells, link addresses, prefixes.
+//! Identifiers of locations: interfaces, cells, link addresses, prefixes.
 
 use core::fmt;
 use core::net::Ipv4Addr;
@@ -27,13 +27,13 @@ impl Mac {
     /// All ones: every station on the link.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether frames to it are for more than one station: the broadcast address and all groups.
+    /// Whether frames to it are for more than one station: the broadcast address and all group addresses.
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// The link address of an IP destination that has no neighbor of its own: a group's (RFC 1112, section 6.4), or
-    /// [`Mac::BROADCAST`]. `None` for a unicast address.
+    /// Returns the link address of an IP destination that is not a single neighbor: of a multicast group (RFC 1112,
+    /// section 6.4), or [`Mac::BROADCAST`]. `None` for a unicast address.
     pub const fn of_group(group: Ipv4Addr) -> Option<Self> {
         let [_, b, c, d] = group.octets();
         if group.is_broadcast() {
@@ -59,7 +59,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// Not six two-digit hexadecimal numbers with colons between them.
+/// The text is not six two-digit hexadecimal numbers with colons between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseMacError;
 
@@ -84,7 +84,7 @@ impl FromStr for Mac {
     }
 }
 
-/// An IPv4 prefix; bits behind its length are zero.
+/// An IPv4 prefix. All bits after its length are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     address: Ipv4Addr,
@@ -95,29 +95,29 @@ impl Prefix {
     /// Every address.
     pub const ANY: Self = Self { address: Ipv4Addr::UNSPECIFIED, len: 0 };
 
-    /// The prefix of `len` bits (at most 32) that holds `address`.
+    /// Returns the prefix of `len` bits (at most 32) that contains `address`.
     pub fn new(address: Ipv4Addr, len: u8) -> Self {
         let len = len.min(32);
         Self { address: Ipv4Addr::from_bits(address.to_bits() & Self::mask(len)), len }
     }
 
-    /// Exactly this address.
+    /// Returns the prefix of 32 bits that contains only `address`.
     pub const fn host(address: Ipv4Addr) -> Self {
         Self { address, len: 32 }
     }
 
-    /// Its first address.
+    /// Returns its first address.
     pub const fn address(self) -> Ipv4Addr {
         self.address
     }
 
-    /// Its length in bits.
+    /// Returns its length in bits (at most 32).
     #[expect(clippy::len_without_is_empty, reason = "a prefix is never empty; `len` is the field's own term")]
     pub const fn len(self) -> u8 {
         self.len
     }
 
-    /// Whether `address` lies in it.
+    /// Whether `address` is in it.
     pub fn contains(self, address: Ipv4Addr) -> bool {
         address.to_bits() & Self::mask(self.len) == self.address.to_bits()
     }
@@ -139,7 +139,7 @@ impl fmt::Debug for Prefix {
     }
 }
 
-/// Not an IPv4 prefix, or bits set behind its length.
+/// The text is not an IPv4 prefix, or has bits set after the prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParsePrefixError;
 
@@ -162,23 +162,22 @@ impl FromStr for Prefix {
     }
 }
 
-/// The address of an interface, and how long the prefix of its link is: `10.1.0.7/16`.
+/// The address of an interface with the prefix length of its link: `10.1.0.7/16`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceAddress {
-    /// The host's own.
+    /// The address of the host on this interface.
     pub address: Ipv4Addr,
-    /// What is reached directly.
+    /// The prefix that is reached without a router.
     pub link: Prefix,
 }
 
 impl InterfaceAddress {
-    /// `address` on a link whose prefix has `len` bits (at most 32).
+    /// Returns `address` on a link whose prefix has `len` bits (at most 32).
     pub fn new(address: Ipv4Addr, len: u8) -> Self {
         Self { address, link: Prefix::new(address, len) }
     }
 
-    /// Whether `to` is every host of this link: its directed broadcast address. Links of one or two hosts have none
-    /// (RFC 3021).
+    /// Whether `to` is the directed broadcast address of this link. Links of one or two hosts have none (RFC 3021).
     pub fn is_broadcast(self, to: Ipv4Addr) -> bool {
         self.link.len() < 31 && to.to_bits() == self.link.address().to_bits() | !Prefix::mask(self.link.len())
     }
@@ -196,7 +195,7 @@ impl fmt::Debug for InterfaceAddress {
     }
 }
 
-/// Not an IPv4 address with a prefix length.
+/// The text is not an IPv4 address with a prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseInterfaceAddressError;
 

@@ -4,40 +4,40 @@ use crate::{Mac, Malformed, Reader};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-/// Bytes of a message.
+/// The length of a message in bytes.
 pub const LEN: usize = 28;
 
-/// What a message wants.
+/// The operation of a message (`ar$op`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
-    /// Who has the target address?
+    /// Asks for the link address of the target.
     Request,
-    /// I have the sender address.
+    /// Gives the link address of the sender.
     Reply,
 }
 
-/// A message.
+/// An ARP message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Message {
-    /// What it wants.
+    /// Request or reply.
     pub operation: Operation,
-    /// The link address of who speaks.
+    /// The link address of the sender.
     pub sender_mac: Mac,
-    /// The IP address that this link address is to be known for; unspecified in a probe (RFC 5227).
+    /// The IP address of the sender; unspecified in a probe (RFC 5227).
     pub sender: Ipv4Addr,
-    /// The link address of who is spoken to; of no meaning in a request.
+    /// The link address of the target; without meaning in a request.
     pub target_mac: Mac,
-    /// The IP address that is asked for or answered to.
+    /// The IP address of the target: the one to resolve in a request, the requester's in a reply.
     pub target: Ipv4Addr,
 }
 
 impl Message {
-    /// A request for the link address of `target`.
+    /// Returns a request for the link address of `target`.
     pub const fn request(sender_mac: Mac, sender: Ipv4Addr, target: Ipv4Addr) -> Self {
         Self { operation: Operation::Request, sender_mac, sender, target_mac: Mac::ZERO, target }
     }
 
-    /// The answer to this request by who has `mac`.
+    /// Returns the reply to this request, from the host with `mac`.
     #[must_use]
     pub const fn answer(&self, mac: Mac) -> Self {
         Self {
@@ -49,17 +49,17 @@ impl Message {
         }
     }
 
-    /// The announcement that `address` is at `mac` now: a gratuitous request (RFC 5944, section 4.6).
+    /// Returns an announcement that `address` is now at `mac`: a gratuitous request (RFC 5944, section 4.6).
     pub const fn gratuitous(mac: Mac, address: Ipv4Addr) -> Self {
         Self::request(mac, address, address)
     }
 
-    /// Whether it announces an address instead of asking for one.
+    /// Whether it announces an address instead of resolving another one.
     pub fn is_gratuitous(&self) -> bool {
         self.sender == self.target
     }
 
-    /// The message in a frame; padding behind it is left out.
+    /// Parses the message in a frame and ignores padding after it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("arp_truncated"));
         if r.array()? != HARDWARE_ETHERNET {
@@ -85,7 +85,7 @@ impl Message {
         Ok(Self { operation, sender_mac, sender, target_mac, target })
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn emit(&self) -> Vec<u8> {
         let operation: u16 = match self.operation {
             Operation::Request => 1,
@@ -106,7 +106,7 @@ impl Message {
 
 const HARDWARE_ETHERNET: [u8; 2] = [0, 1];
 const PROTOCOL_IPV4: [u8; 2] = [8, 0];
-/// Of a link address and of an IP address.
+/// The address lengths: of a link address and of an IP address, in bytes.
 const LENGTHS: [u8; 2] = [6, 4];
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
         assert!(Message::gratuitous(A, HERE).is_gratuitous() && !request.is_gratuitous());
     }
 
-    /// The example of a request on the wire, RFC 826's packet format.
+    /// The layout of a request in RFC 826's packet format.
     #[test]
     fn the_bytes_are_those_of_the_rfc() {
         let bytes = Message::request(A, HERE, THERE).emit();

@@ -3,10 +3,10 @@
 use crate::{EtherType, Frame, Mac, Malformed, Reader};
 use alloc::vec::Vec;
 
-/// Bytes of the header; the frame check sequence is the hardware's.
+/// The length of the header in bytes. The hardware adds the frame check sequence.
 pub const HEADER: usize = 14;
 
-/// The envelope of a received frame, and what it carries.
+/// Parses a received frame into its header and its payload.
 pub fn parse(bytes: &[u8]) -> Result<(Frame, &[u8]), Malformed> {
     let mut r = Reader::new(bytes, Malformed("ethernet_truncated"));
     let (dst, src) = (Mac(r.array()?), Mac(r.array()?));
@@ -14,7 +14,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Frame, &[u8]), Malformed> {
     Ok((Frame { kind, src, dst }, r.rest()))
 }
 
-/// The header's bytes, for a driver that sends the payload from where it is.
+/// Returns the header's bytes, for a driver that sends the payload without copying it.
 pub fn header(frame: &Frame) -> [u8; HEADER] {
     let mut out = [0; HEADER];
     let fields = frame.dst.0.into_iter().chain(frame.src.0).chain(frame.kind.0.to_be_bytes());
@@ -22,7 +22,7 @@ pub fn header(frame: &Frame) -> [u8; HEADER] {
     out
 }
 
-/// The frame's bytes.
+/// Returns the frame's bytes.
 pub fn emit(frame: &Frame, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + payload.len());
     out.extend_from_slice(&header(frame));

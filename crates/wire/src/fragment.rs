@@ -1,4 +1,4 @@
-//! Fragments of IPv4 datagrams (RFC 791, sections 2.3 and 3.2; RFC 815), bounded.
+//! Fragmentation and reassembly of IPv4 datagrams (RFC 791, sections 2.3 and 3.2; RFC 815), with bounded memory.
 
 use crate::ipv4::{self, Header};
 use crate::{Instant, Ipv4Addr};
@@ -6,15 +6,17 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// For how long a datagram waits for its other fragments (RFC 791, section 3.2: 15 s at least, as RFC 1122 would have it longer).
+/// The reassembly time-out: between the 15 s of RFC 791, section 3.2, and the 60 s to 120 s of RFC 1122, section
+/// 3.3.2.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Datagrams that wait at a time, and bytes of all of them; the oldest is given up for a new one.
+/// At most this many incomplete datagrams, and this many bytes in all of them. The oldest is discarded for a new one.
 const DATAGRAMS: usize = 64;
 const BYTES: usize = 256 * 1024;
 /// The longest payload of a datagram.
 const LONGEST: usize = 65_535 - ipv4::HEADER;
 
-/// The datagram with this header and payload, in fragments of at most `mtu` bytes, 68 at least (RFC 791). DF is clear in each.
+/// Returns the datagram with this header and payload as fragments of at most `mtu` bytes (at least 68, RFC 791). DF is
+/// clear in each.
 pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     let room = usize::from(mtu).max(68) - ipv4::HEADER;
     if payload.len() <= room {
@@ -30,16 +32,16 @@ pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     payload.chunks(units * 8).enumerate().map(piece).collect()
 }
 
-/// Source, destination, protocol and identification: what fragments of one datagram share.
+/// Source, destination, protocol and identification: the same in all fragments of one datagram.
 type Name = (Ipv4Addr, Ipv4Addr, u8, u16);
 
 #[derive(Clone, Debug)]
 struct Partial {
     name: Name,
     until: Instant,
-    /// Pieces by the byte that they begin at.
+    /// Received fragments by the offset of their first byte.
     pieces: BTreeMap<usize, Vec<u8>>,
-    /// The length, once the last fragment is here.
+    /// The length of the payload, once the last fragment has arrived.
     len: Option<usize>,
 }
 
@@ -48,14 +50,14 @@ impl Partial {
         self.pieces.values().map(Vec::len).sum()
     }
 
-    /// Puts a piece where it belongs. Returns whether that is possible: pieces that overlap, or reach beyond the end, are an
-    /// attack (RFC 5722, section 3, for IPv6; the same holds here).
+    /// Inserts a fragment. Returns false if it overlaps another one or reaches beyond the end: both are attacks (RFC
+    /// 5722, section 3, for IPv6; the same applies here).
     fn put(&mut self, at: usize, piece: &[u8], last: bool) -> bool {
         let end = at + piece.len();
         let before = self.pieces.range(..=at).next_back();
         if let Some((begin, known)) = before {
             if *begin == at && known == piece {
-                return true; // a copy
+                return true; // a duplicate
             }
             if begin + known.len() > at {
                 return false;
@@ -77,14 +79,15 @@ impl Partial {
     }
 }
 
-/// Datagrams of which some fragments are here.
+/// The datagrams of which only some fragments have arrived.
 #[derive(Clone, Default, Debug)]
 pub struct Reassembly {
     waiting: VecDeque<Partial>,
 }
 
 impl Reassembly {
-    /// Takes a fragment. Returns the payload of its datagram when all of that is here.
+    /// Takes a fragment. Returns the payload of its datagram once all of it has arrived, otherwise `None`. A fragment
+    /// that is not valid discards its datagram.
     pub fn take(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
         self.waiting.retain(|partial| partial.until > now);
         let name = (header.src, header.dst, header.protocol, header.id);
@@ -96,7 +99,7 @@ impl Reassembly {
             pieces: BTreeMap::new(),
             len: None,
         });
-        // A piece that is not the last ends at a multiple of eight bytes.
+        // Every fragment but the last has a length that is a multiple of eight bytes.
         if (!last && !payload.len().is_multiple_of(8)) || !partial.put(at, payload, last) {
             return None;
         }
@@ -110,7 +113,7 @@ impl Reassembly {
         None
     }
 
-    /// Bytes of all that waits.
+    /// Returns the number of payload bytes of all incomplete datagrams.
     pub fn bytes(&self) -> usize {
         self.waiting.iter().map(Partial::bytes).sum()
     }

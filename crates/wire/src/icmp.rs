@@ -1,26 +1,26 @@
-//! The part of ICMP that all its messages share (RFC 792): type, code, checksum; and the errors that routers send.
+//! The part that all ICMP messages share (RFC 792): type, code and checksum; and the errors that routers send.
 
 use crate::ipv4::{self, Header};
 use crate::{Malformed, Reader, checksum};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-/// Bytes before a message's own content.
+/// The length of the common header in bytes.
 pub const HEADER: usize = 4;
 
-/// A message whose checksum was right.
+/// A message with a correct checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message<'a> {
     /// Type.
     pub kind: u8,
     /// Code.
     pub code: u8,
-    /// What follows the checksum.
+    /// The bytes after the checksum.
     pub body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// The message in an IP payload.
+    /// Parses the message in an IP payload and verifies its checksum.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("icmp_truncated"));
         let (kind, code, _sum) = (r.u8()?, r.u8()?, r.u16()?);
@@ -30,7 +30,7 @@ impl<'a> Message<'a> {
         Ok(Self { kind, code, body: r.rest() })
     }
 
-    /// Its bytes, with the checksum filled in.
+    /// Returns its bytes with the checksum.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER + self.body.len());
         out.extend_from_slice(&[self.kind, self.code, 0, 0]);
@@ -47,37 +47,37 @@ impl<'a> Message<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(C)]
 pub enum IcmpError {
-    /// No route to it.
+    /// No route to the destination.
     NetUnreachable,
-    /// Its last hop does not answer.
+    /// The next hop does not answer on its link.
     HostUnreachable,
-    /// It does not fit, and DF forbids to cut it.
+    /// The datagram does not fit and must not be fragmented (DF).
     FragmentationNeeded {
         /// The largest datagram that would fit, in bytes (RFC 1191).
         mtu: u16,
     },
-    /// Its time to live was used up.
+    /// The time to live reached zero.
     TimeExceeded,
 }
 
-/// What an error is sent with: routers' control traffic (RFC 1812, section 4.3.2.5).
+/// The type of service of an error: internetwork control (RFC 1812, section 4.3.2.5).
 const TOS: u8 = 0xc0;
-/// An error is never longer than this (RFC 1812, section 4.3.2.3).
+/// The largest error in bytes (RFC 1812, section 4.3.2.3).
 const LONGEST: usize = 576;
 const UNREACHABLE: u8 = 3;
 const EXCEEDED: u8 = 11;
 
 impl IcmpError {
-    /// The datagram from `reporter` that tells the sender of `original`; `None` where no error may be sent: about an
-    /// ICMP error, a fragment that is not the first, a packet to or from more than one host (RFC 1812, section
-    /// 4.3.2.7). That the frame was a broadcast only its receiver knows.
+    /// Returns the error datagram from `reporter` to the sender of `original`. `None` if no error may be sent (RFC
+    /// 1812, section 4.3.2.7): about an ICMP error, a fragment other than the first, or a packet to or from more than
+    /// one host. The caller must check that the frame was not a link-layer broadcast.
     pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         Header::parse(original).ok()?;
         self.about_quoted(original, reporter)
     }
 
-    /// The same about a datagram of which only the first bytes are known, from another error's quotation. At least eight
-    /// bytes of its payload must be there (RFC 792).
+    /// Does the same about a datagram of which only the first bytes are known, from the quotation in another error. Of an
+    /// ICMP datagram at least one byte of payload is needed: its type.
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
@@ -97,7 +97,8 @@ impl IcmpError {
         Some(answer.emit(&Message { kind, code, body: &body }.emit()))
     }
 
-    /// What the sender of a packet is told that was inside a tunnel when this error occurred (RFC 2003, section 4).
+    /// Returns the error for the sender of a packet that was inside a tunnel when this error occurred (RFC 2003,
+    /// section 4).
     #[must_use]
     pub const fn through_tunnel(self) -> Self {
         match self {
@@ -109,7 +110,7 @@ impl IcmpError {
     }
 }
 
-/// Whether a message of this type reports an error, so that none may be sent about it.
+/// Whether a message of this type is an error. No error may be sent about it.
 pub const fn is_error(kind: u8) -> bool {
     matches!(kind, UNREACHABLE | 4 | 5 | EXCEEDED | 12)
 }
@@ -118,7 +119,8 @@ fn is_many(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
 
-/// The largest common MTU below `len`, for a router that does not say what it forwards (RFC 1191, section 7). `None` if there is none.
+/// Returns the largest common MTU below `len`, for a router that does not report its MTU (RFC 1191, section 7). `None`
+/// if there is none.
 pub fn plateau(len: u16) -> Option<u16> {
     const PLATEAUS: [u16; 7] = [32_000, 17_914, 8166, 4352, 2002, 1492, 1006];
     PLATEAUS.into_iter().find(|plateau| *plateau < len)
@@ -129,30 +131,30 @@ fn is_one_host(address: Ipv4Addr) -> bool {
     first != 0 && first < 224 && !address.is_loopback()
 }
 
-/// What an ICMP error quotes of the datagram that it is about: as much as its reporter cared to send.
+/// The quotation in an ICMP error of the datagram that caused it. Its length depends on the reporter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quote<'a> {
     /// The type of the error.
     pub kind: u8,
     /// Its code.
     pub code: u8,
-    /// The largest datagram that would have fitted, in an error of type 3 and code 4; zero from an old router.
+    /// The MTU of the next hop, in an error of type 3 and code 4; zero from a router older than RFC 1191.
     pub mtu: u16,
-    /// How long the datagram was, its header included.
+    /// The total length of the datagram, header included.
     pub len: u16,
-    /// What the datagram carried.
+    /// The protocol of the datagram.
     pub protocol: u8,
-    /// Who sent it.
+    /// The datagram's source.
     pub src: Ipv4Addr,
-    /// Who was to have it.
+    /// The datagram's destination.
     pub dst: Ipv4Addr,
-    /// What is left of its payload: eight bytes at least, from who keeps RFC 792.
+    /// The quoted bytes of its payload: at least eight if the reporter follows RFC 792.
     pub payload: &'a [u8],
 }
 
 impl<'a> Quote<'a> {
-    /// The quotation in an ICMP message. The quoted header's checksum is not looked at: a router has changed the header
-    /// by then, and quotes what it had.
+    /// Parses the quotation in an ICMP message. It ignores the checksum of the quoted header, because routers change
+    /// the header on the path.
     pub fn of(message: &Message<'a>) -> Result<Self, Malformed> {
         if !is_error(message.kind) {
             return Err(Malformed("icmp_no_error"));
@@ -172,7 +174,7 @@ struct Quoted<'a> {
     protocol: u8,
     src: Ipv4Addr,
     dst: Ipv4Addr,
-    /// The place of a fragment in its datagram, in units of 8 bytes.
+    /// The fragment offset, in units of 8 bytes.
     offset: u16,
     payload: &'a [u8],
 }
@@ -219,7 +221,7 @@ mod tests {
         Header::new(ipv4::UDP, SENDER, HOST).emit(&[7; 1200])
     }
 
-    /// RFC 1191, section 5: from that its sender guesses what an old router forwards.
+    /// RFC 1191, section 5: the sender estimates the MTU of an old router from this length.
     #[test]
     fn an_error_tells_how_long_the_datagram_was() {
         let original = original();
@@ -272,7 +274,7 @@ mod tests {
         assert!(!silent(&first.emit(&[0; 8])), "the first fragment has the ports");
     }
 
-    /// RFC 792 quotes no more than eight bytes behind the header: enough to tell the sender of what was in a tunnel.
+    /// RFC 792 quotes only eight bytes after the header. They suffice to notify the sender of a tunneled packet.
     #[test]
     fn an_error_about_a_quotation_tells_its_sender() {
         let quoted = &original()[..28];

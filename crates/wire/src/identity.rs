@@ -1,21 +1,24 @@
-//! Who a packet is, told from its bytes alone: what a recorder on Linux has to go by.
+//! The identity of a packet, computed from its bytes alone: a recorder on Linux has nothing else.
 
 use crate::PacketId;
 use crate::ipv4::{self, Header};
 use core::net::SocketAddrV4;
 
-/// The identity of a datagram: a hash over all that forwarding leaves alone.
+/// Returns the identity of a datagram: a hash over the bytes that forwarding does not change.
 ///
-/// Left out are time to live, header checksum, DSCP and ECN, the transport's checksum (off-loading fills it late), and
-/// the identification of an atomic datagram of UDP or ICMP: the kernel chooses it, and a recorder has to know the identity of a
-/// datagram before it is sent. TCP and SCTP send the same bytes again, and only the identification tells a retransmission from the
-/// original, so there it counts. Equal datagrams share an identity; who counts them tells them apart. In a tunnel (IP in IP) a packet is who it was before: the innermost datagram counts.
+/// It leaves out the time to live, the header checksum, DSCP and ECN, and the transport's checksum, which offloading
+/// fills in late. It also leaves out the identification of an atomic datagram of UDP or ICMP. The kernel chooses it,
+/// but a recorder must know the identity before the datagram is sent.
+///
+/// TCP and SCTP send the same bytes again, and only the identification distinguishes a retransmission from the
+/// original. So the hash includes it there. Equal datagrams share an identity; the ledger distinguishes them by
+/// counting. In a tunnel (IP in IP) the innermost datagram counts, so encapsulation does not change the identity.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
     innermost(header, payload, NESTING)
 }
 
-/// Headers that are looked behind. Deeper nesting is nobody's that we know, and shares no identity with its inside.
+/// The number of nested IP headers that are skipped. The inside of deeper nesting has a different identity.
 const NESTING: u8 = 4;
 
 fn innermost(header: Header, payload: &[u8], nesting: u8) -> PacketId {
@@ -48,14 +51,14 @@ fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {
     nonzero(fold(hash, tail.unwrap_or_default()))
 }
 
-/// The identity that a UDP datagram will have once the kernel has made it.
+/// Returns the identity that a UDP datagram will have once the kernel has built it.
 pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> PacketId {
     identity(&crate::udp::packet(src, dst, payload))
 }
 
 const SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a, 64 bits: an identity is compared within one run, not defended against forgery.
+/// FNV-1a, 64 bits. Identities are compared within one run and need not resist forgery.
 fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
     for byte in bytes {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -64,7 +67,7 @@ fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
 }
 
 fn nonzero(hash: u64) -> PacketId {
-    PacketId(hash.max(1)) // zero means "not given yet"
+    PacketId(hash.max(1)) // zero is PacketId::NEW
 }
 
 #[cfg(test)]
@@ -81,7 +84,7 @@ mod tests {
         let id = identity(&bytes);
         assert!(ipv4::decrement_ttl(&mut bytes));
         assert_eq!(identity(&bytes), id);
-        bytes[26..28].fill(0); // the UDP checksum, as an off-loading kernel leaves it
+        bytes[26..28].fill(0); // the UDP checksum before offloading fills it in
         assert_eq!(identity(&bytes), id);
     }
 

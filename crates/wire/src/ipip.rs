@@ -1,24 +1,24 @@
-//! IP in IP (RFC 2003): a datagram as the payload of another.
+//! IP in IP (RFC 2003): a datagram as the payload of another datagram.
 
 use crate::Malformed;
 use crate::ipv4::{self, Header};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-/// Bytes that a tunnel adds.
+/// The number of bytes that a tunnel adds.
 pub const OVERHEAD: usize = ipv4::HEADER;
 
-/// The datagram from `src` to `dst` that carries `inner`, which stays as it is: whoever tunnels as part of forwarding
-/// takes the hop off beforehand.
+/// Returns the datagram from `src` to `dst` that carries `inner` unchanged. A node that forwards `inner` must
+/// decrement its time to live first.
 ///
-/// Type of service and DF are the inner datagram's (section 3.1). Refused are a malformed inner header, a time to live
-/// that is used up, and a datagram that leaves no room for the outer header.
+/// Type of service and DF are copied from the inner datagram (section 3.1). Errors: a malformed inner header, a time
+/// to live of zero, and a datagram that leaves no room for the outer header.
 pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>, Malformed> {
     let (header, payload) = Header::parse(inner)?;
     if header.ttl == 0 {
         return Err(Malformed("ipip_ttl"));
     }
-    let whole = inner.len().min(header_len(inner) + payload.len()); // padding is not carried along
+    let whole = inner.len().min(header_len(inner) + payload.len()); // without padding
     let inner = inner.get(..whole).unwrap_or(inner);
     if whole + OVERHEAD > usize::from(u16::MAX) {
         return Err(Malformed("ipip_too_long"));
@@ -26,14 +26,15 @@ pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>
     let outer = Header {
         tos: header.tos,
         dont_fragment: header.dont_fragment,
-        // A datagram that may be fragmented needs an identification; the inner one's is as good as any.
+        // A datagram that may be fragmented needs an identification. The inner one serves.
         id: header.id,
         ..Header::new(ipv4::IPIP, src, dst)
     };
     Ok(outer.emit(inner))
 }
 
-/// The outer header, and the datagram inside. The inner time to live is left alone.
+/// Returns the outer header and the inner datagram. The inner time to live is not changed. Errors: another protocol
+/// than IP in IP, a fragment, a malformed inner header, or an inner time to live of zero.
 pub fn decapsulate(bytes: &[u8]) -> Result<(Header, &[u8]), Malformed> {
     let (outer, inner) = Header::parse(bytes)?;
     if outer.protocol != ipv4::IPIP {
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn options_stay_inside_and_padding_behind() {
         let mut inner = header().emit(b"hello");
-        inner.splice(20..20, [1, 1, 1, 1]); // an option of four times nothing
+        inner.splice(20..20, [1, 1, 1, 1]); // four no-operation options
         (inner[0], inner[3]) = (0x46, 29);
         inner[10..12].fill(0);
         let sum = crate::checksum(&inner[..24]).to_be_bytes();

@@ -1,4 +1,4 @@
-//! The IPv4 header (RFC 791). Options are carried along and not looked into.
+//! The IPv4 header (RFC 791). Options are accepted and ignored.
 
 use crate::checksum::of_header;
 use crate::{Malformed, Reader};
@@ -19,34 +19,34 @@ pub const TCP: u8 = 6;
 pub const SCTP: u8 = 132;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
-/// The time to live that a host gives its packets (RFC 1700's recommendation).
+/// The time to live of a new datagram (RFC 1700's recommendation).
 pub const DEFAULT_TTL: u8 = 64;
 
-/// What a header says, apart from lengths and checksum, which belong to the bytes.
+/// The fields of a header, except its lengths and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// DSCP and ECN, as one byte.
+    /// DSCP and ECN as one byte.
     pub tos: u8,
     /// Identification; meaningless for an atomic datagram (RFC 6864).
     pub id: u16,
-    /// DF.
+    /// DF: do not fragment.
     pub dont_fragment: bool,
-    /// MF.
+    /// MF: more fragments follow.
     pub more_fragments: bool,
-    /// Offset of this fragment in units of eight bytes.
+    /// The fragment offset in units of eight bytes.
     pub offset: u16,
-    /// Hops left.
+    /// The time to live.
     pub ttl: u8,
-    /// What it carries.
+    /// The protocol number of the payload.
     pub protocol: u8,
-    /// Who sent it.
+    /// The source.
     pub src: Ipv4Addr,
-    /// Who is to have it.
+    /// The destination.
     pub dst: Ipv4Addr,
 }
 
 impl Header {
-    /// The header of a fresh datagram.
+    /// Returns the header of a new datagram: DF set, no fragment, [`DEFAULT_TTL`].
     pub const fn new(protocol: u8, src: Ipv4Addr, dst: Ipv4Addr) -> Self {
         Self {
             tos: 0,
@@ -61,14 +61,14 @@ impl Header {
         }
     }
 
-    /// Whether it is a piece of a larger datagram.
+    /// Whether it is a fragment of a larger datagram.
     pub const fn is_fragment(&self) -> bool {
         self.more_fragments || self.offset != 0
     }
 
-    /// The header of `bytes` and the payload behind it; padding behind the datagram is left out.
+    /// Parses the header of `bytes` and returns it with the payload, without padding after the datagram.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        // A first byte alone says whether it is IPv4 at all.
+        // The first byte decides whether it is IPv4, also of a truncated packet.
         let version_length = *bytes.first().ok_or(TRUNCATED)?;
         if version_length >> 4 != 4 {
             return Err(Malformed("ip_version"));
@@ -105,21 +105,21 @@ impl Header {
         Ok((parsed, payload))
     }
 
-    /// A datagram with this header, without options, and `payload`.
+    /// Returns a datagram with this header, without options, and with `payload`.
     ///
-    /// A payload beyond 65,515 bytes does not fit an IPv4 datagram; callers bound theirs well below.
+    /// `payload` must not exceed 65,515 bytes, which is the limit of IPv4. Callers send much less.
     pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = self.begin(payload.len());
         out.extend_from_slice(payload);
         out
     }
 
-    /// The header of a datagram whose payload, of so many bytes, the caller puts behind it.
+    /// Returns the header of a datagram, to which the caller appends `payload` bytes.
     pub fn begin(&self, payload: usize) -> Vec<u8> {
         self.begin_in(Vec::new(), payload)
     }
 
-    /// The same in a buffer that was used before.
+    /// Does the same as [`Header::begin`] in a used buffer, which is cleared first.
     pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
@@ -137,19 +137,19 @@ impl Header {
     }
 }
 
-/// Source and destination, read straight from a header that is known to be whole.
+/// Returns source and destination of a datagram whose header was checked before. `None` if the bytes are too short.
 pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let mut r = Reader::new(bytes.get(12..20)?, TRUNCATED);
     Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
 }
 
-/// What a datagram carries, read straight from a header that is known to be whole.
+/// Returns the protocol number of a datagram whose header was checked before. `None` if the bytes are too short.
 pub fn protocol(bytes: &[u8]) -> Option<u8> {
     bytes.get(9).copied()
 }
 
-/// The length that a header gives its datagram, in bytes; the padding of a short frame is not counted. Zero when
-/// there is no whole length field.
+/// Returns the total length field of a header in bytes, without the padding of a short frame. Zero if the bytes are
+/// too short for this field.
 pub fn total_len(bytes: &[u8]) -> usize {
     match bytes {
         [_, _, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
@@ -157,7 +157,8 @@ pub fn total_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Takes one hop off the time to live and mends the checksum (RFC 1624). False when none is left to take.
+/// Decrements the time to live and updates the checksum (RFC 1624). Returns false, and changes nothing, if it is 1 or
+/// 0.
 #[must_use]
 pub fn decrement_ttl(bytes: &mut [u8]) -> bool {
     let Some([ttl, _, high, low]) = bytes.get_mut(8..12) else { return false };

@@ -1,7 +1,7 @@
-//! The ground that every other crate stands on: time, addresses, packets and the headers of the Internet.
+//! The base crate of the workspace: time, addresses, packets and the headers of the Internet protocols.
 //!
-//! No dependencies, no allocation beyond a packet's own bytes, no crypto. A header that exists is well-formed:
-//! `parse` refuses with a [`Malformed`] that names the reason, and `emit` is its inverse.
+//! No dependencies, no cryptography, and no allocation except for a packet's bytes. A parsed header is well-formed:
+//! `parse` refuses all others with a [`Malformed`] that names the reason. `emit` is its inverse.
 
 #![no_std]
 extern crate alloc;

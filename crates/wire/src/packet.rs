@@ -1,10 +1,10 @@
-//! A packet as it travels: link addresses, an identity, and real bytes.
+//! A packet on a link or in a node: link addresses, an identity, and the bytes.
 
 use crate::Mac;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a frame carries (IEEE 802 numbers).
+/// The protocol that a frame carries (IEEE 802 numbers).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EtherType(pub u16);
 
@@ -21,46 +21,46 @@ impl fmt::Debug for EtherType {
     }
 }
 
-/// The link-layer envelope of a packet.
+/// The link-layer header of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Frame {
-    /// What it carries.
+    /// The protocol of the payload.
     pub kind: EtherType,
-    /// Who put it on this link.
+    /// The station that sent it on this link.
     pub src: Mac,
-    /// Who is to take it.
+    /// The station that receives it.
     pub dst: Mac,
 }
 
 impl Frame {
-    /// An IPv4 frame to `dst`; the sending node fills in its own address.
+    /// Returns an IPv4 frame to `dst`. The sending node fills in its own address.
     #[must_use]
     pub const fn to(dst: Mac) -> Self {
         Self { kind: EtherType::IPV4, src: Mac::ZERO, dst }
     }
 
-    /// An ARP frame to `dst`, or with [`Mac::BROADCAST`] to the whole link.
+    /// Returns an ARP frame to `dst`; [`Mac::BROADCAST`] is the whole link.
     #[must_use]
     pub const fn arp(dst: Mac) -> Self {
         Self { kind: EtherType::ARP, src: Mac::ZERO, dst }
     }
 }
 
-/// The identity of a packet: it survives forwarding, copying and tunnelling.
+/// The identity of a packet. Forwarding, copying and tunneling do not change it.
 ///
-/// The simulator numbers packets; on Linux it is [`crate::identity`] of the bytes.
+/// The simulator numbers packets. On Linux it is [`crate::identity`] of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PacketId(pub u64);
 
 impl PacketId {
-    /// Not given one yet: the driver does so when the packet first leaves its role.
+    /// Not assigned yet. The driver assigns it when the packet first leaves its role.
     pub const NEW: Self = Self(0);
 }
 
-/// A packet in a node's hands.
+/// A packet in a node.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Packet {
-    /// Its link-layer envelope.
+    /// Its link-layer header.
     pub link: Frame,
     /// Its identity.
     pub id: PacketId,
@@ -69,12 +69,12 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet that a role has just made, for the neighbor `to`; [`Mac::ZERO`] leaves it to ARP to find the neighbor.
+    /// Returns a new packet of a role to the neighbor `to`; with [`Mac::ZERO`], ARP finds the neighbor.
     pub const fn new(to: Mac, bytes: Vec<u8>) -> Self {
         Self { link: Frame::to(to), id: PacketId::NEW, bytes }
     }
 
-    /// An ARP message that has just been made, for the neighbor `to` or for [`Mac::BROADCAST`].
+    /// Returns a new packet with an ARP message to the neighbor `to` or to [`Mac::BROADCAST`].
     pub fn arp(to: Mac, message: &crate::arp::Message) -> Self {
         Self { link: Frame::arp(to), id: PacketId::NEW, bytes: message.emit() }
     }
@@ -92,7 +92,7 @@ impl fmt::Debug for Packet {
     }
 }
 
-/// Why a packet went no further. There is no "other": whoever drops a packet can say why.
+/// Why a packet was dropped. There is no "other": every drop has a specific reason.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub &'static str);
 

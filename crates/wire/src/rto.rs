@@ -1,30 +1,30 @@
-//! The retransmission time-out of TCP and SCTP: one estimator, which both took from Jacobson (RFC 6298, section 2;
-//! RFC 9260, section 6.3.1).
+//! The retransmission time-out of TCP and SCTP. Both use Jacobson's estimator (RFC 6298, section 2; RFC 9260, section
+//! 6.3.1).
 
 use core::time::Duration;
 
-/// More doublings change nothing: any base is at its maximum by then.
+/// The most doublings. Any base reaches its maximum before.
 const MAX_SHIFT: u32 = 16;
 
-/// Within what an estimator stays.
+/// The limits of an estimator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtoBounds {
     /// The time-out before there is a sample (RFC 6298, 2.1; RFC 9260, C1).
     pub initial: Duration,
-    /// The least (RFC 6298, 2.4; RFC 9260, C6).
+    /// The smallest time-out (RFC 6298, 2.4; RFC 9260, C6).
     pub min: Duration,
-    /// The largest, backed off or not (RFC 6298, 2.5; RFC 9260, C7). A smaller one than `min` counts as `min`.
+    /// The largest time-out, backed off or not (RFC 6298, 2.5; RFC 9260, C7). At least `min`.
     pub max: Duration,
-    /// K: how often the variance is added (RFC 6298, 2.2: 4).
+    /// K: the factor of the variance (RFC 6298, 2.2: 4).
     pub variances: u32,
-    /// G: the least that the variances add together (RFC 6298, 2.3).
+    /// G: the minimum of K times the variance (RFC 6298, 2.3).
     pub granularity: Duration,
-    /// The least that the variance itself is taken for, and kept as (RFC 9260, section 6.3.1, G1); RFC 6298 has none.
+    /// The minimum of the variance itself (RFC 9260, section 6.3.1, G1). RFC 6298 has none.
     pub least_variance: Duration,
 }
 
-/// The estimator. It never sees a sample of what was sent twice (Karn; RFC 6298, section 3; RFC 9260, C5), unless
-/// timestamps tell which of the two was answered: its caller does not take one.
+/// The estimator. Its caller must not give it the round trip of retransmitted data (Karn's algorithm: RFC 6298,
+/// section 3; RFC 9260, C5), unless timestamps show which transmission was acknowledged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rto {
     smoothed: Option<(Duration, Duration)>,
@@ -34,32 +34,33 @@ pub struct Rto {
 }
 
 impl Rto {
-    /// Without a sample.
+    /// Returns an estimator without a sample.
     pub fn new(bounds: RtoBounds) -> Self {
         let bounds = RtoBounds { max: bounds.max.max(bounds.min), ..bounds };
         Self { smoothed: None, base: bounds.initial.min(bounds.max), shift: 0, bounds }
     }
 
-    /// With what another host has measured (RFC 6298, 2.3).
+    /// Returns an estimator with the values that another host measured (RFC 6298, 2.3).
     pub fn measured(bounds: RtoBounds, srtt: Duration, rttvar: Duration) -> Self {
         let mut rto = Self::new(bounds);
         rto.keep(srtt, rttvar);
         rto
     }
 
-    /// Ends the last doubling (RFC 6069, section 4, step 2b). Says whether there was one.
+    /// Undoes the last doubling (RFC 6069, section 4, step 2b). Returns whether there was one.
     pub const fn take_back(&mut self) -> bool {
         let any = self.shift > 0;
         self.shift = self.shift.saturating_sub(1);
         any
     }
 
-    /// Takes a round-trip time; it ends the backing off (RFC 6298, 2.2, 2.3 and the end of section 5; RFC 9260, C2, C3).
+    /// Takes a round-trip time and ends the back-off (RFC 6298, 2.2, 2.3 and the end of section 5; RFC 9260, C2, C3).
     pub fn sample(&mut self, rtt: Duration) {
         self.sample_of(rtt, 1);
     }
 
-    /// Takes one of `samples` that a round trip gives: each weighs as much less (RFC 7323, appendix G).
+    /// Takes one of `samples` samples of the same round trip. Each has 1/`samples` of the usual weight (RFC 7323,
+    /// appendix G).
     pub fn sample_of(&mut self, rtt: Duration, samples: u32) {
         let (srtt, rttvar) = match self.smoothed {
             None => (rtt, rtt / 2),
@@ -79,7 +80,7 @@ impl Rto {
         self.base = (srtt + granularity.max(rttvar.saturating_mul(variances))).clamp(min, max);
     }
 
-    /// Takes over what another host had found out: smoothed round trip, its variance, and doublings so far.
+    /// Takes over the state of another host: smoothed round trip and its variance, base and doublings.
     pub fn restore(&mut self, smoothed: Option<(Duration, Duration)>, base: Duration, doublings: u32) {
         self.smoothed = smoothed;
         self.base = base.min(self.bounds.max);
@@ -91,44 +92,45 @@ impl Rto {
         self.shift = (self.shift + 1).min(MAX_SHIFT);
     }
 
-    /// Backs off at least this many times: another route to the same address has done so already.
+    /// Raises the number of doublings to at least `doublings`, which were made elsewhere.
     pub fn back_off_to(&mut self, doublings: u32) {
         self.shift = self.shift.max(doublings.min(MAX_SHIFT));
     }
 
-    /// There was no sample where one was expected: the base is at least so much, and nothing is backed off (RFC 6298, 5.7).
+    /// Raises the base to at least `base` and ends the back-off, because an expected sample is missing (RFC 6298,
+    /// 5.7).
     pub fn at_least(&mut self, base: Duration) {
         self.base = self.base.max(base).min(self.bounds.max);
         self.shift = 0;
     }
 
-    /// The time-out now, backed off.
+    /// Returns the time-out with all doublings.
     pub fn current(&self) -> Duration {
         self.after(self.shift)
     }
 
-    /// The time-out after `doublings` of the base.
+    /// Returns the time-out after `doublings` doublings of the base.
     pub fn after(&self, doublings: u32) -> Duration {
         self.base.saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.bounds.max)
     }
 
-    /// The smoothed round-trip time.
+    /// Returns the smoothed round-trip time, or `None` before the first sample.
     pub fn srtt(&self) -> Option<Duration> {
         self.smoothed.map(|(srtt, _)| srtt)
     }
 
-    /// Its mean deviation.
+    /// Returns the mean deviation of the round-trip time, or `None` before the first sample.
     pub fn rttvar(&self) -> Option<Duration> {
         self.smoothed.map(|(_, rttvar)| rttvar)
     }
 
-    /// The time-out without doublings, and how many there are.
+    /// Returns the time-out without doublings, and the number of doublings.
     pub const fn backing(&self) -> (Duration, u32) {
         (self.base, self.shift)
     }
 }
 
-/// The old value moved towards the new by one `parts`-th.
+/// Moves `old` by 1/`parts` of the distance to `new`.
 fn mean(old: Duration, new: Duration, parts: u32) -> Duration {
     (old.saturating_mul(parts - 1).saturating_add(new)) / parts
 }
@@ -178,7 +180,7 @@ mod tests {
         let mut floor = Rto::new(RtoBounds { min: ms(1000), ..TCP });
         floor.sample(ms(1));
         assert_eq!(floor.current(), ms(1000));
-        // RFC 6298 adds a clock's tick to the round trip, RFC 9260 four variances of one.
+        // RFC 6298 adds one clock tick to the round trip, RFC 9260 adds four times a variance of one tick.
         for (bounds, expected) in [(TCP, 101), (SCTP, 104)] {
             let mut steady = Rto::new(bounds);
             (0..100).for_each(|_| steady.sample(ms(100)));
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!(rto.current(), ms(3000));
     }
 
-    /// RFC 7323, appendix G: four samples in a round trip weigh together about what one does.
+    /// RFC 7323, appendix G: four samples in a round trip weigh about as much as one.
     #[test]
     fn samples_that_share_a_round_trip_weigh_less() {
         let (mut one, mut four) = (Rto::new(TCP), Rto::new(TCP));

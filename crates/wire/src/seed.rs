@@ -1,19 +1,20 @@
-//! Chance, as an argument. A role gets a [`Seed`] when it is made; nothing else in a pure crate is random.
+//! Random numbers, as an argument. A role is given a [`Seed`] when it is created; nothing else in a pure crate is
+//! random.
 
-/// A source of chance that is forked by name, so that a new role does not shift another's stream.
+/// A random number generator that is forked by name, so that a new role does not change the numbers of another.
 ///
-/// `SplitMix64` (Steele, Lea, Flood 2014): eight bytes, because a million idle hosts carry one each. It is not for
-/// secrets.
+/// `SplitMix64` (Steele, Lea, Flood 2014). Its state is eight bytes, because a million idle hosts each have one. It is
+/// not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// The root of a run.
+    /// Returns the root generator of a run.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The stream that belongs to `name`; the same name gives the same stream.
+    /// Returns the generator for `name`. The same name gives the same numbers.
     #[must_use]
     pub fn fork(&self, name: &str) -> Self {
         let mut child = Self(self.0 ^ 0x5bd1_e995_7b93_1c4d);
@@ -23,7 +24,7 @@ impl Seed {
         child
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 random bits.
     pub const fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)

@@ -1,111 +1,114 @@
-//! What must be known of a TCP connection (RFC 9293) to move it: sequence numbers, and the state itself.
+//! The state of a TCP connection (RFC 9293) that is needed to move it to another host.
 
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
 use core::time::Duration;
 
-/// A place in the sequence space (RFC 9293, section 3.4). There is no order on the whole circle, so it is not `Ord`: comparisons are right for
-/// numbers less than 2^31 apart, and a window is never larger.
+/// A sequence number (RFC 9293, section 3.4). It is not `Ord`, because the numbers wrap around: comparisons are
+/// correct for numbers less than 2^31 apart. A window is never larger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// The number `n` further on.
+    /// Returns the number `n` later.
     #[must_use]
     pub const fn plus(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
     }
 
-    /// The number `n` further back.
+    /// Returns the number `n` earlier.
     #[must_use]
     pub const fn minus(self, n: u32) -> Self {
         Self(self.0.wrapping_sub(n))
     }
 
-    /// How far this is beyond `earlier`, going forward on the circle.
+    /// Returns how far this is after `earlier`, modulo 2^32.
     pub const fn since(self, earlier: Self) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// Whether this comes before `other`.
+    /// Whether this is before `other`.
     pub const fn before(self, other: Self) -> bool {
         self.0.wrapping_sub(other.0).cast_signed() < 0
     }
 
-    /// Whether this comes after `other`.
+    /// Whether this is after `other`.
     pub const fn after(self, other: Self) -> bool {
         other.before(self)
     }
 
-    /// The later of two.
+    /// Returns the later of the two.
     #[must_use]
     pub const fn latest(self, other: Self) -> Self {
         if self.before(other) { other } else { self }
     }
 }
 
-/// A connection both of whose ends may have finished, but not so that all of it is acknowledged, as plain data. What is not in
-/// it begins anew at the other host: the congestion window, and data that came beyond a gap, which the peer sends again.
+/// The state of a TCP connection as plain data. Both ends may have sent a FIN, but then something is still
+/// unacknowledged. It does not contain the congestion window, which starts anew at the other host, nor data received
+/// after a gap, which the peer sends again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {
-    /// Our end.
+    /// The local address and port.
     pub local: SocketAddrV4,
-    /// The peer's.
+    /// The peer's address and port.
     pub remote: SocketAddrV4,
-    /// The oldest number that the peer has not acknowledged, or that of a FIN alone; `unacknowledged` begins with it.
+    /// The oldest unacknowledged sequence number (`snd_una`), at which `unacknowledged` begins. The number of the FIN
+    /// if only that is unacknowledged.
     pub send_una: Seq,
-    /// The end of what was sent, the FIN included.
+    /// The sequence number after the last that was sent, the FIN included (`snd_nxt`).
     pub send_next: Seq,
-    /// The peer's window, in bytes.
+    /// The peer's current window, in bytes.
     pub send_window: u32,
-    /// The largest that it ever was.
+    /// The largest window that the peer has announced, in bytes.
     pub largest_window: u32,
-    /// The sequence number of the segment that announced it (`snd_wl1`).
+    /// The sequence number of the segment that announced the window (`snd_wl1`).
     pub window_seq: Seq,
-    /// Its acknowledgment number (`snd_wl2`).
+    /// The acknowledgment number of that segment (`snd_wl2`).
     pub window_ack: Seq,
-    /// The shift of the peer's windows.
+    /// The window scale of the peer.
     pub send_scale: u8,
-    /// The next number expected from the peer: after its FIN, if that has come.
+    /// The next sequence number expected from the peer; after its FIN if that has arrived (`rcv_nxt`).
     pub receive_next: Seq,
-    /// The window that the peer was told of and has not used, in bytes.
+    /// The window that was announced to the peer and is not used yet, in bytes.
     pub receive_window: u32,
-    /// The shift of our windows. Both are zero where scaling was not agreed.
+    /// The window scale of this end. Both scales are zero if scaling was not negotiated.
     pub receive_scale: u8,
-    /// Largest payload to the peer, in bytes.
+    /// The largest payload of a segment to the peer, in bytes.
     pub mss: u32,
-    /// Bytes that were written, from `send_una` on: sent first, then those that were not.
+    /// The bytes from `send_una` on that the application wrote: first those that were sent, then the unsent.
     pub unacknowledged: Vec<u8>,
-    /// Bytes that were acknowledged and not read.
+    /// Bytes that were received and acknowledged, but not read by the application.
     pub unread: Vec<u8>,
-    /// The user finished: a FIN stands after the last byte. It is sent again, even if it was acknowledged.
+    /// The application closed its direction: a FIN follows the last byte. It is sent again even if it was
+    /// acknowledged.
     pub finishing: bool,
-    /// The peer finished: nothing comes after what is unread.
+    /// The peer closed its direction: no data follow `unread`.
     pub finished: bool,
-    /// Where timestamps were agreed: the value that ours would have now (RFC 7323, section 3). A peer drops what seems
-    /// older than what it has seen.
+    /// The current value of the local timestamp clock (RFC 7323, section 3); `None` if timestamps were not negotiated.
+    /// The peer drops segments with older values than it has seen.
     pub timestamp: Option<u32>,
-    /// Whether selective acknowledgments were agreed (RFC 2018).
+    /// Whether selective acknowledgments were negotiated (RFC 2018).
     pub sack_permitted: bool,
-    /// The round trip to the peer, if it was measured: a hint, as the path from the other host may be a different one (RFC 9040,
-    /// section 7).
+    /// The round trip to the peer, or `None` if it was not measured. Only a hint, because the path from the other host
+    /// may differ (RFC 9040, section 7).
     pub round_trip: Option<RoundTripTime>,
 }
 
-/// What is known of a path's round trip (RFC 6298, section 2), in whole microseconds.
+/// The measured round trip of a path (RFC 6298, section 2), in whole microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RoundTripTime {
     /// `SRTT`: at least one microsecond.
     pub smoothed: Duration,
-    /// `RTTVAR`: its mean deviation.
+    /// `RTTVAR`: the mean deviation.
     pub variation: Duration,
 }
 
 impl RoundTripTime {
-    /// The longest that can be said: 71 minutes.
+    /// The largest value that 32 bits of microseconds represent: 71 minutes.
     const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
 
-    /// These times, in whole microseconds.
+    /// Returns these times, rounded down to whole microseconds and limited to 71 minutes. `smoothed` is at least 1 us.
     pub fn new(smoothed: Duration, variation: Duration) -> Self {
         let whole = |span: Duration| Duration::from_micros(span.min(Self::LONGEST).as_micros() as u64);
         let least = Duration::from_micros(1);
@@ -114,13 +117,13 @@ impl RoundTripTime {
 }
 
 impl TcpState {
-    /// Whether our FIN was sent.
+    /// Whether the FIN of this end was sent.
     pub fn fin_sent(&self) -> bool {
         self.finishing && self.send_next.since(self.send_una) as usize > self.unacknowledged.len()
     }
 
-    /// How many numbers were sent and are not acknowledged: no more than there are, whatever a state that came over a network
-    /// may claim.
+    /// Returns the number of sequence numbers that were sent and are not acknowledged. It is limited to what the state
+    /// contains, because a state that was received over a network may be wrong.
     pub fn under_way(&self) -> u32 {
         let all = self.unacknowledged.len() as u32 + u32::from(self.finishing);
         self.send_next.since(self.send_una).min(all)

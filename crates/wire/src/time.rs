@@ -5,27 +5,27 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// Nanoseconds since the run began. On Linux: since the lab's t0 on `CLOCK_BOOTTIME`.
+/// Nanoseconds since the run began. On Linux: since the t0 of the lab on `CLOCK_BOOTTIME`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(pub u64);
 
 impl Instant {
     /// The begin of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens: a timer that is not set.
+    /// Later than any event: a timer that is not set.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The instant `ms` milliseconds into the run.
+    /// Returns the instant `ms` milliseconds after the begin of the run.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// How long ago `earlier` was; zero when it lies ahead.
+    /// Returns the time since `earlier`; zero if that is later than this.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The first of two, where each may never be.
+    /// Returns the earlier of two instants, where `None` is never.
     pub const fn sooner(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(a), Some(b)) => Some(if a.0 <= b.0 { a } else { b }),
@@ -33,7 +33,7 @@ impl Instant {
         }
     }
 
-    /// Seconds into the run, for reports.
+    /// Returns the seconds since the begin of the run, for reports.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -59,7 +59,7 @@ impl Sub for Instant {
     }
 }
 
-/// Not before the run.
+/// Limited to the begin of the run.
 impl Sub<Duration> for Instant {
     type Output = Self;
     fn sub(self, span: Duration) -> Self {
@@ -79,12 +79,12 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// A span in nanoseconds. None here is longer than centuries; one that is counts as those that 64 bits can say.
+/// Returns a span in nanoseconds, limited to `u64::MAX` (584 years).
 pub fn nanos_of(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds since 1970-01-01 UTC, as the host believes.
+/// Nanoseconds since 1970-01-01 UTC, by the host's clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WallTime(pub i64);
 
@@ -92,13 +92,13 @@ pub struct WallTime(pub i64);
 const NTP_TO_UNIX: i64 = 2_208_988_800;
 
 impl WallTime {
-    /// The wall time `span` after this one.
+    /// Returns the wall time `span` after this one.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// As an NTP 32.32 timestamp; the era is dropped, as on the wire (RFC 5905, section 6).
+    /// Returns the NTP 32.32 timestamp. The era is dropped, as on the wire (RFC 5905, section 6).
     pub fn to_ntp(self) -> u64 {
         let (secs, nanos) = (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000));
         let fraction = ((nanos.cast_unsigned()) << 32) / 1_000_000_000;
@@ -106,12 +106,13 @@ impl WallTime {
     }
 }
 
-/// The signed distance `a - b` of two NTP timestamps, in units of 2^-32 s: right across an era's end (2036).
+/// Returns the signed distance `a - b` of two NTP timestamps, in units of 2^-32 s. It is correct across the end of an
+/// era (2036).
 pub const fn ntp_distance(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b).cast_signed()
 }
 
-/// A span in NTP units of 2^-32 s.
+/// Returns a span in NTP units of 2^-32 s.
 pub const fn ntp_span(span: Duration) -> i64 {
     ((span.as_secs() << 32) | (((span.subsec_nanos() as u64) << 32) / 1_000_000_000)).cast_signed()
 }

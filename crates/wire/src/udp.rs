@@ -5,7 +5,7 @@ use crate::{Checksum, Malformed, Reader};
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddrV4};
 
-/// Bytes of the header.
+/// The length of the header in bytes.
 pub const HEADER: usize = 8;
 
 /// A datagram's ports and payload.
@@ -15,12 +15,12 @@ pub struct Datagram<'a> {
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// What it carries.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    /// The datagram in `bytes`, an IP payload from `src` to `dst`.
+    /// Parses the datagram in `bytes`, an IP payload from `src` to `dst`, and verifies its checksum.
     pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("udp_truncated"));
         let (src_port, dst_port) = (r.u16()?, r.u16()?);
@@ -29,7 +29,7 @@ impl<'a> Datagram<'a> {
         let payload_len = len.checked_sub(HEADER).ok_or(Malformed("udp_length"))?;
         let payload = r.take(payload_len)?;
         let covered = bytes.get(..len).unwrap_or_default();
-        // Zero says that the sender made no checksum.
+        // Zero: the sender did not compute a checksum.
         if sum != 0 && Checksum::of_pseudo_header(src, dst, ipv4::UDP, len as u16).add(covered).finish() != 0
         {
             return Err(Malformed("udp_checksum"));
@@ -38,7 +38,7 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// A whole IPv4 datagram that carries `payload` from one socket to another.
+/// Returns an IPv4 datagram that carries `payload` from one socket to another.
 pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     let len = (HEADER + payload.len()) as u16;
     let mut out = Vec::with_capacity(usize::from(len));
@@ -48,7 +48,7 @@ pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&[0, 0]);
     out.extend_from_slice(payload);
     let sum = match Checksum::of_pseudo_header(*src.ip(), *dst.ip(), ipv4::UDP, len).add(&out).finish() {
-        0 => 0xffff, // zero on the wire would mean "none"
+        0 => 0xffff, // on the wire, zero would mean "no checksum"
         sum => sum,
     };
     if let Some(field) = out.get_mut(6..8) {

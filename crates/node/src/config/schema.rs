@@ -1,10 +1,11 @@
-//! The same words for editors: JSON Schemas (draft 2020-12) of what is written as text.
+//! JSON Schemas (draft 2020-12) of values that are written as text, for editors.
 //!
-//! For `#[schemars(schema_with = "...")]`, beside the reader of the same name in `#[serde(deserialize_with = "...")]`.
+//! They are for `#[schemars(schema_with = "...")]`, and have the names of the functions in `#[serde(deserialize_with =
+//! "...")]`.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A span of time: [`super::span`].
+/// Returns the schema of a duration: [`super::span`].
 pub fn span(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -13,32 +14,32 @@ pub fn span(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Several: [`super::spans`].
+/// Returns the schema of a list of durations: [`super::spans`].
 pub fn spans(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": span(generator) })
 }
 
-/// What has a text form of its own: [`super::text`].
+/// Returns the schema of a value with a text form: [`super::text`].
 pub fn text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })
 }
 
-/// A key, in hexadecimal.
+/// Returns the schema of a key in hexadecimal.
 pub fn key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^([0-9a-fA-F]{2})+$" })
 }
 
-/// A link address, as `02:00:00:00:00:01`.
+/// Returns the schema of a link address, for example `02:00:00:00:00:01`.
 pub fn mac(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$" })
 }
 
-/// An address of an interface and the length of its link's prefix, as `10.1.0.1/24`.
+/// Returns the schema of an interface address with a prefix length, for example `10.1.0.1/24`.
 pub fn interface_address(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$" })
 }
 
-/// A network, as `10.1.0.0/24`.
+/// Returns the schema of a prefix, for example `10.1.0.0/24`.
 pub fn prefix(generator: &mut SchemaGenerator) -> Schema {
     interface_address(generator)
 }

@@ -1,4 +1,4 @@
-//! A home agent and a foreign agent on one node, both on port 434: who is not meant passes on.
+//! A home agent and a foreign agent on one node, both on port 434: each passes on what is for the other.
 
 use crate::teller::{Moment, datagram, said};
 use node::{Input, Listen, Node, Outbox, Proto, Role, Value, reason};
@@ -6,11 +6,11 @@ use wire::{Instant, Ipv4Addr};
 
 const OWN: [u8; 4] = [10, 0, 0, 1];
 
-/// Takes what is said to it, and passes on all else.
+/// A role that answers its own messages, and passes on all others.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,
-    /// What is for it, and what it answers.
+    /// Its messages and their answers.
     takes: &'static [(&'static str, &'static str)],
 }
 

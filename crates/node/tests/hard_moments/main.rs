@@ -1,9 +1,9 @@
-//! Hard moments of protocols that are not built yet, or not that far: do the types of the core carry them? Each file here
-//! has a small role that says no more of its protocol than the moment needs, and each file in `transcripts/` is a script
-//! with what a real node answered. What was learnt stands in `docs/hard-moments.md`.
+//! Difficult situations of protocols that are not built yet, or not completely: can they be expressed with the types
+//! of the core? Each file here has a small role that implements only what the situation needs. Each file in
+//! `transcripts/` is a script with the output of a real node. `docs/hard-moments.md` has the results.
 //!
-//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
-//! every line that changed.
+//! With `WAYFARE_BLESS=1` in the environment the output is recorded again. Commit it only if you can explain every
+//! line that changed.
 
 #![cfg(test)]
 
@@ -33,7 +33,7 @@ transcripts! {
     a_reverse_tunnel_is_checked_by_the_table: "reverse-by-table" of reverse::by_table();
 }
 
-/// The comparison itself: what is missing from a transcript is told again.
+/// Tests the comparison itself: what is missing from a transcript is produced again.
 #[test]
 fn a_transcript_that_tells_something_else_is_not_equal() {
     let told = fs::read_to_string(folder().join("agents-on-one-port.txt")).unwrap();

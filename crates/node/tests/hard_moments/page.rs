@@ -1,4 +1,4 @@
-//! The page of an idle host (Cellular IP): a node with a paging cache and one without, and the host itself.
+//! Paging of an idle host (Cellular IP): a node with a paging cache, one without, and the host itself.
 
 use crate::teller::{Moment, datagram, ends, mac, said};
 use node::Why;
@@ -28,11 +28,11 @@ fn route(action: Action, life: Life) -> Route {
 
 // --- in the network ----------------------------------------------------------------------------------------------------
 
-/// Routes are the table's; the paging cache is a map of the role, because only misses ever ask it.
+/// Routes are in the table. The paging cache is a map in the role, because only packets without a route need it.
 #[derive(Debug)]
 struct Station {
     has_cache: bool,
-    /// By which neighbor a host was heard last, and until when that is believed.
+    /// The neighbor from which each host was heard last, and until when this is valid.
     paging: BTreeMap<Ipv4Addr, (Hop, Instant)>,
 }
 
@@ -48,7 +48,8 @@ impl Station {
         out.route(Key::all(DOWNWARD), route(Action::Punt, Life::Forever));
     }
 
-    /// An update: `route` makes both mappings, `paging` that of the paging cache only. It goes on to the gateway.
+    /// Handles an update: `route` sets both mappings, `paging` only that of the paging cache. It is forwarded to the
+    /// gateway.
     fn update(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (host, came) = (ends(&packet).0, Hop::mac(rx.iface, packet.link.src));
         if said(&packet) == "route" {
@@ -59,14 +60,14 @@ impl Station {
         out.send(Iface(1), Packet { link: wire::Frame::to(mac(0)), ..packet });
     }
 
-    /// No route leads to the host: this is a page.
+    /// Pages the host: no route leads to it.
     fn page(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let to = |hop: Hop| match hop.to {
             node::NextHop::Mac(mac) => mac,
             _ => Mac::BROADCAST,
         };
         if !self.has_cache {
-            // A copy to each downlink neighbor; all copies have the identity of the one that came.
+            // A copy to each downlink neighbor. All copies have the identity of the received packet.
             for hop in [hop(2, 1), hop(3, 2)] {
                 out.send(hop.iface, Packet { link: wire::Frame::to(to(hop)), ..packet.clone() });
             }
@@ -95,7 +96,8 @@ impl Role for Station {
                 Why::Action => self.page(now, rx, packet, out),
                 _ => out.discard(rx.iface, packet, Reason("uplink_no_mapping")),
             },
-            // Data refreshed the route, and with it, so long after its last use, the paging mapping.
+            // Data refreshed the route. The paging mapping is now valid for its time-out after the last use of the
+            // route.
             Input::Idle(key, used) => {
                 out.route(key, None);
                 let host = key.dst.address();
@@ -128,12 +130,13 @@ pub(crate) const fn station(has_cache: bool) -> Moment {
 
 const ACTIVE: Duration = Duration::from_millis(100);
 
-/// Idle, it is handed what it sends and what comes for it. Active, the table does both and tells when they rest.
+/// While idle, it is given the packets that it sends and receives. While active, the table handles both, and reports
+/// when they are unused.
 #[derive(Debug, Default)]
 struct Mobile {
-    /// Keys that were told to rest, and since when.
+    /// Keys that were reported as unused, and since when.
     resting: BTreeMap<Key, Instant>,
-    /// When both were armed.
+    /// When both were set.
     armed: Instant,
 }
 
@@ -149,7 +152,7 @@ impl Mobile {
         out.route(inward(), route(Action::Punt, Life::Forever));
     }
 
-    /// Both at once, so that if neither is used they are told to rest at one instant.
+    /// Sets both at once, so that they are reported at the same instant if neither is used.
     fn arm(&mut self, now: Instant, out: &mut Outbox) {
         self.armed = now;
         self.resting.clear();

@@ -1,5 +1,6 @@
-//! Smooth handoff (Mobile IP with route optimization): the new agent delivers to a visitor whose registration is still
-//! on its way, but only what his last agent sends; the last agent keeps a copy of the last packet it gave him.
+//! Smooth handoff (Mobile IP with route optimization). The new agent delivers packets to a visitor whose registration
+//! is pending, but only those from its previous agent. The previous agent keeps a copy of the last packet that it
+//! delivered.
 
 use crate::teller::{Moment, datagram, ends, mac, said};
 use node::{
@@ -23,11 +24,11 @@ const PARTIES: &[(&str, [u8; 4])] = &[
 ];
 const UP: Iface = Iface(1);
 const AIR: Iface = Iface(2);
-/// Packets that a visitor is brought before he is registered; few, so that the script meets the end.
+/// The most packets that a visitor receives before it is registered; few, so that the script reaches the limit.
 const MOST: u32 = 2;
 const PENDING: Duration = Duration::from_secs(7);
 
-/// What both agents begin with.
+/// Sets the routes with which both agents begin.
 fn start(own: [u8; 4], out: &mut Outbox) {
     let forever = |action| Route { action, life: Life::Forever };
     out.route(Key { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward(UP, mac(0))));
@@ -51,7 +52,7 @@ fn deliver(mut packet: Packet, to: Mac, out: &mut Outbox) {
 
 #[derive(Debug, Default)]
 struct NewAgent {
-    /// His link address, and how much he was brought on his last agent's word.
+    /// The link address of the visitor, and the number of packets that it received while pending.
     pending: Option<(Mac, u32)>,
 }
 
@@ -64,7 +65,7 @@ impl NewAgent {
                 self.pending = Some((packet.link.src, 0));
                 let life = Life::Until(now + PENDING);
                 out.route(visitor, Route { action: Action::Punt, life });
-                // Both leave at once: nobody waits for the home agent.
+                // Both are sent at once: the update does not wait for the home agent.
                 out.send_routed(tell("update", OLD));
                 out.send_routed(tell("request", HOME));
             }
@@ -79,7 +80,7 @@ impl NewAgent {
         out.discard(rx.iface, packet, reason::CONSUMED);
     }
 
-    /// Out of a tunnel, for a visitor who is not registered yet.
+    /// Handles a packet out of a tunnel for a visitor that is not registered yet.
     fn early(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
         let from_last = rx.tunnel.is_some_and(|(entry, _)| entry == Ipv4Addr::from(OLD));
         match &mut self.pending {
@@ -129,14 +130,14 @@ pub(crate) const fn new_agent() -> Moment {
 
 // --- the last agent ----------------------------------------------------------------------------------------------------
 
-/// Has one visitor from the start, and is handed each packet for him, as it keeps a copy of the last.
+/// An agent with one visitor from the start. It is given each packet for the visitor, of which it keeps a copy.
 #[derive(Debug, Default)]
 struct LastAgent {
     kept: Option<Packet>,
 }
 
 impl LastAgent {
-    /// He has gone: what comes is tunnelled from now on, and what was kept goes first.
+    /// The visitor has left: packets to it are tunneled from now on, and the copy is sent first.
     fn update(&mut self, out: &mut Outbox) {
         let (src, dst) = (OLD.into(), NEW.into());
         let action = Action::Tunnel(Encap { src, dst, mtu: 1480 });
@@ -164,7 +165,7 @@ impl Role for LastAgent {
                 out.route(Key::to(VISITORS, MOBILE.into()), route);
             }
             Input::Packet(rx, packet) if rx.tunnel.is_some() => {
-                // The copy is older than the packet that replaces it: the ledger is told of its end.
+                // The older copy is discarded, so that the ledger sees how it ends.
                 if let Some(old) = self.kept.replace(packet.clone()) {
                     out.discard(rx.iface, old, Reason("kept_no_longer"));
                 }

@@ -1,5 +1,5 @@
-//! Reverse tunnelling at the home agent (RFC 3024, section 5): a packet out of a tunnel is taken only if the tunnel's
-//! entry is the care-of address of the packet's own source.
+//! Reverse tunneling at the home agent (RFC 3024, section 5): a packet out of a tunnel is accepted only if the
+//! tunnel's entry is the care-of address of the packet's source.
 
 use crate::teller::{Moment, mac};
 use node::{Action, Class, Hop, Input, Key, Life, Node, Outbox, Role, Route, Value};
@@ -12,14 +12,14 @@ const NEIGHBOR: u8 = 1;
 const NOT_BOUND: Reason = Reason("not_bound");
 const ALL: Class = Class::CLOSED;
 
-/// Who checks.
+/// What checks the source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum By {
     Role,
     Table,
 }
 
-/// A home agent with one binding, made at the start.
+/// A home agent with one binding from the start.
 #[derive(Debug)]
 struct Home {
     by: By,
@@ -43,7 +43,8 @@ impl Home {
         out.route(Key::all(ALL), forever(Action::Drop(NOT_BOUND)));
         match self.by {
             By::Role => out.route(of_mobile(ALL), forever(Action::Punt)),
-            // A class for the one tunnel; whoever else uses that tunnel meets the class's default.
+            // A separate class for this one tunnel. Packets of other hosts in it match only the default route of the
+            // class.
             By::Table => {
                 let one = Class(ALL.0 + 1);
                 out.route(Key { src: care_of, ..to_us }, forever(Action::Open(one)));

@@ -1,5 +1,5 @@
-//! The address of an association changes while data are lost (SIGMA over SCTP): the transport is a role, its user
-//! another, and the address that the data leave from decides the way they take.
+//! The address of an association changes while data are lost (SIGMA over SCTP). The transport and its user are two
+//! roles, and the source address of the data decides their path.
 
 use crate::teller::{Moment, datagram, ends, mac, said};
 use node::stream::Told;
@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, Prefix, Reason, SocketAddrV4};
 
 const SCTP: Transport = Transport::Role("sctp");
-/// In UDP (RFC 6951), as no role can listen for protocol 132.
+/// Here, SCTP in UDP (RFC 6951).
 const PORT: u16 = 9899;
 const FIRST: [u8; 4] = [10, 1, 0, 7];
 const SECOND: [u8; 4] = [10, 2, 0, 7];
 const CORRESPONDENT: [u8; 4] = [10, 9, 0, 9];
 const T3: Duration = Duration::from_millis(300);
 
-/// Writes a chunk for each command, if there is room for it.
+/// A role that writes a chunk for each command, if there is credit for it.
 #[derive(Debug, Default)]
 struct Program {
     room: usize,
@@ -57,13 +57,13 @@ impl Role for Program {
     }
 }
 
-/// One association, up from the start, with room for three chunks.
+/// One association, open from the start, with room for three chunks.
 #[derive(Debug)]
 struct Sctp {
     user: Option<StreamId>,
     own: Ipv4Addr,
     outstanding: VecDeque<u8>,
-    /// The change of address that waits for its acknowledgement.
+    /// Whether a change of address waits for its acknowledgment.
     asks: bool,
     due: Option<Instant>,
 }
@@ -82,7 +82,7 @@ impl Sctp {
     fn send_all(&mut self, now: Instant, out: &mut Outbox) {
         self.due = (self.asks || !self.outstanding.is_empty()).then(|| now + T3);
         if self.asks {
-            // Nothing but this may leave from an address that is not acknowledged (RFC 5061, section 5.3).
+            // Nothing else may be sent from an address that is not acknowledged (RFC 5061, section 5.3).
             return self.say("asconf-for-first:add,primary,delete", out);
         }
         for chunk in &self.outstanding {
@@ -109,7 +109,7 @@ impl Sctp {
                 self.asks = false;
                 let gone = InterfaceAddress { address: FIRST.into(), link: "10.1.0.0/24".parse().unwrap() };
                 out.remove_address(Iface(1), gone);
-                // What is late for the old address is ignored, and nobody is told by ICMP.
+                // Late packets to the old address are ignored, without an ICMP error.
                 let late = Key { class: None, src: Prefix::ANY, dst: Prefix::host(FIRST.into()) };
                 let life = Life::Until(now + T3 * 2);
                 out.route(late, Route { action: Action::Drop(Reason("old_address")), life });
@@ -148,7 +148,7 @@ impl Role for Sctp {
             }
             Input::Timeout if self.due.is_some_and(|due| due <= now) => self.send_all(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
-            // The first link is gone before the second was announced: all in one, from the new address.
+            // The first link is lost before the second was announced: one message changes both, from the new address.
             Input::Link(Iface(1), Link::Down(_)) => {
                 let link = "10.2.0.0/24".parse().unwrap();
                 out.add_address(Iface(2), InterfaceAddress { address: SECOND.into(), link });

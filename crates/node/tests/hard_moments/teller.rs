@@ -1,15 +1,15 @@
-//! Reads a script, plays it to a node, and writes down what comes out.
+//! Reads a script, executes it on a node, and writes the script with the acts of the node.
 //!
 //! ```text
-//! 10ms from air mn data-1 mn > cn             a datagram comes in from a neighbor
+//! 10ms from air mn data-1 mn > cn             a datagram arrives from a neighbor
 //! 10ms from up rt data-1 cn > mn in ha > fa   the same, in a tunnel
-//! 10ms send data-1 mn > cn                    this host's own stack sends
-//! 10ms command VERB                           the operator says so
-//! 10ms down air                               an interface is gone
-//! 10ms wait                                   nothing comes in; timers run
+//! 10ms send data-1 mn > cn                    this host's own stack sends a datagram
+//! 10ms command VERB                           a command of the operator
+//! 10ms down air                               an interface goes down
+//! 10ms wait                                   no input; timers run
 //! ```
 //!
-//! A datagram is UDP, and what it says is its name. A port other than 9 stands behind the address.
+//! A datagram is UDP, and its name is its payload. A port other than 9 follows the address.
 
 use node::config::parse_span;
 use node::{
@@ -22,27 +22,27 @@ use wire::ipv4::{self, Header};
 use wire::udp::{self, Datagram};
 use wire::{EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, SocketAddrV4, ipip};
 
-/// What is tried, and who is there.
+/// A situation: the node, its interfaces, and the other hosts.
 pub(crate) struct Moment {
-    /// By number from 1.
+    /// The names of the interfaces, by number from 1.
     pub(crate) interfaces: &'static [&'static str],
-    /// Whoever is named in the script.
+    /// The names in the script, with their addresses.
     pub(crate) parties: &'static [(&'static str, [u8; 4])],
     pub(crate) node: fn() -> Node,
 }
 
-/// The link address of a party: its number in the list.
+/// Returns the link address of a party: its number in the list.
 pub(crate) const fn mac(number: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, number])
 }
 
-/// A datagram that a role makes: what it says, from where to where, and the port.
+/// Returns a datagram from a role: its name, source, destination, and the port of both.
 pub(crate) fn datagram(says: &str, src: Ipv4Addr, dst: Ipv4Addr, port: u16) -> Packet {
     let ends = [src, dst].map(|address| SocketAddrV4::new(address, port));
     Packet::new(Mac::ZERO, udp::packet(ends[0], ends[1], says.as_bytes()))
 }
 
-/// What a datagram says.
+/// Returns the name of a datagram.
 pub(crate) fn said(packet: &Packet) -> String {
     let text = || {
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
@@ -52,12 +52,12 @@ pub(crate) fn said(packet: &Packet) -> String {
     text().unwrap_or_default()
 }
 
-/// A packet's source and destination.
+/// Returns the source and destination of a packet.
 pub(crate) fn ends(packet: &Packet) -> (Ipv4Addr, Ipv4Addr) {
     ipv4::addresses(&packet.bytes).unwrap()
 }
 
-/// What a script and its node have to say, whatever answers the script has now.
+/// Returns the script with the node's acts. Acts that the script contains already are replaced.
 pub(crate) fn tell(script: &str, moment: &Moment) -> String {
     Teller {
         text: String::new(),
@@ -152,7 +152,7 @@ impl Teller {
         }
     }
 
-    /// An address, and the port behind it.
+    /// Returns an address and the port after it.
     fn end(&self, text: &str) -> (Ipv4Addr, u16) {
         let (name, port) = text.split_once(':').unwrap_or((text, "9"));
         let (_, address) = self.parties.iter().find(|(party, _)| *party == name).unwrap();
@@ -307,7 +307,7 @@ fn class(class: Class) -> String {
     }
 }
 
-/// The node's own link address on an interface.
+/// Returns the node's own link address on an interface.
 const fn own(number: u16) -> Mac {
     Mac([2, 0, 0, 0, 1, number as u8])
 }

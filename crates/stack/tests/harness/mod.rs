@@ -1,4 +1,4 @@
-//! Stacks, the wire between them, and users that say all they have and read all they get.
+//! Stacks, the link between them, and users that write everything they have and read everything they receive.
 
 use node::stream::Told;
 use node::{Mark, StreamId, StreamOp};
@@ -22,25 +22,25 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| seed.draw() as u8).collect()
 }
 
-/// What a user has to say on a stream, and what it has heard.
+/// The data that a user writes to a stream, and what it has read.
 #[derive(Default)]
 pub(crate) struct User {
     pub(crate) says: Vec<u8>,
     pub(crate) said: usize,
     pub(crate) credit: usize,
     pub(crate) heard: Vec<u8>,
-    /// At most so many bytes at once; zero reads nothing.
+    /// The most bytes of one read; zero reads nothing.
     pub(crate) appetite: usize,
     pub(crate) finishes: bool,
     pub(crate) finished: bool,
-    /// Why it was closed, each time that it was.
+    /// The reason for each `Closed` event.
     pub(crate) closed: Vec<Option<String>>,
 }
 
 pub(crate) struct Host {
     pub(crate) stack: Stack,
     pub(crate) users: BTreeMap<StreamId, User>,
-    /// What the next accepted stream's user does.
+    /// The user of the next accepted stream.
     pub(crate) guest: Option<User>,
     pub(crate) exported: Option<Box<wire::TcpState>>,
     pub(crate) parted: Option<[Vec<u8>; 2]>,
@@ -51,20 +51,20 @@ pub(crate) struct Host {
 pub(crate) struct Net {
     pub(crate) now: Instant,
     pub(crate) hosts: Vec<Host>,
-    /// Which host has an address; the first is 10.0.0.0's.
+    /// The host that has each address. Host 0 has 10.0.0.0.
     pub(crate) owner: BTreeMap<Ipv4Addr, usize>,
     wire: BTreeMap<(Instant, u64), Vec<u8>>,
     sent: u64,
     pub(crate) delay: Duration,
-    /// Percent.
+    /// In percent, as are the next two.
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,
-    /// What a router between all hosts forwards.
+    /// The MTU in bytes of a router between all hosts.
     pub(crate) mtu: usize,
     chance: Seed,
     pub(crate) log: String,
-    /// The first number that each address used, so that the log does not depend on chance.
+    /// The first sequence number of each address, so that the log does not depend on random numbers.
     first: BTreeMap<SocketAddrV4, u32>,
 }
 
@@ -107,7 +107,7 @@ impl Net {
         self.settle(host, out);
     }
 
-    /// Opens or listens, with a user behind it.
+    /// Executes an `Open`, `Listen` or `Import`, with this user of the stream.
     pub(crate) fn user(&mut self, host: usize, id: StreamId, op: StreamOp, user: User) {
         self.hosts[host].users.insert(id, user);
         self.op(host, id, op);
@@ -153,7 +153,7 @@ impl Net {
             }
             Told::Exported(_, state) => this.exported = Some(state),
             Told::Parted(_, bytes) => this.parted = Some(bytes),
-            // Who has nothing to say follows the peer.
+            // A user without further data finishes when its peer does.
             Told::Finished(id) if !this.users[&id].finishes => self.op(host, id, StreamOp::Finish),
             Told::Finished(_) | Told::Imported(_) | Told::Refused(..) => {}
         }
@@ -207,14 +207,14 @@ impl Net {
         self.put(bytes);
     }
 
-    /// Anything, on its way to who has its destination.
+    /// Sends a datagram to the host that has its destination.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         let late = if self.chance(self.reorder) { self.chance.draw() % 60_000_000 } else { 0 };
         self.sent += 1;
         self.wire.insert((self.now + self.delay + Duration::from_nanos(late), self.sent), bytes);
     }
 
-    /// The next thing that happens; false when nothing will.
+    /// Executes the next event. Returns false if there is none before `until`.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let timers = self.hosts.iter().enumerate();
         let timer = timers.filter_map(|(host, this)| Some((this.stack.deadline()?, host))).min();
