@@ -123,7 +123,7 @@ impl SupportRouter {
             return self.freeze(address, number, out);
         }
         if first(&|here| here.committed().is_some()).is_some() {
-            return; // a router has not said yet whether it has it
+            return; // a commit is not answered yet
         }
         out.mark(Event::HandedOver { host: address }.into());
         self.send_to(to, handoff, Body::Done, out);
