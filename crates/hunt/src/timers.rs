@@ -53,7 +53,7 @@ pub struct Lost {
 ///   time.
 /// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
 /// - Each lost attempt doubles the time-out. Random losses count from the begin of the connection, as a longer time-out
-///   stays until the next round-trip sample.   They count up to the number that is lost in a row once in 100 000
+///   stays until the next round-trip sample. They count up to the number that is lost in a row once in 100 000
 ///   attempts. Losses in full queues count within the wait.
 /// - Losses less than [`SHORTEST`] apart belong to one attempt.
 pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lost) -> f64 {
