@@ -70,7 +70,7 @@ fn the_released_command_does_the_same_run() {
     assert_eq!(number, Some(expected().as_str()), "{text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-// --- what is in the number ---------------------------------------------------------------------------------------------
+// --- what the fingerprint covers --------------------------------------------------------------------------------------
 
 /// A role that sends one packet at its deadline. Two of them differ only in the packet.
 #[derive(Debug)]

@@ -55,7 +55,7 @@ pub struct Lost {
 /// - Each lost attempt doubles the time-out. Random losses count from the begin of the connection, as a longer time-out
 ///   stays until the next round-trip sample. They count up to the number that is lost in a row once in 100 000
 ///   attempts. Losses in full queues count within the wait.
-/// - Losses less than [`SHORTEST`] apart belong to one attempt.
+/// - Losses less than the shortest time-out (0.2 s) apart belong to one attempt.
 pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lost) -> f64 {
     let first = first(draft);
     let from = ms(wait.0) - first * 1e3;

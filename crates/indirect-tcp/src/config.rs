@@ -76,7 +76,8 @@ pub struct Peer {
 }
 
 impl SupportRouterConfig {
-    /// Refuses what cannot work.
+    /// Returns an error if an address is not a host's or is given twice, a key has fewer than 16 bytes, a buffer has
+    /// fewer than 2048 bytes, `patience` is zero, or `silence` is less than `patience`.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
@@ -94,7 +95,7 @@ impl SupportRouterConfig {
 }
 
 impl MobileHostConfig {
-    /// Refuses what cannot work.
+    /// Returns an error if an address is not a host's or is given twice, or if a key has fewer than 16 bytes.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_key("key", &self.key)?;

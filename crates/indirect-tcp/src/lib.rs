@@ -39,9 +39,11 @@
 //! Waits. The new router waits 10 s (`patience`) for a connection that a greeting names. After each sign that an
 //! earlier router hands it over, it waits 30 s (`3 * patience`). The answer to the forward pointer is such a sign. An
 //! earlier router keeps the connections to hand over until 30 s after the last sign of the new router. After these
-//! waits both ends are reset. If the two routers cannot reach each other after the move, the host is notified 10 s
-//! after its greeting, where the forward pointer or its answer was lost. Where that answer arrived, it is notified 30 s
-//! after the answer, as the answer shows that the connection exists and may still come.
+//! waits both ends are reset. There is one exception: an earlier router whose commit was not answered sends no reset
+//! while the host is elsewhere, as the new router may own the connection. If the two routers cannot reach each other
+//! after the move, the host is notified 10 s after its greeting, where the forward pointer or its answer was lost.
+//! Where that answer arrived, it is notified 30 s after the answer, as the answer shows that the connection exists and
+//! may still come.
 //!
 //! Not implemented: listeners at the router, filters, and encryption between routers.
 
