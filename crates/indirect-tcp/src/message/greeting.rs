@@ -119,7 +119,8 @@ pub enum Welcome {
     Stale,
 }
 
-/// Bodies of type 2: `0 host · 4 sequence u64 · 12 router · 16 code u8 · 17 reserved (3)`.
+/// The answer to a greeting: bodies of type 2.
+/// `0 host · 4 sequence u64 · 12 router · 16 code u8 · 17 reserved (3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GreetingReply {
     /// The host that sent the greeting.

@@ -265,7 +265,7 @@ impl Connection {
         }
     }
 
-    /// Whether a router was called for it.
+    /// Returns whether a router was called for it.
     pub(super) const fn is_known_to_router(&self) -> bool {
         self.id().is_some()
     }

@@ -6,8 +6,8 @@ use crate::message::Entry;
 use node::{Guard, Outbox, StreamOp, Tuple};
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// How long a connection's last segments are intercepted: several retransmissions of a lost FIN. Not the two minutes of
-/// TIME-WAIT, for its host may use the port again, at another router.
+/// The time for which a connection's last segments are intercepted: several retransmissions of a lost FIN. It is less
+/// than the two minutes of TIME-WAIT, as the host may use the port again, at another router.
 const LAST_SEGMENTS: Duration = Duration::from_secs(10);
 /// The limit of ended connections whose last segments are intercepted at a time.
 const ENDED: usize = 1024;

@@ -124,8 +124,8 @@ impl Host {
         if self.silent.len() > GUARDS { self.silent.pop_front() } else { None }
     }
 
-    /// Returns whether this router has to answer about the host's connections: an offer is for it, or a commit was sent
-    /// to it.
+    /// Returns whether an answer of `router` about the host's connections is outstanding: an offer is for it, or a
+    /// commit was sent to it.
     pub(super) fn waits_for(&self, router: Ipv4Addr) -> bool {
         let mut asked = self.connections.values().filter_map(Connection::committed);
         self.departure.as_ref().is_some_and(|departure| departure.to == router)
@@ -213,7 +213,7 @@ impl Connection {
         Self { entry, near: None, far: None, called: None, attempt: 0, stage: Stage::Expected }
     }
 
-    /// Returns the commit that is not answered. Only the router to which it was sent knows whether the attempt
+    /// Returns the commit that is not answered, if any. Only the router to which it was sent knows whether the attempt
     /// succeeded.
     pub(super) const fn committed(&self) -> Option<Commit> {
         match &self.stage {
@@ -256,7 +256,7 @@ impl Connection {
 pub(super) enum Stage {
     /// The far half is being opened.
     Connecting,
-    /// Both halves are open and relayed.
+    /// It is served here: both halves are relayed, or one has ended.
     Serving,
     /// It is frozen, to be handed over to another router.
     Leaving(Leaving),

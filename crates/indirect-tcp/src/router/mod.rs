@@ -103,8 +103,8 @@ pub struct SupportRouter {
     /// The connections that this router opened to other routers.
     links: BTreeMap<Ipv4Addr, StreamId>,
     due: Expiry<Due>,
-    /// Halves of lost connections, on which segments are answered by resets for `silence`, even if they are only
-    /// forwarded here.
+    /// Halves of lost connections, on which segments are answered by resets for `silence`, even if they would be
+    /// forwarded.
     resets: BTreeSet<Tuple>,
     /// Halves of connections that have ended cleanly here. Their last segments are still intercepted.
     ended: BTreeSet<Tuple>,
