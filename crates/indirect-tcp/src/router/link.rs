@@ -336,7 +336,7 @@ impl SupportRouter {
         }
     }
 
-    /// Returns whether an offer or a question is for another router.
+    /// Returns whether an offer to `router`, or a question about a commit, is pending.
     fn is_needed(&self, router: Ipv4Addr) -> bool {
         self.hosts.values().any(|host| host.waits_for(router))
     }
