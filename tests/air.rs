@@ -1,4 +1,5 @@
-//! What the air of a scenario costs is what theory says: `air/walk`, two access points and a neighbour who always sends.
+//! Compares the throughput of shared cells with theory: `air/walk`, with two access points and a neighbour that always
+//! sends.
 
 #![cfg(test)]
 
@@ -25,24 +26,25 @@ fn host(outcome: &Outcome, name: &str) -> HostId {
     HostId(outcome.plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
 }
 
-/// Bytes of a frame: UDP, IP and Ethernet headers come on top of the payload.
+/// Bytes of payload in a frame, which has UDP, IP and Ethernet headers as well.
 const PAYLOAD: usize = 1400;
 const FRAME: f64 = (PAYLOAD + 8 + 20 + 14) as f64 * 8.0 / 2e6;
-/// 802.11b's, which are the defaults: slots of 20 us, 32 of them at first, doubled five times.
+/// The defaults are those of 802.11b: slots of 20 us, a first contention window of 32 slots, doubled five times.
 const SLOT: f64 = 20e-6;
-/// 100 bytes every 102.4 ms.
+/// The share of the air of one base station's beacons: 100 bytes every 102.4 ms.
 const BEACON: f64 = 100.0 * 8.0 / 2e6 / 0.1024;
 
-/// Frames a second of `senders` that always have one, where `beacons` base stations on the channel take their share.
+/// Returns the frames per second of `senders` that always have a frame, on a channel with beacons of `beacons` base
+/// stations.
 fn bianchi(senders: u32, beacons: f64) -> f64 {
     (1.0 - beacons * BEACON) * bianchi::frames_a_second(senders, 32.0, SLOT, FRAME)
 }
 
-/// Data frames that arrived at `name` by its radio between two instants in seconds, each second.
+/// Returns the data frames per second that arrived at `name` by its radio, between two times in seconds.
 fn arrived(outcome: &Outcome, name: &str, from: u64, to: u64) -> f64 {
     let (host, span) =
         (host(outcome, name), Instant::from_millis(from * 1000)..Instant::from_millis(to * 1000));
-    // Of a host its only interface, of a router the one behind its wire.
+    // A host's only interface, or a router's second one, after its wire.
     let air = Iface(if name == "caller" { 1 } else { 2 });
     let data = outcome.records.iter().filter(|record| match &record.what {
         What::Received(iface, packet) => {
@@ -54,7 +56,8 @@ fn arrived(outcome: &Outcome, name: &str, from: u64, to: u64) -> f64 {
     data.count() as f64 / (to - from) as f64
 }
 
-/// Everybody has more to send than the air takes; nobody listens elsewhere, nor moves, but the caller begins in its cell.
+/// Returns the frame rates when all senders have more to send than the air carries. No station scans other channels or
+/// moves; the caller begins in the given cell.
 fn saturated(caller: &str, channel: u16) -> [f64; 2] {
     let moves = format!(
         "host.caller.role=[{{ kind = 'mobile-ip/mobile-node' }}, {{ kind = 'apps/roam', start = '{caller}' }}]"
@@ -71,7 +74,8 @@ fn near(seen: f64, model: f64) -> bool {
     (seen / model - 1.0).abs() < 0.05
 }
 
-/// The access point and the neighbour in one cell; then the caller in the other cell, on the same channel and on another.
+/// The access point and the neighbour are in one cell. The caller is in the same cell, then in the other one, on the
+/// same channel and on another.
 #[test]
 fn who_contends_gets_what_bianchis_model_says_in_one_cell_or_two() {
     let model = bianchi(2, 2.0);
@@ -97,7 +101,8 @@ fn an_excursion_to_listen_costs_a_datagram_or_two() {
         assert_eq!(outcome.handoffs.len(), 1, "the caller moves once, to the stronger cell");
         outcome.ledger.dropped.get("receiver_away").copied().unwrap_or(0)
     };
-    // A datagram comes every 20 ms, and for 30 ms of each of nineteen seconds the caller is away; once it does not come back.
+    // A datagram is sent every 20 ms. The caller is away for 30 ms in each of 19 seconds, and the last time it does not
+    // return.
     let excursions = 18;
     let lost = away(&[]);
     assert!((excursions..=2 * excursions).contains(&lost), "{lost}");

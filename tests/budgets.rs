@@ -1,6 +1,6 @@
-//! Budgets, as tests: bytes for a host, lines of glue, time for a packet, and a decision without an allocation.
+//! Budgets, as tests: bytes per host, lines of glue, time per packet, and decisions without an allocation.
 //!
-//! `cargo test -p house-tests --test budgets -- --nocapture` prints what is spent.
+//! `cargo test -p house-tests --test budgets -- --nocapture` prints the measured values.
 
 #![cfg(test)]
 
@@ -28,12 +28,12 @@ use wire::{
 
 // --- memory ------------------------------------------------------------------------------------------------------------
 
-/// Counts the bytes that a thread has asked for and not given back yet.
+/// Counts the bytes that a thread has allocated and not freed.
 struct Counting;
 
 thread_local! {
     static LIVE: cell::Cell<usize> = const { cell::Cell::new(0) };
-    /// How often it has asked.
+    /// The number of its allocations.
     static ASKED: cell::Cell<usize> = const { cell::Cell::new(0) };
 }
 
@@ -42,14 +42,14 @@ fn live() -> usize {
 }
 
 fn count(change: impl FnOnce(usize) -> usize) {
-    // A thread that is about to end may allocate when its counter is gone; nobody asks for it then.
+    // A thread that ends may allocate after its counter was destroyed. No test reads the counter then.
     let _ = LIVE.try_with(|live| live.set(change(live.get())));
 }
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches no memory of the caller's.
+// SAFETY: every call is passed to the system's allocator unchanged; counting touches no memory of the caller.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(|live| live.wrapping_add(layout.size()));
@@ -65,7 +65,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The two tests that measure do so one after the other: memory traffic of one is time of the other.
+/// Serializes the tests that measure: the memory traffic of one would slow down another.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const BYTES_PER_IDLE_HOST: usize = 1024;
@@ -96,7 +96,7 @@ fn mobile() -> HostConfig {
     )
 }
 
-/// A mobile host that has registered, sent its route-updates, and now waits.
+/// Returns a mobile host that has registered, sent its route-updates, and is idle.
 fn idle(config: &HostConfig, out: &mut Outbox, number: usize) -> Node {
     let mut node = config.node(&Seed::new(number as u64)).unwrap();
     node.handle(Instant::ZERO, Input::Start(&Boot::default()), out);
@@ -131,7 +131,7 @@ fn an_idle_host_fits_into_a_kibibyte() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for an idle host, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
-/// A world of a tree with so many hosts, and the bytes that it takes.
+/// Returns the bytes of the simulated world of a tree with this number of hosts.
 fn world_of(scenario: &str, hosts: u32) -> usize {
     let (file, text) = Scenario::find(scenario).unwrap();
     let settings =
@@ -144,7 +144,7 @@ fn world_of(scenario: &str, hosts: u32) -> usize {
     bytes
 }
 
-/// All of it: node, workload, stack, interface, wire, books, and what the router above it keeps of it.
+/// Counts all of a host: node, workload, stack, interface, wire, ledger, and its entries at the router above.
 #[test]
 fn a_host_in_a_world_fits_into_a_kibibyte() {
     let _alone = ALONE.lock();
@@ -154,7 +154,8 @@ fn a_host_in_a_world_fits_into_a_kibibyte() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for a host, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
-/// What a host takes where it takes most: tables that double are nearly full at one number of hosts, and half empty at another.
+/// Returns the most bytes per host for three numbers of hosts. Tables that double are nearly full at one number and
+/// half empty at another.
 fn bytes_each(scenario: &str) -> usize {
     let with = |hosts: usize| world_of(scenario, hosts as u32);
     let each = |hosts: usize| (with(3 * hosts) - with(hosts)) / (2 * hosts);
@@ -174,7 +175,7 @@ fn a_mobile_host_in_a_world_stays_small() {
 
 // --- events ------------------------------------------------------------------------------------------------------------
 
-/// Events of 5 s with so many hosts.
+/// Returns the number of events in 5 s with this number of hosts.
 fn events_of(scenario: &str, hosts: i64) -> u64 {
     let (file, text) = Scenario::find(scenario).unwrap();
     let settings = [
@@ -186,7 +187,8 @@ fn events_of(scenario: &str, hosts: i64) -> u64 {
     lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
 }
 
-/// What a second doubling adds, for each host that the first one added: 2 if events grow with hosts, 4 if with their square.
+/// Returns the ratio of the events that the second doubling adds to those that the first added. It is 2 if events grow
+/// with the hosts, 4 if they grow with the square.
 fn growth(events: [u64; 3]) -> f64 {
     let [one, two, four] = events;
     (four - two) as f64 / (two - one) as f64
@@ -200,13 +202,14 @@ fn events_grow_no_faster_than_hosts() {
         assert!(events[0] > 400 * 5 * 4, "four hops of a datagram a second, by each host: {events:?}");
         assert!(growth(events) <= 2.02, "{scenario}: {events:?}");
     }
-    // A cell that woke every host at each frame.
+    // An example that must fail: a cell that wakes every host at each frame.
     assert!(growth([400, 800, 1600].map(|hosts| hosts * 40 + hosts * hosts / 100)) > 2.02);
 }
 
 // --- decisions ---------------------------------------------------------------------------------------------------------
 
-/// A router with so many hosts below it: a route each, set to be refreshed by what they send, and a gate that checks it.
+/// Returns a router with this number of hosts below it. Each has two routes, one of them refreshed by the host's own
+/// packets, and a gate checks the source.
 fn router(hosts: u32) -> Ruleset {
     let mut rules = Ruleset::default();
     let gate = Gate { class: Class::WIRE, check: Some(Class(2)), ttl: true, icmp: false, punts: 1 };
@@ -225,7 +228,8 @@ fn address(host: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0a00_0000 + host)
 }
 
-/// What becomes of a packet between two hosts below a router: the check of its source, then the route to its destination.
+/// Returns the decision on a packet between two hosts below a router: the check of its source, then the route to its
+/// destination.
 fn decided(rules: &Ruleset, hosts: u32, number: u32) -> Verdict {
     let at = |number: u32| address(number.wrapping_mul(2_654_435_761) % hosts);
     let packet = Datagram {
@@ -242,7 +246,7 @@ fn decided(rules: &Ruleset, hosts: u32, number: u32) -> Verdict {
 
 const DECISIONS: u32 = 200_000;
 
-/// Prints nanoseconds as well; they are for the machine that it is run on, and judged by nobody here.
+/// Prints nanoseconds as well. They depend on the machine and are not checked.
 #[test]
 fn deciding_allocates_nothing_however_many_entries_there_are() {
     let _alone = ALONE.lock();
@@ -270,8 +274,7 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 // --- glue --------------------------------------------------------------------------------------------------------------
 
 const LINES_OF_GLUE: usize = 520;
-/// What is a thing of its own within the node, and how long it may be: so that the node does not grow into a kernel.
-/// `rules.rs` is the routing table's implementation, and `timer.rs` a utility.
+/// Separate parts of the node with their own limit, so that the node does not grow into a kernel.
 const APART: [&str; 10] = [
     "arp.rs",
     "forward.rs",
@@ -285,7 +288,7 @@ const APART: [&str; 10] = [
     "waiting.rs",
 ];
 const LINES_APART: usize = 300;
-/// Vocabulary, not glue: types that roles and drivers are written in, and how configuration is read.
+/// Vocabulary, not glue: the types of the interface to roles and drivers, and the reading of configuration.
 const VOCABULARY: [&str; 8] =
     ["act.rs", "app_event.rs", "config", "config.rs", "input.rs", "lib.rs", "mark.rs", "value.rs"];
 
@@ -312,7 +315,7 @@ fn the_glue_between_roles_and_drivers_stays_small() {
     assert!(lines <= LINES_OF_GLUE, "{lines} lines of glue, {LINES_OF_GLUE} are the budget");
 }
 
-/// Lines of a file that are neither empty, nor comment, nor test.
+/// Returns the number of lines that are not empty, not comments and not tests.
 fn code_lines(text: &str) -> usize {
     let product = text.split("#[cfg(test)]").next().unwrap();
     product.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
@@ -327,12 +330,12 @@ fn lines_are_counted_without_comments_and_tests() {
 
 // --- time --------------------------------------------------------------------------------------------------------------
 
-/// Forwarding one packet, in units of one checksum over [`REFERENCE`] bytes. Seen were 4.4 in release and 2.5 to 4 in
-/// debug. The bound is there for what makes it several times slower, a look-up that became linear, not for noise.
+/// The limit of the time to forward one packet, in units of one checksum over [`REFERENCE`] bytes. Measured: 4.4 in
+/// release, 2.5 to 4 in debug. The limit detects a slow-down of several times, such as a look-up that became linear.
 const RATIO: f64 = 14.0;
 const REFERENCE: usize = 256;
 const ROUNDS: usize = 9;
-const PACKETS: u32 = 4_000; // a quarter of a millisecond: some of nine rounds meet no interruption
+const PACKETS: u32 = 4_000; // a quarter of a millisecond: some of nine rounds are not interrupted
 
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const STATION: &str = r#"
@@ -350,7 +353,7 @@ const STATION: &str = r#"
     network_key = "000102030405060708090a0b0c0d0e0f"
 "#;
 
-/// A station that has a mapping of the host.
+/// Returns a station that has a mapping of the host.
 fn station(out: &mut Outbox) -> Node {
     let mut node = config(STATION).node(&Seed::new(1)).unwrap();
     let wall = WallTime(946_684_800_000_000_000);
@@ -384,7 +387,7 @@ fn nanos_of(work: impl FnOnce()) -> f64 {
     begin.elapsed().as_nanos() as f64
 }
 
-/// Downlink data through a station: gate, look-up, one hop less, out to the mapped neighbor.
+/// Forwards downlink data through a station: gate, look-up, hop limit, transmission to the mapped neighbor.
 fn forward(node: &mut Node, fresh: &Packet, out: &mut Outbox) {
     let mut packet = fresh.clone();
     for round in 0..PACKETS {
@@ -393,12 +396,13 @@ fn forward(node: &mut Node, fresh: &Packet, out: &mut Outbox) {
         packet = sent;
         packet.link = fresh.link;
         if round % 32 == 31 {
-            packet.bytes.copy_from_slice(&fresh.bytes); // hops are used up
+            packet.bytes.copy_from_slice(&fresh.bytes); // resets the hop limit
         }
     }
 }
 
-/// The unit: a checksum, four bytes after four. The house's own is faster, and may become faster still; the unit may not.
+/// The unit of time: a checksum, four bytes at a time. The product's own checksum is faster and may become faster
+/// still; the unit must not change.
 fn reference(bytes: &[u8]) -> u16 {
     let (words, _) = bytes.as_chunks::<4>();
     let mut sum = 0;

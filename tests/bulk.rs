@@ -1,4 +1,4 @@
-//! A download over TCP in virtual time: the wire is full, every byte is right, every packet has an end.
+//! A simulated download over TCP: the wire is full, every byte is right, and every packet has an end.
 
 #![cfg(test)]
 
@@ -14,10 +14,10 @@ fn plan(settings: &[&str]) -> Plan {
     Scenario::plan(&file, &text, &settings, 7).unwrap()
 }
 
-/// The last mark under each name.
+/// The last mark of each name.
 type Marks = BTreeMap<&'static str, (Instant, Mark)>;
 
-/// The client's marks, and why packets were dropped. The ledger must balance.
+/// Returns the client's marks, and the number of dropped packets by reason. The ledger must balance.
 fn download(settings: &[&str]) -> (Marks, BTreeMap<String, u64>) {
     let plan = plan(settings);
     let run = plan.world().unwrap().run(plan.end());
@@ -40,7 +40,7 @@ fn field(mark: &Mark, name: &str) -> i64 {
 fn a_download_fills_the_wire() {
     let (marks, dropped) = download(&["bulk-server.duration=30s", "duration=35s"]);
     let (opened, last) = (&marks["opened"], &marks["progress"]);
-    // What was read between two instants cannot have waited in a buffer when the clock began.
+    // Bytes read between these instants were not buffered before the first one.
     let millis = last.0.since(opened.0).as_millis() as i64;
     let (bytes, full) = (field(&last.1, "bytes"), millis * 10_000 / 8);
     assert!(bytes * 10 > full * 9, "{bytes} bytes in {millis} ms, the wire carries {full}");
@@ -50,7 +50,8 @@ fn a_download_fills_the_wire() {
     assert!(dropped.keys().all(|reason| reason == "queue_full"), "{dropped:?}");
 }
 
-/// Datagrams of 1514 bytes with their headers, a fifth more than the wire can carry: what arrives is its rate, within 3 %.
+/// Datagrams of 1514 bytes with their headers, 20 % more than the wire can carry: they arrive at the rate of the wire,
+/// within 3 %.
 #[test]
 fn a_wire_carries_the_rate_that_is_claimed() {
     for (rate, packets) in [("1Mb/s", 100), ("10Mb/s", 1_000), ("100Mb/s", 10_000)] {

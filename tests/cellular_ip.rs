@@ -1,5 +1,5 @@
-//! Cellular IP under stress, in virtual time: cells that are out of range, route-updates that are lost, orders that follow each
-//! other, narrow links, two networks, and configurations that cannot work.
+//! Cellular IP under stress, in simulated runs: cells out of range, lost route-updates, quick successions of handoffs,
+//! narrow links, two networks, and invalid configurations.
 //!
 //! ```text
 //! correspondent ── gw ──┬── n0 ))) cell 1     m: from n0
@@ -49,7 +49,7 @@ role = [{ kind = "cellular-ip/station", uplink = "gw" }]
 role = [{ kind = "cellular-ip/station", uplink = "gw" }]
 "#;
 
-/// 50 packets a second to the host, and as many from it if it speaks.
+/// Returns a scenario with 50 packets per second to the host and, if `speaks`, as many from it.
 fn scenario(mobile: &str, course: &str, speaks: bool) -> String {
     let source =
         r#"{ kind = "apps/constant-rate", to = "TO", rate = 50, size = 100, start = "0.5s", stop = "11s" }"#;
@@ -88,7 +88,7 @@ fn outages(outcome: &Outcome) -> Vec<f64> {
     spans.collect()
 }
 
-/// The host is back in its old cell after two retunings and one round trip; the next datagram is at most 20 ms away.
+/// The host is back in its old cell after two retunings and one round trip. The next datagram is at most 20 ms later.
 #[test]
 fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
     let course = "course.1 = [[\"0s\", -50]]\ncourse.2 = [[\"0s\", -120], [\"6s\", -120], [\"6s\", -50]]";
@@ -108,7 +108,8 @@ fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
     }
 }
 
-/// The cell is lost: the other one is heard, and is used at once. A second loss leaves nothing, until the first returns.
+/// The cell is lost: the host hears the other one and uses it at once. After a second loss there is none until the
+/// first returns.
 #[test]
 fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     let course = "course.1 = [[\"0s\", -50], [\"2s\", -50], [\"2s\", -120], [\"7s\", -120], [\"7s\", -60]]\n\
@@ -128,8 +129,8 @@ fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     );
 }
 
-/// Twenty handoffs of a host that uses 90 % of its cell for datagrams to the correspondent: how many were lost at its radio because it
-/// left the cell, and how many while it was on its way.
+/// Runs 20 handoffs of a host that uses 90 % of its cell for datagrams to the correspondent. Returns how many were lost
+/// because the host left the cell: at its radio, and in transmission.
 fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
     let moves: Vec<String> = (0..20)
         .map(|number| {
@@ -149,7 +150,7 @@ fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
         .map(|reason| outcome.ledger.dropped.get(reason).copied().unwrap_or_default())
 }
 
-/// What waits at the radio, and what is on the air, is lost with the cell, unless the radio has time to send it.
+/// Frames that wait at the radio or are on the air are lost with the cell, unless the radio has time to send them.
 #[test]
 fn a_radio_that_has_time_for_it_leaves_no_frame_behind() {
     for kind in ["hard", "semisoft"] {
@@ -160,8 +161,8 @@ fn a_radio_that_has_time_for_it_leaves_no_frame_behind() {
     }
 }
 
-/// A download over semisoft handoffs: segments that the old base station had delivered come once more out of the delay device. Each
-/// is a duplicate of its handoff.
+/// A download over semisoft handoffs. Segments that the old base station had delivered arrive again from the delay
+/// device. Each is a duplicate of its handoff.
 #[test]
 fn segments_that_arrive_twice_are_counted_as_duplicates_of_their_handoff() {
     let network = NETWORK
@@ -205,9 +206,10 @@ fn a_first_attach_out_of_range_is_made_elsewhere_and_orders_are_taken() {
     assert!(outcome.flows[0].lost <= 2 && outcome.failures.is_empty(), "{:?}", outcome.failures);
 }
 
-/// Half of all frames are lost, and with them all route-updates of some handoffs. A node that refuses the host's data asks it
-/// for another, once a second, and the host repeats its answer after 30 and 90 ms: with 50 frames a second each way, at most
-/// nine of 16 seconds pass without one that gets through. Without requests the host would be cut off for good.
+/// Half of all frames are lost, and with them all route-updates of some handoffs. A node that refuses the host's data
+/// requests another route-update, once per second, and the host repeats it after 30 and 90 ms. With 50 frames per
+/// second in each direction, at most 9 of 16 seconds pass without a frame that arrives. Without requests the host would
+/// be cut off permanently.
 #[test]
 fn lost_route_updates_do_not_cut_a_host_off() {
     let moves = "moves = { between = [\"n1\", \"n0\"], every = \"2s\", kind = \"hard\" }";
@@ -222,7 +224,7 @@ fn lost_route_updates_do_not_cut_a_host_off() {
     }
 }
 
-/// Orders every 80 ms, semisoft-delay 100 ms: each is aborted by the next, and the last one is carried out.
+/// Handoff commands every 80 ms with a semisoft-delay of 100 ms: each aborts the one before, and the last is completed.
 #[test]
 fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     let step = |index: u32| {
@@ -240,8 +242,8 @@ fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     );
 }
 
-/// The host comes back below n0 while n0 still has its mapping to n00. Only the gateway has both paths: one crossover, and one
-/// delay device, for each handoff.
+/// The host returns below n0 while n0 still has its mapping to n00. Only the gateway has both paths, so there is one
+/// crossover and one delay device for each handoff.
 #[test]
 fn a_stale_mapping_makes_no_crossover() {
     let cell = |station: &str, uplink: &str, number: u32| {
@@ -264,7 +266,8 @@ fn a_stale_mapping_makes_no_crossover() {
     assert!(outcome.flows.iter().all(|flow| flow.lost == 0), "{:?}", outcome.flows);
 }
 
-/// A link below the gateway takes less than the first: the node in front of it reports that, in the gateway's name.
+/// A link below the gateway has a smaller MTU than the first one. The node before it reports that with the gateway's
+/// address.
 #[test]
 fn tcp_learns_of_a_narrow_link_in_the_access_network() {
     let deep = "[wire.deep]\nends = [\"n0\", \"n00\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n[cell.3]\nstation = \"n00\"\nrate = \"11Mb/s\"\n\
@@ -284,7 +287,7 @@ fn tcp_learns_of_a_narrow_link_in_the_access_network() {
     }
 }
 
-/// Each host's gateway is the one that the uplinks of its first station lead to, and it stays in that network.
+/// Each host's gateway is the one to which the uplinks of its first station lead. The host stays in that network.
 #[test]
 fn two_access_networks_are_two() {
     let second = "[wire.i2]\nends = [\"correspondent\", \"gw2\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n\

@@ -1,8 +1,8 @@
-//! One seed, one run: twice, in debug and in release, and on another machine. And nothing less than the whole run is in
-//! its number: a byte of a packet or the order of two simultaneous events changes it.
+//! A seed gives the same run twice, in debug and in release, and on another machine. The fingerprint covers the whole
+//! run: a byte of a packet or the order of two simultaneous events changes it.
 //!
-//! The number that is written down changes when the behaviour of the scenario does, and only then: `WAYFARE_BLESS=1`
-//! writes it anew, and whoever commits that can say what changed.
+//! The stored fingerprint changes only with the behaviour of the scenario. `WAYFARE_BLESS=1` writes it anew. A commit
+//! of that must explain what changed.
 
 #![cfg(test)]
 
@@ -53,8 +53,8 @@ fn the_run_is_the_one_that_was_written_down() {
     assert_eq!(number, expected(), "debug assertions: {}", cfg!(debug_assertions));
 }
 
-/// The command as users have it, built in release. `make test` builds it, and CI sets `CI`; elsewhere it may be older than
-/// the sources, and is left alone.
+/// The release build of the command. `make test` builds it, and CI sets `CI`. Elsewhere it may be older than the
+/// sources, so it is not checked.
 #[test]
 fn the_released_command_does_the_same_run() {
     if !asked("CI") {
@@ -70,9 +70,9 @@ fn the_released_command_does_the_same_run() {
     assert_eq!(number, Some(expected().as_str()), "{text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-// --- what is in the number ---------------------------------------------------------------------------------------------
+// --- what the fingerprint covers --------------------------------------------------------------------------------------
 
-/// Sends one packet when its time comes; nothing else about it differs between two of its kind.
+/// A role that sends one packet at its deadline. Two of them differ only in the packet.
 #[derive(Debug)]
 struct Shout {
     packet: Option<Packet>,
@@ -114,7 +114,7 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
     }
 }
 
-/// Two hosts on a wire; one shouts these bytes.
+/// Returns the fingerprint of two hosts on a wire, one of which sends these bytes.
 fn shouted(bytes: Vec<u8>) -> u64 {
     let spec = WireSpec {
         rate: 1_000_000_000,
@@ -143,7 +143,7 @@ fn one_changed_byte_of_a_packet_changes_the_number() {
     }
 }
 
-/// `first`, with these commands to the mobile host at one instant in which nothing else happens.
+/// Returns the fingerprint of `first` with these commands to the mobile host, at an instant without other events.
 fn commanded(verbs: [&str; 2]) -> u64 {
     let plan = plan(7);
     let mobile = plan.host_names().iter().position(|name| name == "mobile").unwrap();
@@ -155,7 +155,7 @@ fn commanded(verbs: [&str; 2]) -> u64 {
     world.run(plan.end()).fingerprint
 }
 
-/// Neither command changes anything, so the order is all that differs.
+/// Neither command changes the state, so only the order differs.
 #[test]
 fn two_simultaneous_events_exchanged_change_the_number() {
     assert_eq!(commanded(["status", "dance"]), commanded(["status", "dance"]));

@@ -1,5 +1,5 @@
-//! Events of scenarios in the simulator: what each kind does, that every packet still has its end, and that every protocol
-//! lives with them.
+//! Events of scenarios in the simulator: the effect of each kind, the end of every packet, and the recovery of every
+//! protocol.
 
 #![cfg(test)]
 
@@ -28,7 +28,7 @@ fn host(outcome: &Outcome, name: &str) -> HostId {
     HostId(outcome.plan.host_names().iter().position(|other| other == name).unwrap() as u32)
 }
 
-/// When datagrams were received by an application of a host.
+/// Returns the times at which applications of a host received datagrams, in milliseconds.
 fn received(outcome: &Outcome, name: &str) -> Vec<u64> {
     let host = host(outcome, name);
     let came = outcome.records.iter().filter(|r| r.host == host && matches!(r.what, What::AppReceived(_)));
@@ -66,7 +66,8 @@ fn frames_to_a_crashed_host_are_lost_for_a_named_reason_and_the_outage_names_the
     assert!(within(&came, 4200, 5000) > 30, "it is served again: {came:?}");
 }
 
-/// A crash of the old cell's base station, and a handoff that ends it: what was missed before the handoff has an owner, too.
+/// A crash of the old cell's base station, and a handoff that ends the outage: the loss before the handoff has a cause,
+/// too.
 #[test]
 fn what_a_handoff_ends_is_accounted_for_since_the_crash() {
     let outcome = run("first", &[event(2500, "crash", "host = \"b2\"")]);
@@ -180,7 +181,7 @@ fn a_clock_step_moves_no_timer() {
     assert_eq!(sent(&outcome), sent(&whole));
 }
 
-/// Bytes that the mobile node's application read in these milliseconds.
+/// Returns the bytes that the mobile node's applications read between two times in milliseconds.
 fn read(outcome: &Outcome, from: u64, to: u64) -> u64 {
     let mobile = host(outcome, "mobile");
     let here = |r: &&trace::Record| {
@@ -209,7 +210,7 @@ fn what_is_durable_survives_a_crash_and_the_outage_names_it() {
     assert!(text.contains("crash of home .. restart of home"), "{text}");
 }
 
-/// What a crash or a cut in the middle of a run does to each protocol: packets have their end, and the run is the same again.
+/// Crashes and cuts in the middle of a run of each protocol: every packet has an end, and the run is reproducible.
 #[test]
 fn every_protocol_takes_crashes_and_cuts() {
     for name in ["first", "mobile-ip/download", "indirect-tcp/handoff-time", "sigma/handoff"] {
@@ -244,7 +245,7 @@ fn a_home_agent_whose_clock_is_set_back_registers_as_before() {
     assert!(read(&outcome, 4500, 5500) > 100_000, "{}", read(&outcome, 4500, 5500));
 }
 
-/// A stopped host learns that its clock was set when it goes on: in which order both happen changes nothing.
+/// A stopped host is notified of a clock step when it continues. The order of both events makes no difference.
 #[test]
 fn a_clock_that_is_set_while_its_host_is_stopped_is_set_when_it_goes_on() {
     let home = "host = \"home\"";
@@ -261,7 +262,8 @@ fn a_clock_that_is_set_while_its_host_is_stopped_is_set_when_it_goes_on() {
     assert_eq!([2900, 3100, 3300].map(denials), [1; 3], "before it stops, meanwhile, and after");
 }
 
-/// A clock that is wrong from the start: the home agent denies the first registration (code 133), and the mobile node takes its time.
+/// The clock is wrong from the start: the home agent denies the first registration (code 133), and the mobile node
+/// adopts its time.
 #[test]
 fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {
     for step in ["+90s", "-90s"] {
@@ -278,14 +280,14 @@ fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {
     }
 }
 
-/// The segments with SYN and without ACK that a host's stack sent: from which port, and the sequence number.
+/// Returns the source port and the sequence number of each segment with SYN and without ACK that a host's stack sent.
 fn calls(outcome: &Outcome, name: &str) -> Vec<(u16, u32)> {
     let host = host(outcome, name);
     let mut calls = Vec::new();
     for record in outcome.records.iter().filter(|record| record.host == host) {
         let What::Received(wire::Iface::HOST, packet) = &record.what else { continue };
         let Ok((header, payload)) = wire::ipv4::Header::parse(&packet.bytes) else { continue };
-        // Bytes 0, 1: the port; 4 to 7: the number; 13: the flags.
+        // Bytes 0 and 1: the port; 4 to 7: the sequence number; 13: the flags.
         if header.protocol == 6 && payload[13] & 0x12 == 0x02 {
             let number = u32::from_be_bytes([payload[4], payload[5], payload[6], payload[7]]);
             calls.push((u16::from_be_bytes([payload[0], payload[1]]), number));
@@ -295,8 +297,8 @@ fn calls(outcome: &Outcome, name: &str) -> Vec<(u16, u32)> {
     calls
 }
 
-/// RFC 9293, section 3.4.1, and RFC 6528: a host that restarts does not use its old number again, and its peer's old connection does
-/// not answer in the place of a new one.
+/// RFC 9293, section 3.4.1, and RFC 6528: a host that restarts does not use its old sequence number again. The peer's
+/// old connection does not answer instead of a new one.
 #[test]
 fn a_host_that_restarts_opens_a_connection_of_its_own() {
     let host = "host = \"mobile\"";
@@ -312,7 +314,8 @@ fn a_host_that_restarts_opens_a_connection_of_its_own() {
     assert_eq!(again.fingerprint, outcome.fingerprint);
 }
 
-/// The tag of SCTP's INIT is that of the host's life, too (RFC 9260, section 5.3.1). The association begins at 1 s.
+/// The verification tag in SCTP's INIT also changes with a restart (RFC 9260, section 5.3.1). The association begins at
+/// 1 s.
 #[test]
 fn an_association_of_a_host_that_restarts_has_another_tag() {
     let tag = |events: &[String]| -> Option<Vec<u8>> {
@@ -320,7 +323,7 @@ fn an_association_of_a_host_that_restarts_has_another_tag() {
         outcome.records.iter().find_map(|record| {
             let What::Sent(_, packet) = &record.what else { return None };
             let (header, payload) = wire::ipv4::Header::parse(&packet.bytes).ok()?;
-            // Behind the common header of 12 bytes: a chunk INIT, and its tag behind the chunk's header of 4.
+            // After the common header of 12 bytes comes the INIT chunk, with its tag after the chunk header of 4 bytes.
             let is_init = header.protocol == 132 && payload.get(12) == Some(&1);
             payload.get(16..20).filter(|_| is_init).map(<[u8]>::to_vec)
         })
@@ -330,7 +333,7 @@ fn an_association_of_a_host_that_restarts_has_another_tag() {
     assert!(first.is_some() && second.is_some() && first != second, "{first:?} {second:?}");
 }
 
-/// Datagrams that wait for a host that is stopped until the end never came, as segments do not.
+/// Datagrams that wait for a host that stays stopped count as never received, as segments do.
 #[test]
 fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
     let outcome = run("first", &[event(1500, "stop", "host = \"mobile\"")]);
@@ -344,7 +347,7 @@ fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
     assert_eq!(outcome.failures, Vec::<String>::new());
 }
 
-/// A host signals to a base station that has crashed: that time is the crash's, and not the protocol's.
+/// A host signals to a base station that has crashed: the cause of that time is the crash, not the protocol.
 #[test]
 fn what_a_host_signals_to_a_crashed_station_is_due_to_the_crash() {
     let b2 = "host = \"b2\"";
@@ -353,7 +356,7 @@ fn what_a_host_signals_to_a_crashed_station_is_due_to_the_crash() {
     assert!(text.contains("crash of b2 .. restart of b2"), "{text}");
 }
 
-/// A handoff to a cell that is cut does not come about: it has no latency, and the table says so.
+/// A handoff to a cell that is cut fails. It has no latency, and the table shows that.
 #[test]
 fn a_handoff_that_failed_has_no_latency() {
     let outcome = run("first", &[event(900, "cut", "cell = 3"), event(1200, "restore", "cell = 3")]);
@@ -363,7 +366,7 @@ fn a_handoff_that_failed_has_no_latency() {
     assert!(outcome.handoffs[1..].iter().all(|handoff| !handoff.failed));
 }
 
-/// A disk that is filled where nothing is stored changes nothing: the report says why.
+/// A full disk of a host that stores nothing has no effect, and the report gives the reason.
 #[test]
 fn a_full_disk_of_a_host_that_stores_nothing_is_named() {
     let full = |name: &str, host: &str| {

@@ -1,5 +1,5 @@
-//! The simulator beside ns-3 3.37: 16 MiB over TCP take as long, and where ns-3 itself departs from the RFCs is seen in runs
-//! of it. `docs/evidence.md` has the table; `bench/ns3/bulk.cc` is the program.
+//! Compares the simulator with ns-3 3.37: 16 MiB over TCP take the same time. Runs of ns-3 show where it departs from
+//! the RFCs. `docs/evidence.md` has the table, `bench/ns3/bulk.cc` is the program.
 
 #![cfg(test)]
 
@@ -9,14 +9,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 use trace::What;
 
-/// What a segment carries.
+/// Bytes of payload in a segment.
 const MSS: u64 = 1460;
-/// Our frames are Ethernet's, 14 bytes beside the datagram; ns-3's are PPP's, 2 bytes.
+/// Bytes of a full frame: the simulator has Ethernet headers of 14 bytes, ns-3 PPP headers of 2 bytes.
 const OURS: u64 = 1500 + 14;
 const THEIRS: u64 = 1500 + 2;
 const RATE: u64 = 2_000_000;
 
-/// The program, built; `None` where there is no ns-3, which CI must have.
+/// Builds the program. `None` if there is no ns-3, which CI must have.
 fn ns3() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = || {
@@ -43,7 +43,7 @@ fn ns3() -> Option<&'static Path> {
     BUILT.get_or_init(built).as_deref()
 }
 
-/// Something that happened inside ns-3's sender.
+/// An event inside ns-3's sender.
 #[derive(Clone, PartialEq, Debug)]
 struct Event {
     at: f64,
@@ -51,7 +51,7 @@ struct Event {
     value: f64,
 }
 
-/// A run's events, if they were asked for, and its last line.
+/// Returns the events of a run, if requested by the options, and its last line.
 fn run(program: &Path, options: &[&str]) -> (Vec<Event>, serde_json::Value) {
     let output = Command::new(program).args(options).output().unwrap();
     assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -66,7 +66,7 @@ fn run(program: &Path, options: &[&str]) -> (Vec<Event>, serde_json::Value) {
     (events, serde_json::from_str(text.lines().last().unwrap()).unwrap())
 }
 
-/// Seconds until the client had all, and how many packets there were; the ledger must balance.
+/// Returns the seconds until the client had all bytes, and the number of packets. The ledger must balance.
 fn ours() -> (f64, u64) {
     let (file, text) = Scenario::find("evidence/bulk").unwrap();
     let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
@@ -84,7 +84,7 @@ fn ours() -> (f64, u64) {
 fn sixteen_mebibytes_take_as_long_as_in_ns3() {
     let Some(program) = ns3() else { return };
     let (ours, packets) = ours();
-    // A full frame takes as long there as here; what is shorter is no bottleneck.
+    // With this rate a full frame takes the same time in both. Shorter frames do not limit the transfer.
     let same_frames = format!("--rate={}", RATE * THEIRS / OURS);
     for (what, options) in
         [("frames as long as ours", vec![same_frames.as_str()]), ("its own frames", vec![])]
@@ -103,12 +103,12 @@ fn of<'a>(events: &'a [Event], what: &'a str) -> impl Iterator<Item = &'a Event>
     events.iter().filter(move |event| event.what == what)
 }
 
-/// The instants are those of virtual time: the same on every machine.
+/// Returns whether two times are equal. Virtual time is the same on every machine.
 fn same(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6
 }
 
-/// RFC 5681, equation 4, halves all that is outstanding.
+/// RFC 5681, equation 4, halves the whole flight size.
 #[test]
 fn ns3_does_not_count_duplicates_as_outstanding() {
     let Some(program) = ns3() else { return };
@@ -121,17 +121,17 @@ fn ns3_does_not_count_duplicates_as_outstanding() {
     assert!(same(halved.value, (outstanding - 3.0 * MSS as f64) / 2.0), "{halved:?}, {outstanding}");
 }
 
-/// Two time-outs of one segment, and what comes after them.
+/// Two time-outs of one segment, and the behaviour after them.
 #[test]
 fn ns3_forgets_the_threshold_and_the_backing_off() {
     let Some(program) = ns3() else { return };
     let (events, _) = run(program, &["--trace", "--bytes=2000000", "--down=5", "--up=8.5"]);
     let after: Vec<Event> = events.into_iter().filter(|event| event.at > 5.5).collect();
-    // RFC 5681, section 3.1: held, when a segment is sent again by the timer that was already.
+    // RFC 5681, section 3.1: ssthresh is kept when the timer retransmits the same segment again.
     let thresholds: Vec<f64> = of(&after, "ssthresh").map(|event| event.value).take(2).collect();
     println!("thresholds after two time-outs of one segment: {thresholds:?}");
     assert!(same(thresholds[1], 2.0 * MSS as f64) && thresholds[0] > 4.0 * MSS as f64, "{thresholds:?}");
-    // RFC 6298, section 5: backed off until a segment that was sent once is measured.
+    // RFC 6298, section 5: the time-out stays backed off until a segment that was sent once is measured.
     let spans: Vec<(f64, f64)> = of(&after, "rto").map(|event| (event.at, event.value)).take(4).collect();
     let [.., (timed_out, doubled), (answered, single)] = spans[..] else { panic!("{spans:?}") };
     println!("time-outs: {spans:?}");
@@ -140,7 +140,7 @@ fn ns3_forgets_the_threshold_and_the_backing_off() {
         of(&after, "data").take_while(|event| event.at < answered).map(|event| event.value).collect();
     assert!(resent.iter().all(|seq| same(*seq, resent[0])) && resent.len() == 3, "{resent:?}");
     assert!(answered - timed_out < 0.1, "it is the answer to what was sent again");
-    // RFC 5681, equation 2: an acknowledgment opens the window by a segment at most.
+    // RFC 5681, equation 2: an acknowledgment increases the window by at most one segment.
     let windows: Vec<f64> =
         of(&after, "cwnd").filter(|event| same(event.at, answered)).map(|event| event.value).collect();
     println!("windows at one acknowledgment, from one segment of {MSS}: {windows:?}");
@@ -154,16 +154,16 @@ fn ns3_opens_as_an_older_rfc_has_it() {
     // RFC 6298, 2.1: 1 s.
     assert!(same(of(&events, "syn").next().unwrap().at, 3.0), "{events:?}");
     let opened = of(&events, "data").next().unwrap().at;
-    // RFC 6298, section 3: no sample of what was sent twice. It took the span since the first SYN.
+    // RFC 6298, section 3: a segment that was sent twice gives no sample. ns-3 took the time since the first SYN.
     let span = of(&events, "rto").filter(|event| event.at <= opened).last().unwrap().value;
     println!("a lost SYN is sent again after 3 s, and then the time-out is {span} s");
     assert!(same(span, 3.0 * opened), "{span}");
-    // RFC 5681, section 3.1: one segment, if the SYN was lost.
+    // RFC 5681, section 3.1: the initial window is one segment if the SYN was lost.
     assert_eq!(of(&events, "data").filter(|event| same(event.at, opened)).count(), 3);
 }
 
-/// RFC 6937 unless something else is asked for, also where the peers do not speak of selective acknowledgments: the window
-/// sinks by a segment with each duplicate, down to half.
+/// ns-3 uses RFC 6937 by default, even if the peers do not use selective acknowledgments: the window shrinks by a
+/// segment with each duplicate acknowledgment, down to half.
 #[test]
 fn ns3_by_itself_reduces_in_proportion() {
     let Some(program) = ns3() else { return };

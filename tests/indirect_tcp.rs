@@ -1,5 +1,5 @@
-//! Indirect TCP as a whole, in virtual time: a download moves with its host between two support routers. Roles, sockets,
-//! tunnels and cells are those that run elsewhere.
+//! A simulated run of Indirect TCP: a download moves with its host between two support routers. Roles, sockets, tunnels
+//! and cells are those of the product.
 
 #![cfg(test)]
 
@@ -12,7 +12,7 @@ use trace::{Record, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Packet};
 
-/// The scenario that comes with the program, with these changes to its text.
+/// Returns the built-in scenario, with these changes to its text.
 fn plan(changes: &[(&str, &str)], settings: &[&str], seed: u64) -> Plan {
     let (file, mut text) = Scenario::find("indirect-tcp/handoff-time").unwrap();
     for (old, new) in changes {
@@ -38,26 +38,27 @@ fn field<'a>(mark: &'a Mark, name: &str) -> Option<&'a Value> {
     mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
 }
 
-/// Whether this is a segment with this flag: FIN is 1, SYN 2, RST 4.
+/// Returns whether this is a segment with this flag: FIN is 1, SYN 2, RST 4.
 fn has_flag(packet: &Packet, flag: u8) -> bool {
     Header::parse(&packet.bytes).is_ok_and(|(ip, payload)| ip.protocol == 6 && payload[13] & flag != 0)
 }
 
-/// What happened at the fixed host.
+/// Returns the records of the fixed host.
 fn at_fixed(outcome: &Outcome) -> impl Iterator<Item = &Record> {
     let fixed = outcome.plan.hosts.iter().position(|host| host.config.name == "fixed").unwrap();
     outcome.records.iter().filter(move |record| record.host.index() == fixed)
 }
 
-/// Segments with this flag that reached the fixed host's stack.
+/// Returns the number of segments with this flag that reached the fixed host's stack.
 fn segments_to_fixed(outcome: &Outcome, flag: u8) -> usize {
     let is =
         |record: &&Record| matches!(&record.what, What::Sent(Iface::HOST, packet) if has_flag(packet, flag));
     at_fixed(outcome).filter(is).count()
 }
 
-/// Resets that met a connection which the fixed host's stack had taken for established. The others end a handshake that the
-/// host's move interrupted: its application never heard of it, as the mobile host opened another at its new router.
+/// Returns the number of resets of connections that were established at the fixed host's stack. Other resets end a
+/// handshake that the host's move interrupted: the application was not notified of it, as the mobile host opened
+/// another at its new router.
 fn connections_reset_at_fixed(outcome: &Outcome) -> usize {
     let mut established = BTreeSet::new();
     let mut resets = 0;
@@ -80,7 +81,7 @@ fn connections_reset_at_fixed(outcome: &Outcome) -> usize {
     resets
 }
 
-/// When the fixed host's stack first sent a FIN.
+/// Returns the time at which the fixed host's stack first sent a FIN.
 fn fixed_finished(outcome: &Outcome) -> Option<Instant> {
     let is =
         |record: &&Record| matches!(&record.what, What::Received(Iface::HOST, packet) if has_flag(packet, 1));
@@ -95,7 +96,7 @@ fn a_download_moves_with_its_host_and_every_byte_is_right() {
         assert!(outcome.ledger.balances());
         let (_, done) = marks(&outcome.records, "done").next().expect("it is not done");
         assert_eq!((field(done, "bytes"), field(done, "wrong_at")), (Some(&Value::Int(1_500_000)), None));
-        // To the fixed host nothing has happened: one connection, opened once and never reset.
+        // The handoffs are invisible to the fixed host: one connection, opened once and never reset.
         assert_eq!((segments_to_fixed(&outcome, 2), segments_to_fixed(&outcome, 4)), (1, 0));
         assert_eq!(outcome.handoffs.len(), 3);
         for handoff in &outcome.handoffs {
@@ -109,7 +110,7 @@ fn a_download_moves_with_its_host_and_every_byte_is_right() {
     }
 }
 
-/// Each router has a key of its own for each host, and for each other router.
+/// Each router has a separate key for each host and for each other router.
 #[test]
 fn a_download_moves_where_no_two_routers_have_the_same_key() {
     let outcome = run(&[], &["indirect-tcp.key_per_router=true"], 1);
@@ -119,7 +120,8 @@ fn a_download_moves_where_no_two_routers_have_the_same_key() {
     assert_eq!((marks(&outcome.records, "taken").count(), segments_to_fixed(&outcome, 4)), (3, 0));
 }
 
-/// From the greeting until the last of so many silent connections is taken, in the last of three handoffs.
+/// Returns the time from the greeting until the last of this number of idle connections is taken, in the last of three
+/// handoffs.
 fn handoff_of(connections: usize) -> Duration {
     let client = |number: usize| {
         format!(
@@ -145,8 +147,8 @@ fn handoff_of(connections: usize) -> Duration {
     last("taken").since(last("greeted"))
 }
 
-/// The routers are 10 ms apart and back. All connections of a host need two such round trips more than one of them at most: none
-/// waits for the answer to the one before it. Their states need the rest.
+/// The round trip between the routers is 10 ms. All connections of a host need at most two such round trips more than
+/// one connection, as none waits for the answer to the one before it. The transfer of their states needs the rest.
 #[test]
 fn sixteen_connections_are_handed_over_in_the_time_of_one_and_two_round_trips() {
     let [one, eight, sixteen] = [1, 8, 16].map(handoff_of);
@@ -157,8 +159,8 @@ fn sixteen_connections_are_handed_over_in_the_time_of_one_and_two_round_trips() 
     );
 }
 
-/// A host that turns back before a handoff is over, again and again, while the wires between routers lose packets: every byte
-/// comes, and neither end is told anything.
+/// A host turns back before a handoff is over, again and again, while the wires between routers lose packets. Every
+/// byte arrives, and neither end is notified of an error.
 fn goes_there_and_back(every_ms: usize) {
     const FIRST_MS: usize = 2_000;
     const MOVES: usize = 10;
@@ -207,7 +209,8 @@ fn it_goes_there_and_back_every_two_seconds_over_wires_that_lose() {
     goes_there_and_back(2_000);
 }
 
-/// One owner at every instant: the new router speaks only when it has taken a connection, and the old one never again.
+/// A connection has one owner at every instant: the new router sends only after it has taken the connection, and the
+/// old one never again.
 #[test]
 fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {
     let outcome = run(&[], &[], 3);
@@ -217,7 +220,7 @@ fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {
     assert_eq!(moves, 3);
     for round in 0..moves {
         let at = names.map(|name| {
-            let skip = if name == "greeted" { round + 1 } else { round }; // the first time it brought nothing
+            let skip = if name == "greeted" { round + 1 } else { round }; // the first greeting named no connection
             marks(&outcome.records, name).nth(skip).unwrap_or_else(|| panic!("{name}")).0.at
         });
         assert!(at.is_sorted(), "{at:?}");
@@ -225,8 +228,8 @@ fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {
     assert_eq!(marks(&outcome.records, "connection_lost").count(), 0);
 }
 
-/// The fixed host finishes about when the mobile host moves: what the routers still have for it, and that it is all, comes
-/// by the new one, or takes its routed way if nothing else is left.
+/// The fixed host finishes at about the time of the move. The bytes that the routers still have for the mobile host,
+/// and the FIN, come from the new router, or by the normal route if nothing else is left.
 #[test]
 fn a_download_whose_end_meets_a_handoff_ends_in_order() {
     let moves = "roam.moves=[{ at = \"2300ms\", to = \"right\" }]";
@@ -246,9 +249,10 @@ fn a_download_whose_end_meets_a_handoff_ends_in_order() {
     assert!(moved_after_its_end > 0);
 }
 
-/// A host that has asked all that it has to ask, and moves while the ends of both ways are still on the road: one half may have
-/// ended at the router while the other has bytes or its end to give. What is left moves, and both programs see a clean end. (The fixed
-/// host's stack may not: where the last acknowledgment of its FIN is lost, no router can repeat it after the move.)
+/// A host that has sent all requests moves while the FINs of both directions are still under way. One half may have
+/// ended at the router while the other still has bytes or a FIN to send. These move, and both programs see a clean end.
+/// (The fixed host's stack may not: if the last acknowledgment of its FIN is lost, no router can repeat it after the
+/// move.)
 #[test]
 fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
     let server = (
@@ -287,9 +291,8 @@ fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
     assert_eq!(bad, []);
 }
 
-/// An earlier router that does not believe the new one says nothing. Then both ends hear of an error: no silence, and no
-/// clean end.
-/// A wire behind the router has become narrower: who says so answers the mobile host, whose address the router's half has.
+/// A wire behind the router has a smaller MTU. The ICMP error goes to the mobile host's address, which the router's far
+/// half uses.
 #[test]
 fn an_upload_learns_of_a_narrow_wire_behind_its_router() {
     let outcome = lab::run::simulate(narrow()).unwrap();
@@ -340,8 +343,8 @@ fn narrow() -> Plan {
     Scenario::plan("narrow", text, &[], 1).unwrap()
 }
 
-/// The host moves just after it has called: whichever router connects for it, its peer's application hears of one connection,
-/// and of no error.
+/// The host moves just after its call. Whichever router connects for it, the peer's application sees one connection and
+/// no error.
 #[test]
 fn a_call_that_meets_a_move_is_answered_by_one_router() {
     for at in (0..60).step_by(2) {
@@ -370,7 +373,7 @@ fn what_never_comes_is_reported_at_both_ends() {
     assert!(marks(&outcome.records, "connection_lost").next().is_some());
 }
 
-/// The same moves without the routers: the connection lives by Mobile IP alone. What the other tests see is not its doing.
+/// The same moves over plain TCP: the connection lives by Mobile IP alone, and no support router is involved.
 #[test]
 fn without_the_transport_nothing_is_handed_over() {
     let outcome = run(&[("transport = \"indirect\"", "transport = \"tcp\"")], &[], 1);
@@ -389,8 +392,8 @@ fn a_peer_that_refuses_is_told_as_by_tcp() {
     }
 }
 
-/// Routers in a row behind one gateway, each a network of its own; the host passes one each second, and greets each router
-/// with a list of those before it.
+/// Returns a scenario with routers in a row behind one gateway, each with its own network. The host passes one router
+/// per second, and sends each a greeting with the list of those before it.
 fn chain(routers: u32, start: &str) -> Plan {
     let mut text = String::from(
         r#"
@@ -431,8 +434,8 @@ fn chain(routers: u32, start: &str) -> Plan {
     Scenario::plan("chain", &text, &[], 1).unwrap()
 }
 
-/// At the fourth router, the Registration Request of the host and three forward pointers wait for one answer to ARP. None of
-/// them may be lost: they are what makes the host reachable again.
+/// At the fourth router, the host's Registration Request and three forward pointers wait for one ARP reply. None may be
+/// lost, as the host is not reachable without them.
 #[test]
 fn no_message_of_a_router_is_lost_behind_others_that_wait_for_arp() {
     let outcome = lab::run::simulate(chain(6, "start = \"0.5s\"")).unwrap();
@@ -453,7 +456,7 @@ fn no_message_of_a_router_is_lost_behind_others_that_wait_for_arp() {
     assert!(longest < Duration::from_secs(1), "no bytes for {longest:?}");
 }
 
-/// Whether this is a read of the mobile host's program.
+/// Returns whether this is a read of the mobile host's program.
 fn read_by_mobile(outcome: &Outcome, record: &Record) -> bool {
     let mobile = outcome.plan.hosts.iter().position(|host| host.config.name == "mobile").unwrap();
     let is_read =

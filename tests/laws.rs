@@ -1,10 +1,10 @@
-//! The laws of [`node::Role`], held against every role that a configuration can name.
+//! Checks the laws of [`node::Role`] for every role that a configuration can name.
 //!
-//! One harness plays random scripts to two instances of a role side by side: packets that are valid, changed or
-//! garbage, gaps of time, links that come and go, streams, commands, lives that end. Each role is played twice: alone,
-//! where the laws are strictest, and inside a node, which is how it is driven.
+//! The harness plays random scripts to two instances of a role side by side. A script has valid, changed and garbage
+//! packets, gaps of time, links that change, streams, commands, and ends of route lifetimes. Each role is tested twice:
+//! alone, where the laws are strictest, and inside a node, as it is used.
 //!
-//! For every law there is a role that breaks it, and the harness must say so.
+//! For every law there is a role that violates it, which the harness must detect.
 
 #![cfg(test)]
 
@@ -79,7 +79,7 @@ fn no_kind_of_role_is_forgotten() {
     }
 }
 
-/// A script that only ever meets refusals would hold the laws against nothing.
+/// A script in which the role refuses everything would not test the laws.
 #[test]
 fn scripts_reach_what_a_role_is_there_for() {
     for row in ROWS {
@@ -97,7 +97,7 @@ fn law_broken_by(fault: Fault) -> Option<u8> {
     let talk = Toy::talk();
     let hook = std::panic::take_hook();
     if fault == Fault::Panics {
-        std::panic::set_hook(Box::new(|_| {})); // what is expected need not be printed
+        std::panic::set_hook(Box::new(|_| {})); // an expected panic is not printed
     }
     let result = play(|| Alone::new(Box::new(Toy::new(fault))), &talk, SCRIPTS);
     std::panic::set_hook(hook);
@@ -174,7 +174,8 @@ fn a_role_that_serves_badly_breaks_law_8() {
     }
 }
 
-/// Law 7. What is not data is refused by the compiler: a channel, a closure, a file; see the crate's documentation.
+/// Law 7. The compiler refuses a type that is not data, such as a channel, a closure or a file: see the doc tests of
+/// this crate.
 #[test]
 fn inputs_and_effects_are_nothing_but_data() {
     fn plain<T: Clone + Eq + Hash + std::fmt::Debug + Send>() {}

@@ -1,5 +1,5 @@
-//! The ledger closes under every fault of a link, names the place, and notices when a single record is missing. So do
-//! the accounts of an outage.
+//! The ledger balances under every fault of a link, names the place, and notices a single missing record. The causes of
+//! an outage do as well.
 
 #![cfg(test)]
 
@@ -48,7 +48,7 @@ fn trusted(outcome: &Outcome) {
 
 // --- without records ---------------------------------------------------------------------------------------------------
 
-/// A run that keeps nothing is the same run, and its books say the same, but for the list of losses.
+/// Checks that a run without records is the same run, and that its ledger is the same, except for the list of losses.
 #[track_caller]
 fn counts_the_same(plan: &Plan) {
     let outcome = lab::run::simulate(plan.clone()).unwrap();
@@ -77,7 +77,7 @@ fn so_they_are_under_every_fault() {
     counts_the_same(&plan(&["radio.excursion=20ms"]));
 }
 
-/// One copy may have been doubled by the link that another is still on.
+/// One copy may be doubled by a link while another copy is still on that link.
 #[test]
 fn so_they_are_where_links_in_a_row_double() {
     counts_the_same(&plan(&[
@@ -87,7 +87,7 @@ fn so_they_are_where_links_in_a_row_double() {
     ]));
 }
 
-/// The copy for the new leg waits in the delay device, and in no record, after the other has ended.
+/// The copy for the new path waits in the delay device, and in no record, after the other copy has ended.
 #[test]
 fn so_they_are_while_a_node_keeps_a_copy() {
     let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();
@@ -96,7 +96,7 @@ fn so_they_are_while_a_node_keeps_a_copy() {
     assert!(outcome.ledger.copied >= 4, "each handoff makes copies: {:?}", outcome.ledger);
 }
 
-/// Datagrams through a gateway above two base stations, to a host that goes to and fro by semisoft handoffs.
+/// Datagrams through a gateway above two base stations, to a host that moves between them by semisoft handoffs.
 const SEMISOFT: &str = r#"
 about = "semisoft"
 duration = "20s"
@@ -150,14 +150,14 @@ fn a_tree_delivers_everything_and_counts_the_same() {
     counts_the_same(&plan);
     let counted = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
     let ledger = counted.ledger;
-    // Each of 300 hosts sends in three seconds (360 would have room), and the first 181 once more: the last of these at the
-    // very end, so that its datagram is on its first wire, and the one before it 2.8 ms ago: on its third.
+    // Each of 300 hosts sends in 3 s (360 would fit), and the first 181 once more. At the end the last of these
+    // datagrams is on its first wire. The one before it was sent 2.8 ms ago and is on its third.
     assert_eq!((ledger.sent, ledger.delivered, ledger.held), (900 + 181, 900 + 179, 2));
     assert_eq!((ledger.dropped_total(), ledger.copied), (0, 0));
     assert_eq!(counted.hops, ledger.delivered * 4 + 1 + 3, "four wires each, but for these two");
 }
 
-/// Ten access networks of Cellular IP in small: the books are the same, and route-updates find their gateways.
+/// Small access networks of Cellular IP: the ledger is the same, and route-updates reach their gateways.
 #[test]
 fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
     let plan = plan_of("scale/cellular-ip", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);
@@ -169,13 +169,13 @@ fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
     assert!(ledger.held <= 3, "{} under way at the end", ledger.held);
 }
 
-/// With nothing of its own to send a host keeps its mappings by route-updates, one each three seconds.
+/// A host without traffic keeps its mappings by route-updates, one every 3 s.
 #[test]
 fn an_idle_host_of_a_tree_announces_itself() {
     let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
     let outcome = lab::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
     trusted(&outcome);
-    // Three at the begin, and at 3, 6 and 9 s after the last of these; nobody's begin is as late as 900 ms.
+    // Three at the begin, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
 }
 
@@ -183,7 +183,7 @@ fn an_idle_host_of_a_tree_announces_itself() {
 
 #[test]
 fn a_full_queue_is_named_with_its_interface() {
-    // A hundred kilobytes a second into a wire that takes eight.
+    // 100 kB/s are sent into a wire that carries 8 kB/s.
     let outcome = run(&["wire.left.queue=1", "wire.left.rate=64kb/s", "constant-rate.rate=1000"]);
     trusted(&outcome);
     let full: Vec<_> = outcome.ledger.losses.iter().filter(|loss| loss.reason == "queue_full").collect();
@@ -213,8 +213,8 @@ fn what_a_wire_doubles_is_counted_as_copied_and_the_wire_is_named() {
     assert!(handed(&outcome) > handed(&plain), "the application met the copies");
 }
 
-/// On Linux a packet is who its bytes say. A home agent announces an address in the very words of the host that has it, and
-/// each hears the other.
+/// On Linux a packet is identified by its bytes. A home agent announces an address with the same bytes as the host that
+/// has the address, and each of them receives the other's packet.
 #[test]
 fn what_two_hosts_make_in_the_same_words_is_one_packet_and_a_copy() {
     let plan = plan(&[]);
@@ -269,8 +269,9 @@ fn loss_and_doubling_at_once_balance_whatever_the_seed() {
 
 // --- one record missing ------------------------------------------------------------------------------------------------
 
-/// What a record is to the ledger; `None`: nothing. That an application sent a datagram is told by its node's record
-/// too, and what has only that one may be a kernel's own, which has no application: see the next test.
+/// Returns the meaning of a record for the ledger, or `None` if it has none. `AppSent` has none: the record of the
+/// host's node shows the datagram too. A datagram with only that record may be a kernel's own, which has no
+/// application: see the next test.
 fn kind(record: &Record) -> Option<&'static str> {
     Some(match &record.what {
         What::Received(Iface::HOST, _) => "received from the host",
@@ -287,8 +288,8 @@ fn kind(record: &Record) -> Option<&'static str> {
     })
 }
 
-/// Runs that have records of every kind between them: one ends while packets are on their way and in the delay device,
-/// one while the mobile host, which sends too, keeps its own packets because it retunes.
+/// Returns two runs that together have records of every kind. One ends while packets are on links and in the delay
+/// device. In the other the mobile host, which also sends, holds its own packets while it retunes.
 fn eventful() -> [Outcome; 2] {
     let crossing = run(&["duration=2.13s", "wire.left.loss=0.05", "station.delay_device=8"]);
     let (file, text) = Scenario::find("first").unwrap();
@@ -303,15 +304,16 @@ fn eventful() -> [Outcome; 2] {
     both
 }
 
-/// A copy that a node made itself and kept or dropped: the other one left, so the node's own books balance without it.
-/// The ledger cannot miss what it never saw come in; law 6 holds roles to that.
+/// Returns whether a record is of a copy that a node made itself and held or dropped. The other copy left, so the
+/// ledger of the node balances without the record. The ledger cannot miss a copy that it never saw enter; law 6 checks
+/// roles for that.
 fn is_copy_within_a_node(records: &[Record], record: &Record) -> bool {
     let (What::Held(None, id) | What::Dropped(_, id, _)) = &record.what else { return false };
     let left = |other: &Record| matches!(&other.what, What::Sent(_, packet) if packet.id == *id);
     records.iter().any(|other| other.host == record.host && left(other))
 }
 
-/// The two places between which a packet is missing without this record.
+/// Returns the two places between which a packet is missing without this record.
 fn places(plan: &Plan, records: &[Record], record: &Record) -> (String, String) {
     let names = plan.host_names();
     let name = &names[record.host.index()];
@@ -336,7 +338,7 @@ fn places(plan: &Plan, records: &[Record], record: &Record) -> (String, String) 
     }
 }
 
-/// Whom a host sent this packet to.
+/// Returns the interface to which a host sent this packet.
 fn addressee(plan: &Plan, records: &[Record], host: HostId, id: PacketId) -> String {
     let sent = records.iter().rev().find_map(|record| match &record.what {
         What::Sent(_, packet) if record.host == host && packet.id == id => Some(packet.link.dst),
@@ -345,8 +347,8 @@ fn addressee(plan: &Plan, records: &[Record], host: HostId, id: PacketId) -> Str
     of_mac(plan, sent.unwrap())
 }
 
-/// A packet that a role made, or a second copy of one, is first seen when its node sends it. Without that, a link has
-/// what was never given to it.
+/// A packet that a role made, or a second copy of one, is first recorded when its node sends it. Without that record, a
+/// link has a packet that it was not given.
 fn sent_by(plan: &Plan, record: &Record) -> Option<(String, String)> {
     let What::Sent(_, packet) = &record.what else { return None };
     let sender = of_mac(plan, packet.link.src);
@@ -369,7 +371,7 @@ fn every_single_record_that_is_missing_is_missed_between_the_right_places() {
             };
             let times = tried.entry(kind).or_default();
             *times += 1;
-            // All of the rare kinds; of the frequent ones every seventeenth.
+            // Tests all records of rare kinds, and of frequent kinds every 17th.
             if *times > 20 && !index.is_multiple_of(17) {
                 continue;
             }
@@ -400,10 +402,10 @@ fn unexplained(handoffs: &[Handoff], place: usize) -> Option<&Outage> {
     handoffs.get(place)?.outage()
 }
 
-/// Retuning takes 5 ms; the route-updates after the first are repetitions.
+/// Retuning takes 5 ms. Later route-updates than this are repetitions.
 const FIRST_UPDATE: Duration = Duration::from_millis(10);
 
-/// The records at the edges of the stages of one outage.
+/// Returns the records at the edges of the stages of one outage.
 fn edges(outcome: &Outcome, place: usize) -> Vec<usize> {
     let handoff = &outcome.handoffs[place];
     let outage = handoff.outage().unwrap();
@@ -411,7 +413,7 @@ fn edges(outcome: &Outcome, place: usize) -> Vec<usize> {
     let is_edge = |record: &Record| match &record.what {
         What::Up(_, Some(_)) => record.host == handoff.host,
         What::Marked(Mark { span: Some(span), .. }) => {
-            // The crossover's answer ends registration; the new station's is on the way there.
+            // The crossover's mark ends the registration; that of the new station is made on the way there.
             let crossover = outcome.plan.host_names()[record.host.index()] == "b1";
             let repeat = record.at > outage.from + FIRST_UPDATE;
             (matches!(span, Span::Begins(Stage::Registration)) && !repeat) || crossover

@@ -1,5 +1,5 @@
-//! Mobile IP as a whole, in virtual time: a mobile node leaves its home network and comes back while a correspondent
-//! sends to it. Roles, tables, ARP, tunnels and cells are those that run elsewhere.
+//! A simulated run of Mobile IP: a mobile node leaves its home network and returns while a correspondent sends to it.
+//! Roles, tables, ARP, tunnels and cells are those of the product.
 //!
 //! ```text
 //! correspondent ── home agent and router ))) cell 1: home network
@@ -153,8 +153,8 @@ fn a_session_outlives_two_moves_and_every_loss_has_a_reason() {
         // The home agent switches the path in the instant in which it changes the binding.
         let all = [Stage::Link, Stage::Detection, Stage::Registration, Stage::Traffic, Stage::FirstByte];
         assert_eq!(owners, all, "{outage:?}");
-        // With a solicitation, detection takes a round trip of the cell, registration one to the home agent, and for
-        // the first packet of that way ARP another.
+        // With a solicitation, detection takes a round trip of the cell, and registration one to the home agent. ARP
+        // for the first packet on that path takes another.
         assert!(outage.span() < Duration::from_millis(200), "{outage:?}");
     }
     assert_eq!(marks(&outcome.records, "registered").count(), 3, "at home, away, at home");
@@ -169,7 +169,7 @@ fn without_hints_of_the_link_an_advertisement_has_to_come() {
         let away = &outcome.handoffs[0];
         let outage = away.outage().unwrap();
         let detection = outage.owners.iter().find(|owner| owner.stage == Some(Stage::Detection)).unwrap();
-        // Eager cell switching: uniform within an advertisement's interval (1 s).
+        // Eager cell switching: uniformly distributed over the interval of advertisements (1 s).
         assert!(detection.span() <= Duration::from_millis(1001), "seed {seed}: {detection:?}");
         assert!(outage.is_explained(), "seed {seed}: {outage:?}");
     }
@@ -189,7 +189,7 @@ fn run_with(fault: StoreFault) -> Outcome {
     outcome
 }
 
-/// What the home agent's node sent.
+/// Returns the packets that the home agent's node sent.
 fn sent_by_home_agent(outcome: &Outcome) -> impl Iterator<Item = &Packet> {
     outcome.records.iter().filter_map(|record| match &record.what {
         What::Sent(_, packet) if record.host == AT_HOME_AGENT => Some(packet),
@@ -201,7 +201,7 @@ fn is_tunnelled(packet: &Packet) -> bool {
     Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::IPIP)
 }
 
-/// Whether it says, by request or by answer, that the mobile node's address is at the home agent.
+/// Returns whether it is an ARP request or reply that claims the mobile node's address for the home agent.
 fn is_proxy(packet: &Packet) -> bool {
     let said = (packet.link.kind == EtherType::ARP).then(|| arp::Message::parse(&packet.bytes));
     let home_agent = Mac([2, 0, 0, 0, 0, 0x23]);
@@ -290,7 +290,8 @@ const TWO_AWAY: &str = r#"
     ]
 "#;
 
-/// Where a neighbor was on the link that a host has left says nothing once it is back: the neighbor may have left as well.
+/// The link address of a neighbor on the home link is outdated when the host returns: the neighbor may have left as
+/// well.
 #[test]
 fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
     let plan = Scenario::plan("two-away", TWO_AWAY, &[], 1).unwrap();
@@ -304,7 +305,8 @@ fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
     assert!((220..=230).contains(&arrived), "{arrived} of 225 datagrams reached the node that is away");
 }
 
-/// Sixty mobile nodes that leave home at one instant, and one that has left before. `agent` is what is said of the foreign agent, `faults` what goes wrong.
+/// Runs 60 mobile nodes that leave home at one instant, and one that has left before. `agent` is configuration of the
+/// foreign agent, `faults` are events.
 fn crowd(agent: &str, faults: &str) -> Outcome {
     let mut text = format!(
         r#"
@@ -354,7 +356,7 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
     outcome
 }
 
-/// When each of the sixty was registered away for the first time, the last one last.
+/// Returns the times at which each of the 60 was first registered away, sorted.
 fn registered_away(outcome: &Outcome) -> Vec<Instant> {
     let moved = Instant::from_millis(3000);
     let mut first = std::collections::BTreeMap::new();
@@ -375,8 +377,8 @@ fn a_crowd_that_moves_at_once_is_registered_at_once() {
     assert!(all[59] < Instant::from_millis(3500), "{all:?}");
 }
 
-/// The agent has places for a third of them, and the home agent is away for 2 s: the first requests are never answered. Those that come
-/// when it is back need not wait until the first have had their 7 s.
+/// The foreign agent has places for a third of them, and the home agent is unreachable for 2 s, so the first requests
+/// are never answered. Later requests need not wait for the 7 s of the first ones.
 #[test]
 fn requests_that_wait_in_vain_keep_no_crowd_from_registering() {
     let cut =

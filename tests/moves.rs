@@ -1,5 +1,6 @@
-//! One live TCP connection moves between two hosts under two-way load, with the same operations in both worlds: every
-//! byte arrives, nobody resets, and until the old host forgets, each step can be taken back.
+//! A live TCP connection moves between two hosts under load in both directions, with the same operations in the
+//! simulator and on Linux. Every byte arrives, and no host sends a reset. Until the old host deletes its state, each
+//! step can be reverted.
 
 #![cfg(test)]
 
@@ -24,21 +25,21 @@ use judge::Verdict;
 use std::io::Write;
 use wire::Duration;
 
-/// In `make test`; `make moves` makes a thousand of them.
+/// Moves in `make test`; `make moves` does `MANY`.
 const FEW: usize = 50;
 const MANY: usize = 1000;
 
-/// Each attempt that was given up, and each move that was not; what it came to, for whoever asked for many.
+/// Checks the number of abandoned and completed moves. Prints the results of a long run.
 fn check(verdict: &Verdict, number: usize, on: &str) {
     assert_eq!((verdict.silent.len(), verdict.attempts), (number, 2 * number));
-    // In virtual time the next attempt does not wait: now and then it comes before the peer's time-out.
+    // In the simulator the next attempt does not wait, so a few come before the peer's time-out.
     assert!(verdict.deaf.len() * 4 > number * 3, "{verdict:?}");
-    // Under load in both directions, at times with bytes in every queue.
+    // There was load in both directions, at times with bytes in every queue.
     let least = 10_000 * i64::try_from(number).unwrap();
     assert!(verdict.up.0 > least && verdict.down.0 > least, "{verdict:?}");
     assert!(verdict.full > 0, "{verdict:?}");
     if number == MANY {
-        // Past the harness's capture.
+        // Not captured by the test harness.
         let _ = writeln!(std::io::stderr(), "{}", verdict.text(on));
     }
 }

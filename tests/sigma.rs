@@ -1,4 +1,4 @@
-//! SIGMA as a whole, in virtual time: a mobile node with two radios changes its address in the middle of a download.
+//! A simulated run of SIGMA: a mobile node with two radios changes its address during a download.
 
 #![cfg(test)]
 
@@ -28,7 +28,7 @@ fn field(mark: &Mark, name: &str) -> Option<Value> {
     mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone())
 }
 
-/// The names of marks, in their order, as far as they are among these.
+/// Returns the names of a host's marks that are in `wanted`, in the order of time.
 fn in_order(run: &Outcome, host: &str, wanted: &[&str]) -> Vec<String> {
     let names = marks(run, host).into_iter().map(|(_, mark)| mark.name.to_owned());
     names.filter(|name| wanted.contains(&name.as_str())).collect()
@@ -60,7 +60,7 @@ fn a_download_goes_on_while_the_address_changes() {
     let place = |name: &str| switch.iter().position(|other| other == name).unwrap();
     let follow = |names: &[&str]| assert!(names.is_sorted_by_key(|name| place(name)), "{switch:?}");
     follow(&["address_ready", "add_sent", "add_acknowledged", "handoff", "primary_acknowledged"]);
-    // Data may overtake the acknowledgment, and do not wait for the location manager.
+    // Data may overtake the acknowledgment, and does not wait for the location manager.
     follow(&["handoff", "first_data", "address_gone"]);
     follow(&["primary_acknowledged", "location_known", "address_gone"]);
     let changes = ["peer_added", "peer_primary", "switched", "peer_deleted"];
@@ -76,7 +76,7 @@ fn no_byte_is_lost_and_no_tenth_of_a_second_is_without_any() {
     let run = run(&[]);
     let (_, done) = marks(&run, "mobile").into_iter().find(|(_, mark)| mark.name == "done").unwrap();
     assert_eq!(done.fields, [("bytes", Value::Int(2_000_000))], "all of them, and all right");
-    // The association's own end, behind the last byte, takes an acknowledgment's time.
+    // The shutdown of the association, after the last byte, takes one more acknowledgment.
     let begun = at(&run, "mobile", "first_byte");
     let read = |record: &&Record| record.what.read().is_some();
     let ended = run.records.iter().rfind(read).unwrap().at.0 / 1_000_000;
@@ -103,7 +103,8 @@ fn without_overlap_the_connection_survives_and_every_part_of_the_outage_has_an_o
     assert!(outage.is_explained(), "{:?} of {:?}", outage.unexplained(), outage.span());
 }
 
-/// A window below 1500 bytes cannot be announced (RFC 9260, section 3.3.2). The refusal says where it is written, and what is allowed.
+/// A window below 1500 bytes cannot be announced (RFC 9260, section 3.3.2). The error names the place in the file and
+/// the allowed values.
 #[test]
 fn a_buffer_that_is_too_small_is_refused() {
     let (file, text) = Scenario::find("sigma/handoff").unwrap();

@@ -1,5 +1,5 @@
-//! SIGMA where links are lost, narrow, away for a while, or bad: a mobile node downloads, and for how long it reads nothing is
-//! bounded by what time-outs explain.
+//! SIGMA over links that are lost, narrow, away for some time, or bad. A mobile node downloads, and the time in which
+//! it reads nothing is limited by what time-outs explain.
 
 #![cfg(test)]
 
@@ -13,16 +13,16 @@ const S: u64 = 1000;
 /// RTO.Min of these hosts, in milliseconds.
 const RTO_MIN: u64 = 200;
 
-/// A download by a mobile node with two radios. Each course is when its cell is in reach, in milliseconds.
+/// A download by a mobile node with two radios. `here` has the spans in which each cell is in reach, in milliseconds.
 struct Move {
     bytes: u64,
     seconds: u64,
     loss: f64,
     mtu: u16,
-    /// Of the wire to the correspondent, in microseconds; and what else is said of it.
+    /// The delay of the wire to the correspondent, in microseconds, and more of its configuration.
     delay: u64,
     wire: &'static str,
-    /// When the download begins, in milliseconds.
+    /// The begin of the download, in milliseconds.
     start: u64,
     here: [Vec<(u64, u64)>; 2],
     mobile: &'static str,
@@ -46,7 +46,7 @@ impl Default for Move {
     }
 }
 
-/// Points of a signal that is there in these spans, and gone within a millisecond.
+/// Returns the points of a signal that is present in these spans, and disappears within a millisecond.
 fn course(spans: &[(u64, u64)]) -> String {
     let mut points = String::new();
     let mut point = |ms: u64, strength| _ = write!(points, "[\"{ms}ms\", {strength}], ");
@@ -111,7 +111,7 @@ role = [
     }
 }
 
-/// When a host's programs read something, in milliseconds.
+/// Returns the times at which a host's programs read data, in milliseconds.
 fn reads(outcome: &Outcome, host: &str) -> Vec<u64> {
     let there = outcome.records.iter().filter(|record| outcome.host(record.host) == host);
     there.filter(|record| record.what.read().is_some()).map(|record| record.at.0 / 1_000_000).collect()
@@ -120,24 +120,25 @@ fn reads(outcome: &Outcome, host: &str) -> Vec<u64> {
 struct Run {
     outcome: Outcome,
     bytes: u64,
-    /// When the program read something.
+    /// The times at which the program read data, in milliseconds.
     reads: Vec<u64>,
 }
 
 impl Run {
-    /// The longest time between two reads, until all was read, and when it began.
+    /// Returns the longest time between two reads, until all was read, and when it began.
     fn worst(&self) -> (u64, u64) {
         let read: u64 = self.outcome.records.iter().filter_map(|record| record.what.read()).sum();
         assert_eq!(read, self.bytes, "the last was read at {:?} ms", self.reads.last());
         self.reads.windows(2).map(|two| (two[1] - two[0], two[0])).max().unwrap()
     }
 
-    /// The times from `from` on in which nothing was read for longer than time-outs explain: when each began, how long it was, and
-    /// what is explained, all in milliseconds. `rest`: what is neither a time-out nor a delayed acknowledgment and a few packets.
+    /// Returns the times after `from` without a read that are longer than time-outs explain. Each has its begin, its
+    /// length, and the explained time, in milliseconds. `rest` is an allowance beside time-outs, a delayed
+    /// acknowledgment and a few packets.
     ///
-    /// An exchange that is lost k times costs RTO.Initial * (2^k - 1), which is 1 s for the first time; data cost as much of their
-    /// own time-out, RTO.Min or what time-outs right before have made of it (RFC 9260, section 6.3.3, E2). So k is how many packets
-    /// were lost meanwhile, or in the flight before.
+    /// An exchange that is lost `k` times costs RTO.Initial * (2^k - 1), where RTO.Initial is 1 s. Data cost the same
+    /// multiple of their own time-out: RTO.Min, or what recent time-outs made of it (RFC 9260, section 6.3.3, E2). So
+    /// `k` is the number of packets lost in that time or in the flight before.
     fn unexplained(&self, from: u64, rest: u64) -> Vec<(u64, u64, u64)> {
         const FLIGHT: u64 = 50;
         const DELAYED: u64 = 200;
@@ -148,7 +149,7 @@ impl Run {
         let (mut unexplained, mut backed, mut packets) = (Vec::new(), 0_u32, 0);
         for two in times.windows(2) {
             let (at, ms) = (two[0], two[1] - two[0]);
-            // A flight without a time-out gives a sample, by which nothing is backed off any more.
+            // A flight without a time-out gives a round-trip sample, which ends the back-off.
             packets += 1;
             backed = if packets > 8 { 0 } else { backed };
             let times = lost.iter().filter(|lost| (at - FLIGHT.min(at)..two[1]).contains(*lost)).count();
@@ -164,14 +165,14 @@ impl Run {
         unexplained
     }
 
-    /// Since when there is an address again, after all moves.
+    /// Returns the time at which there is an address again, after all moves.
     fn ready(&self) -> u64 {
         let ready = |what: &What| matches!(what, What::Marked(mark) if mark.name == "address_ready");
         let ready = self.outcome.records.iter().rfind(|record| ready(&record.what)).unwrap();
         ready.at.0 / 1_000_000
     }
 
-    /// When the downloading program was told of the end.
+    /// Returns the time at which the downloading program was notified of the end.
     fn ended(&self) -> u64 {
         let done = |what: &What| matches!(what, What::Marked(mark) if mark.name == "done");
         let at = self.outcome.records.iter().find(|record| done(&record.what)).map(|record| record.at.0);
@@ -183,14 +184,15 @@ impl Run {
         self.outcome.records.iter().filter(|record| is(&record.what)).count()
     }
 
-    /// The first read at this time or later.
+    /// Returns the time of the first read at this time or later.
     fn read_from(&self, ms: u64) -> u64 {
         self.reads.iter().copied().find(|at| *at >= ms).unwrap()
     }
 }
 
-/// With 10 % loss four of an exchange are lost in a row in one of these runs, and half a minute was usual before addresses were
-/// probed again in time; so it is not the longest stall that tells, but whether each is what was lost in it.
+/// With 10 % loss, one of these runs loses four packets of an exchange in a row. So the test does not limit the longest
+/// stall: it checks that the losses in each stall explain it. Before addresses were probed again in time, stalls of 30
+/// s were usual.
 #[test]
 fn a_move_over_a_bad_link_costs_what_time_outs_explain() {
     for (overlap, loss) in [(0, 0.0), (S, 0.0), (0, 0.03), (S, 0.03), (0, 0.1), (S, 0.1)] {
@@ -212,7 +214,7 @@ fn a_narrower_second_network_costs_no_time_out() {
     }
 }
 
-/// One radio's cell is away for a while, and there is no other.
+/// The only cell is out of reach for some time.
 #[test]
 fn a_network_that_returns_is_used_at_once() {
     for hole in [5, 20, 60] {
@@ -225,7 +227,7 @@ fn a_network_that_returns_is_used_at_once() {
     }
 }
 
-/// The link breaks every two seconds, or the node moves every three: more than ten addresses a minute.
+/// The link breaks every two seconds, or the node moves every three: more than ten addresses per minute.
 #[test]
 fn whoever_moves_often_is_not_refused() {
     let spans =
@@ -240,8 +242,8 @@ fn whoever_moves_often_is_not_refused() {
     }
 }
 
-/// A correspondent that refuses the address is asked again until it agrees: it was told of one that nobody proved, as the second
-/// cell was lost before the probe came.
+/// A correspondent that refuses an address is asked again until it accepts. It refuses it because the address was not
+/// confirmed: the second cell was lost before the probe.
 #[test]
 fn an_address_that_is_refused_is_asked_for_again() {
     let here = [vec![(0, 70 * S)], vec![(2 * S, 2 * S + 80), (4 * S, 120 * S)]];
@@ -258,18 +260,19 @@ fn an_address_that_is_refused_is_asked_for_again() {
     assert!(run.worst().0 <= S, "{:?}", run.worst());
 }
 
-/// Flips every half second, with an address that is kept for 300 ms: no part of an outage is without an owner.
+/// The node moves every 0.5 s and keeps an old address for 300 ms. Each part of an outage has a cause.
 #[test]
 fn an_outage_between_two_quick_moves_has_an_owner() {
     for phase in [0, 37, 61] {
         let spans = |from: u64| (0..20).map(|n| (from + n * S, from + n * S + 500)).collect();
         let here = [spans(0), spans(500 + phase)];
-        // `run` fails on a doubt, and that is one.
+        // `run` fails on an unexplained part, as that is a doubt.
         Move { here, bytes: 2_000_000, mobile: "park = \"300ms\",", seconds: 40, ..Move::default() }.run(1);
     }
 }
 
-/// The interface that the data leave by is narrower than a path is taken for: the sender's own node says so, and no router.
+/// The sender's own interface has a smaller MTU than is assumed for a path. So the sender's own node reports it, not a
+/// router.
 #[test]
 fn an_own_link_that_is_narrow_costs_nothing() {
     for wire in [", mtu = 1172", ", mtu = 576"] {
@@ -278,21 +281,22 @@ fn an_own_link_that_is_narrow_costs_nothing() {
     }
 }
 
-/// The link breaks while the association opens, at every step of that: it opens from the new address.
+/// The link breaks at each step of the handshake: the association opens from the new address.
 #[test]
 fn a_move_while_an_association_opens_delays_it_only() {
     for start in (7800..8120).step_by(8) {
         let here = [vec![(0, 8 * S)], vec![(8 * S, 60 * S)]];
-        // The handshake takes as long as the signals are not sampled.
+        // The handshake takes as long as the interval of signal samples.
         let run = Move { here, start, delay: 40_000, bytes: 200_000, ..Move::default() }.run(1);
         run.worst();
-        // The break is noticed at 8.1 s, if not before; four round trips, and the slow start of the first data.
+        // The break is noticed by 8.1 s. Then come four round trips and the slow start of the first data.
         let (first, latest) = (run.reads[0], start.max(8105) + 5 * 85);
         assert!(first <= latest, "{start}: {first} after {latest}");
     }
 }
 
-/// The program at the far end has written all and is gone while the node moves: the rest arrives, and so does the end.
+/// The program at the other end has written all bytes and has closed while the node moves: the remaining bytes and the
+/// end arrive.
 #[test]
 fn a_move_while_an_association_shuts_down_loses_neither_data_nor_the_end() {
     for bytes in (2_000_000..2_240_000).step_by(8000) {
@@ -305,7 +309,7 @@ fn a_move_while_an_association_shuts_down_loses_neither_data_nor_the_end() {
     }
 }
 
-/// The other network is there for a moment only: the node is back before its first message from there is answered.
+/// The other network is in reach only briefly: the node is back before its first message from there is answered.
 #[test]
 fn who_comes_back_before_an_answer_goes_on_at_once() {
     for delay in (10..210).step_by(10) {
@@ -314,25 +318,27 @@ fn who_comes_back_before_an_answer_goes_on_at_once() {
             Move { here, delay: 1000 * delay, bytes: 1_000_000, seconds: 120, ..Move::default() }.run(1);
         run.worst();
         let round_trip = 2 * delay + 20;
-        // Back at 4.305 s. What is out is answered, then a change, a probe and data take a round trip each.
+        // The node is back at 4.305 s. The outstanding message is answered, then a change, a probe and data take a
+        // round trip each.
         let next = run.read_from(4306);
         assert!(next <= 4305 + 5 * round_trip + RTO_MIN, "{delay} ms: nothing until {next}");
     }
 }
 
-/// Two mobile nodes, each with two networks that do not overlap, and the location manager behind a wire of its own: the first
-/// downloads from the second.
+/// Two mobile nodes, each with two networks that do not overlap, and a location manager behind a separate wire. The
+/// first node downloads from the second.
 struct Both {
-    /// When each loses its first network, and from when on its second is in reach: in milliseconds.
+    /// The times at which each node loses its first network, and at which its second is in reach, in milliseconds.
     lost: [u64; 2],
     found: [u64; 2],
-    /// How long each takes for an address. Signals are sampled every 100 ms, so by this one moves a little later than the other.
+    /// The time that each needs for an address, in milliseconds. Signals are sampled every 100 ms, so this makes one
+    /// node move a little later than the other.
     delay: [u64; 2],
     radios: u8,
     loss: f64,
-    /// Of the wire to the location manager, in milliseconds.
+    /// The delay of the wire to the location manager, in milliseconds.
     far: u64,
-    /// More of the scenario.
+    /// More TOML of the scenario.
     more: String,
 }
 
@@ -391,7 +397,7 @@ host.g{n} = {{}}
         }
         let client = r#"kind = "apps/bulk-client", to = "10.1.3.100:9000", start = "1s""#;
         let server = format!(r#"kind = "apps/bulk-server", at = "10.1.3.100:9000", bytes = {}"#, Self::BYTES);
-        // Tables with headers of their own come last.
+        // Tables with their own headers come last.
         let (top, hosts) = text.split_at(text.find("[host.core]").unwrap());
         let (core, rest) = hosts.split_at(hosts.find("\nwire.w1").unwrap());
         let bad =
@@ -408,8 +414,9 @@ host.g{n} = {{}}
     }
 }
 
-/// Two mobile nodes lose their networks at once, or one up to 20 ms later. Each asks for its change where the other is not any more;
-/// the location manager knows both places: it is told, asked, and then the two exchange a change and a probe.
+/// Two mobile nodes lose their networks at once, or one up to 20 ms later. Each sends its change to an address that the
+/// other has left. The location manager knows both addresses: it is updated and queried, and then the two nodes
+/// exchange a change and a probe.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {
     for (radios, far) in [(2, 1), (2, 100), (1, 1), (1, 100)] {
@@ -428,7 +435,7 @@ fn both_ends_move_at_once_and_meet_again() {
     }
 }
 
-/// The peer moves just before it is called, or while it is called: it is found by its name, within a time-out and some round trips.
+/// The peer moves just before or during the call. It is found by its name, within a time-out and some round trips.
 #[test]
 fn whoever_is_called_where_it_is_not_any_more_is_looked_for() {
     for lost in [700, 900, 990, 1010] {
@@ -440,7 +447,8 @@ fn whoever_is_called_where_it_is_not_any_more_is_looked_for() {
     }
 }
 
-/// The networks are away for some seconds, or the location manager is. Whoever comes back last finds the other at once.
+/// The networks are out of reach for some seconds, or the location manager is. The node that returns last finds the
+/// other one at once.
 #[test]
 fn whoever_was_away_while_the_other_moved_finds_it() {
     let at = |ms: u64| format!("at = \"{ms}ms\"\n");
@@ -456,7 +464,7 @@ fn whoever_was_away_while_the_other_moved_finds_it() {
         ("the other is", [gone; 2], [back, gone + 15 * S], String::new(), 0),
         ("one goes while the other is away", [gone, 6 * S], [9 * S, 6 * S + 1], String::new(), 0),
         ("the other goes", [6 * S, gone], [6 * S + 1, 9 * S], String::new(), 0),
-        // Until 8.5 s, and then until an update is repeated: after 4 s.
+        // Until 8.5 s, and then until an update is repeated, which takes 4 s.
         ("nobody says where they are", [gone; 2], [back; 2], cut, 4500 + 4000),
     ];
     for (what, lost, found, more, late) in runs {

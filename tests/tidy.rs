@@ -1,4 +1,4 @@
-//! The style and the shape of the house, as far as a machine can see them.
+//! Checks of style and structure of the repository that need no human reader.
 
 #![cfg(test)]
 
@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file without its tests has at most this many lines; 500 is what one aims at.
+/// The longest file without its tests, in lines; the aim is 500.
 const LINES: usize = 800;
 const LINES_OF_ARCHITECTURE: usize = 180;
 
-/// Crates that know no operating system, and what they may be made of besides each other: two crates at most.
+/// Crates without dependencies on an operating system. Each has at most two external dependencies.
 const PURE: &[&str] = &[
     "wire",
     "auth",
@@ -29,13 +29,14 @@ const PURE: &[&str] = &[
     "sigma",
     "apps",
 ];
-/// Where that rule is broken. `auth` has five: three hashes, a code made of them, a comparison in constant time. None of
-/// them is anything to write oneself.
+/// Exceptions to the limit. `auth` has five: three hashes, HMAC, and a comparison in constant time. None of them should
+/// be implemented here.
 const OUTSIDE: &[(&str, usize)] = &[("auth", 5)];
 const OPERATING_SYSTEM: &[&str] =
     &["linux", "libc", "rustix", "mio", "nix", "signal-hook", "netlink-sys", "netlink-packet-core", "tokio"];
 
-/// Which crate may stand on which; arrows point down, and a new one is a decision.
+/// The allowed dependencies of each crate, which may only be on crates above it in this list. A new one needs a design
+/// decision.
 const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("auth", &["wire"]),
@@ -90,7 +91,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Files below a folder of the repository, without what was built or recorded.
+/// Returns the files below a folder of the repository, without build output and records.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -115,7 +116,7 @@ fn sources() -> Vec<(String, String)> {
     paths.map(|path| (path.strip_prefix(root()).unwrap().display().to_string(), read(&path))).collect()
 }
 
-/// What is written in a file that people read or edit; seeds and captures are bytes.
+/// Returns the text files. Seeds and captures are binary.
 fn texts() -> Vec<(String, String)> {
     let texts = ["rs", "toml", "md", "txt", "sh", "lua", "yml", "c", "h"];
     let wanted = |path: &PathBuf| has_extension(path, &texts) || path.extension().is_none();
@@ -127,7 +128,7 @@ fn texts() -> Vec<(String, String)> {
     paths.filter_map(text).collect()
 }
 
-/// A word that this file may not contain itself.
+/// Joins the parts of a word that this file itself must not contain.
 fn word(parts: &[&str]) -> String {
     parts.concat()
 }
@@ -137,7 +138,7 @@ fn none(what: &str, found: &[String]) {
     assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
 }
 
-/// Lines in which a text has one of these words.
+/// Returns the lines that contain one of these words, with their places.
 fn lines_with(texts: &[(String, String)], words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in texts {
@@ -197,7 +198,7 @@ fn manifest(crate_name: &str) -> toml::Table {
     read(&root().join("crates").join(crate_name).join("Cargo.toml")).parse().unwrap()
 }
 
-/// What a crate is made of, on every platform; tests and build scripts apart.
+/// Returns the dependencies of a crate on all platforms, without those of tests and build scripts.
 fn dependencies(crate_name: &str) -> BTreeSet<String> {
     let manifest = manifest(crate_name);
     let mut tables = vec![manifest.get("dependencies")];
@@ -212,7 +213,7 @@ fn crates() -> BTreeSet<String> {
     folders.map(|name| name.into_string().unwrap()).collect()
 }
 
-/// What a crate stands on and should not.
+/// Returns the dependencies of a crate that are not allowed.
 fn wrong_arrows(name: &str, dependencies: &BTreeSet<String>, crates: &BTreeSet<String>) -> Vec<String> {
     let allowed = ARROWS.iter().find(|(from, _)| *from == name).map_or(&[][..], |(_, to)| to);
     let inside = dependencies.intersection(crates);
@@ -231,7 +232,7 @@ fn dependency_arrows_point_down() {
     assert_eq!(wrong_arrows("node", &upward, &crates), ["node -> lab"]);
 }
 
-/// The table itself has no way round: a crate's allowed dependencies stand above it.
+/// The table itself has no cycle: a crate's allowed dependencies are above it.
 #[test]
 fn the_table_of_arrows_has_no_circle() {
     let place: BTreeMap<&str, usize> = ARROWS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
@@ -262,7 +263,7 @@ fn pure_crates_know_no_operating_system_and_little_else() {
 fn every_scenario_is_compiled_in() {
     let scenarios = root().join("scenarios");
     let mut compiled: BTreeMap<_, _> = lab::scenario::BUILT_IN.iter().copied().collect();
-    // A course is many scenarios; `lab::compare` has its text, and reads it in its own tests.
+    // `course.toml` has many scenarios. `lab::compare` contains its text, and its own tests read it.
     let is_course = |path: &PathBuf| path.ends_with("compare/course.toml");
     let all = files(&scenarios).into_iter().filter(|path| has_extension(path, &["toml"]) && !is_course(path));
     for path in all {
@@ -273,7 +274,7 @@ fn every_scenario_is_compiled_in() {
     assert!(compiled.is_empty(), "compiled in under a name that is no file's: {:?}", compiled.keys());
 }
 
-/// A folder of seeds is a fuzz target. Each `message.rs` must have at least one that reads it.
+/// Each folder of seeds belongs to a fuzz target. Each `message.rs` must be used by at least one target.
 #[test]
 fn every_message_has_a_fuzz_target() {
     let fuzz = root().join("fuzz");
@@ -313,7 +314,7 @@ fn architecture_fits_on_three_pages() {
     }
 }
 
-/// The papers come together; the licences were there from the start.
+/// The documents that a repository needs.
 #[test]
 fn the_house_has_its_papers() {
     let missing = |names: &[&str]| -> Vec<String> {
@@ -328,14 +329,14 @@ fn the_house_has_its_papers() {
     }
 }
 
-/// The names that the first column of a section's table gives, in order.
+/// Returns the names in the first column of a section's table, in order.
 fn rows_of(page: &str, section: &str) -> Vec<String> {
     let begin = page.find(&format!("## `{section}`")).unwrap_or_else(|| panic!("a section of `{section}`"));
     let lines = page[begin..].lines().skip(1).take_while(|line| !line.starts_with("## "));
     lines.filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned())).collect()
 }
 
-/// The variants of an enum, in order.
+/// Returns the variants of an enum, in order.
 fn variants_of(source: &str, name: &str) -> Vec<String> {
     let begin = source.find(&format!("pub enum {name}")).unwrap_or_else(|| panic!("an enum `{name}`"));
     let body = source[begin..].split("\n}\n").next().unwrap();
@@ -344,7 +345,8 @@ fn variants_of(source: &str, name: &str) -> Vec<String> {
     names.map(|line| line.split([' ', '(', ',', '{']).next().unwrap().to_owned()).collect()
 }
 
-/// The core is frozen: who adds a variant writes down whose rule needs it, who takes the last user away takes it out.
+/// The core is frozen: a new variant needs a row that names the protocol rule for it, and a variant without users is
+/// removed.
 #[test]
 fn every_variant_of_the_core_has_its_row() {
     let page = read(&root().join("docs/core.md"));
@@ -365,7 +367,7 @@ fn every_variant_of_the_core_has_its_row() {
     }
 }
 
-/// A reader of a table finds what `no_mapping` is.
+/// A reader of a table must find each drop reason in the glossary.
 #[test]
 fn every_reason_of_a_drop_is_in_the_glossary() {
     let glossary = read(&root().join("docs/glossary.md"));
@@ -384,7 +386,7 @@ fn every_reason_of_a_drop_is_in_the_glossary() {
     none("reasons that docs/glossary.md does not have", &missing.into_iter().collect::<Vec<_>>());
 }
 
-/// `path::test`, and `::test` for another one in the same file.
+/// Returns the tests named in a row: `path::test`, or `::test` for another one in the same file.
 fn named_tests(row: &str) -> Vec<(String, Option<String>)> {
     let mut file = String::new();
     let mut named = Vec::new();
@@ -408,7 +410,7 @@ fn every_finding_names_tests_that_are_there() {
     assert!(named.len() > 80, "{} tests: the table is not where it was", named.len());
     let is_there = |(file, name): &(String, Option<String>)| {
         let text = fs::read_to_string(root().join(file)).unwrap_or_default();
-        // A transcript's test is `name: "file"` in a list.
+        // The test of a transcript is `name: "file"` in a list.
         let of = |name: &String| text.contains(&format!("fn {name}")) || text.contains(&format!("{name}:"));
         !text.is_empty() && name.as_ref().is_none_or(of)
     };

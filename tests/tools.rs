@@ -1,4 +1,4 @@
-//! The scripts that decide what CI counts: what is inconclusive, what is a failure, and when too much is inconclusive.
+//! Tests of the scripts that decide what CI counts as inconclusive, as a failure, and as too many inconclusive tests.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ fn tool(name: &str) -> PathBuf {
     super::root().join("tools").join(name)
 }
 
-/// A program that is this shell script.
+/// Creates a program from this shell script.
 fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
     let path = dir.join(name);
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -17,7 +17,7 @@ fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// How `inconclusive.sh` judges these tests of 80, if each further run does what the script says.
+/// Runs `inconclusive.sh` on these tests of 80. The script is what each further run does.
 fn judged(names: &[&str], second_run: &str) -> Output {
     judged_of(80, names, second_run)
 }
@@ -90,7 +90,8 @@ fn more_than_a_quarter_inconclusive_fails() {
     assert!(!more.status.success() && said(&more).contains("more than a quarter"), "{}", said(&more));
 }
 
-/// How `measured.sh` ends with a command that leaves these doubts, and what it counts as inconclusive.
+/// Returns the exit code of `measured.sh` with a command that writes these doubts, and what the script counts as
+/// inconclusive.
 fn measured(doubts: &str, code: i32) -> (Option<i32>, String) {
     let dir = tempfile::tempdir().unwrap();
     let counted = dir.path().join("inconclusive");

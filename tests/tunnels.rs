@@ -1,5 +1,5 @@
-//! Mobile IP with a link that is narrower than an Ethernet inside the tunnel, in whole simulated runs. Only what the home agent
-//! tunnels crosses that link:
+//! Simulated runs of Mobile IP with a link inside the tunnel that has a smaller MTU than Ethernet. Only packets that
+//! the home agent tunnels cross that link:
 //!
 //! ```text
 //! correspondent ── router ── home agent ))) cell 1: home network
@@ -81,7 +81,7 @@ const SCENARIO: &str = r#"
     ]
 "#;
 
-/// The roles of the correspondent and of the mobile node for a transfer towards the mobile node, and for one from it.
+/// The roles of the correspondent and of the mobile node, for a transfer to the mobile node and for one from it.
 const DOWN: [&str; 2] = [
     r#"{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_000_000 }"#,
     r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "500ms" }"#,
@@ -91,7 +91,7 @@ const UP: [&str; 2] = [
     r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 1_000_000 }"#,
 ];
 
-/// The plan for these two roles, with a wire that takes datagrams of `mtu` bytes.
+/// Returns the plan for these two roles, with a wire whose MTU is `mtu`.
 fn plan([correspondent, mobile]: [&str; 2], narrow: (&str, u16)) -> Plan {
     let text = SCENARIO.replace("CORRESPONDENT", correspondent).replace("MOBILE", mobile);
     let (wire, mtu) = narrow;
@@ -103,7 +103,7 @@ fn host(plan: &Plan, name: &str) -> HostId {
     HostId(plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
 }
 
-/// What a host's node received on its links.
+/// Returns the packets that a host's node received on its links.
 fn received(outcome: &Outcome, name: &str) -> impl Iterator<Item = (Instant, Header, Vec<u8>)> {
     let host = host(&outcome.plan, name);
     outcome.records.iter().filter_map(move |record| match &record.what {
@@ -115,7 +115,8 @@ fn received(outcome: &Outcome, name: &str) -> impl Iterator<Item = (Instant, Hea
     })
 }
 
-/// The MTUs of errors "fragmentation needed" that the correspondent received about its packets to the mobile node.
+/// Returns the MTUs in the errors "fragmentation needed" that the correspondent received about its packets to the
+/// mobile node.
 fn reported(outcome: &Outcome) -> Vec<u16> {
     let errors = received(outcome, "correspondent").filter(|(_, header, _)| header.protocol == ipv4::ICMP);
     let mtu = |payload: Vec<u8>| {
@@ -129,7 +130,7 @@ fn reported(outcome: &Outcome) -> Vec<u16> {
 
 const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 
-/// The longest datagram that crossed the tunnel's last wire, and how many did.
+/// Returns the length of the longest datagram that crossed the tunnel's last wire, and the number of datagrams.
 fn tunnelled(outcome: &Outcome) -> (usize, usize) {
     let inside = received(outcome, "foreign").filter(|(_, header, _)| header.protocol == ipv4::IPIP);
     inside.fold((0, 0), |(longest, count), (_, _, payload)| {
@@ -137,7 +138,8 @@ fn tunnelled(outcome: &Outcome) -> (usize, usize) {
     })
 }
 
-/// The link that the tunnel begins at is narrow, or one behind it, of which a router tells the home agent.
+/// The narrow wire and its MTU: the first one of the tunnel, or a later one, about which a router notifies the home
+/// agent.
 const NARROW: [(&str, u16); 6] =
     [("entry", 1300), ("entry", 1492), ("entry", 576), ("exit", 1300), ("exit", 1492), ("exit", 576)];
 
@@ -153,7 +155,7 @@ fn transferred(roles: [&str; 2], narrow: (&str, u16)) -> Outcome {
     outcome
 }
 
-/// The error about the tunnel reaches the sender, which cuts its segments so that they fit.
+/// The error about the tunnel reaches the sender, which reduces its segment size.
 #[test]
 fn a_download_goes_on_through_a_tunnel_that_is_narrow() {
     for narrow in NARROW {
@@ -161,7 +163,7 @@ fn a_download_goes_on_through_a_tunnel_that_is_narrow() {
         let (longest, count) = tunnelled(&outcome);
         assert!(count > 100 && longest <= usize::from(narrow.1), "{narrow:?}: {count} of {longest} bytes");
         let told = reported(&outcome);
-        // Before the home agent knows better, it takes the tunnel to be as wide as an Ethernet.
+        // Until it is notified, the home agent assumes the tunnel to have Ethernet's MTU.
         let fits = narrow.1 - 20;
         assert!(
             told.last() == Some(&fits) && told.iter().all(|mtu| [1480, fits].contains(mtu)),
@@ -170,7 +172,7 @@ fn a_download_goes_on_through_a_tunnel_that_is_narrow() {
     }
 }
 
-/// Of an upload only acknowledgments are tunnelled, and those fit.
+/// Only the acknowledgments of an upload are tunnelled, and they fit.
 #[test]
 fn an_upload_is_not_hindered_by_a_tunnel_that_is_narrow() {
     for narrow in NARROW {
@@ -180,7 +182,7 @@ fn an_upload_is_not_hindered_by_a_tunnel_that_is_narrow() {
     }
 }
 
-/// Sends datagrams that may be fragmented.
+/// A role that sends datagrams that may be fragmented.
 #[derive(Debug)]
 struct Divisible {
     from: Ipv4Addr,
@@ -215,8 +217,8 @@ impl Role for Divisible {
     }
 }
 
-/// No node cuts datagrams. One that does not fit is dropped where it is too long, with a reason, and its sender is told, once a
-/// second at least: no datagram ends without a report.
+/// No node fragments datagrams. A datagram that does not fit is dropped where it is too long, with a reason. Its sender
+/// is notified at least once per second.
 #[test]
 fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
     for narrow in [("entry", 1300), ("exit", 1300)] {

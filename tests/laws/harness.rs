@@ -7,30 +7,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wire::{Instant, PacketId};
 
-/// Effects of one input of a script. Scripts hand a role little at a time.
+/// Effects of one input of a script, at most: one input of a script is small.
 const MOST_EFFECTS: usize = 1_000;
 
-/// A law was broken: which, and how.
+/// A violation: the number of the law, and a description.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) law: u8,
     pub(crate) what: String,
 }
 
-/// Whoever is held to the laws: a role alone, or a node with one role.
+/// The subject of a test: a role alone, or a node with one role.
 pub(crate) trait Subject {
     fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect>;
     fn deadline(&self) -> Option<Instant>;
     fn holds(&self, each: &mut dyn FnMut(PacketId));
-    /// All that there is to know about it.
+    /// Returns its whole state as text.
     fn show(&self) -> String;
-    /// How a driver numbers a stream that the role itself has numbered.
+    /// Returns a driver's number of a stream that the role numbered itself.
     fn stream(&self, id: StreamId) -> StreamId;
-    /// Whether its effects in the last step caused further effects without end.
+    /// Returns whether its effects in the last step caused further effects without end.
     fn ran_away(&self) -> bool {
         false
     }
-    /// Whether it is told of the end of a life and asked to serve, or sees to that itself.
+    /// Returns whether the script notifies it of idle routes and asks it to serve, which a node does itself.
     fn is_alone(&self) -> bool;
 }
 
@@ -111,7 +111,7 @@ impl Subject for Within {
     }
 }
 
-/// Plays one script to two instances and holds both to the laws.
+/// Plays one script to two instances, and checks the laws for both.
 pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: usize) -> Result<(), Broken> {
     let mut bench = Bench { pair: [one, two], now: Instant::ZERO, served: Served::default() };
     let mut script = Script::new(talk, seed);
@@ -124,7 +124,7 @@ pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: u
     Ok(())
 }
 
-/// Plays one script and notes each effect, without judging.
+/// Plays one script and collects the effects, without checking the laws.
 pub(crate) fn watch<S: Subject>(
     subject: S,
     talk: &Talk,
@@ -180,7 +180,7 @@ impl<S: Subject> Bench<S, 2> {
         Ok(effects)
     }
 
-    /// Law 6: as many copies of each packet as were kept or handed over are kept still or have left.
+    /// Law 6: each copy of a packet that was held or received is still held, or has left.
     fn accounted(&self, step: &Step, mut owed: Copies, effects: &[Effect]) -> Result<(), Broken> {
         if let Step::Packet(_, packet) = step {
             *owed.entry(packet.id).or_default() += 1;
@@ -236,7 +236,7 @@ fn kept(subject: &impl Subject) -> Copies {
     copies
 }
 
-/// The packet that an effect sends or discards.
+/// Returns the packet that an effect sends or discards.
 fn gone(effect: &Effect) -> Option<PacketId> {
     match effect {
         Effect::Send(_, packet)
@@ -249,7 +249,7 @@ fn gone(effect: &Effect) -> Option<PacketId> {
     }
 }
 
-/// Law 10: what failed has a consequence, and not the same request again, which a driver would meet with the same failure.
+/// Law 10: a failure has a consequence, which is not the same request again. A driver would fail that again.
 fn heeds_failure(step: &Step, is_noted: bool, effects: &[Effect]) -> Result<(), Broken> {
     let Step::Failed(fault) = step else { return Ok(()) };
     if !is_noted {
@@ -265,7 +265,7 @@ fn heeds_failure(step: &Step, is_noted: bool, effects: &[Effect]) -> Result<(), 
     if effects.iter().any(is_asked_again) { broken(10, step, "asked for again at once") } else { Ok(()) }
 }
 
-/// Law 5: one answer to a command, and to nothing else.
+/// Law 5: each command gets one answer, and nothing else gets any.
 fn answered(step: &Step, effects: &[Effect]) -> Result<(), Broken> {
     let answers: Vec<CommandId> = effects
         .iter()

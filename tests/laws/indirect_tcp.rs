@@ -1,4 +1,4 @@
-//! What Indirect TCP's roles may meet.
+//! Inputs for Indirect TCP's roles.
 
 use super::{FAR, HOSTS};
 use crate::player::{Post, WALL, rx};
@@ -14,7 +14,7 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 pub(super) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 
-/// A short patience, so that a script meets its end.
+/// A short patience, so that it ends within a script.
 pub(super) const SUPPORT_ROUTER: &str = r#"
     address = "10.1.0.1"
     patience = "500ms"
@@ -48,7 +48,7 @@ fn entry(host: Ipv4Addr, number: u32) -> Entry {
     Entry { id: id(number), host, router, peer, closing: false, calling: false, unanswered: false }
 }
 
-/// Of times that are near each other, so that some come too late.
+/// The sequences are near each other, so that some come too late.
 fn greeting(chance: &mut Seed, now: Instant, router: Ipv4Addr) -> Signed<Greeting> {
     let host = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize];
     let late = chance.draw() % 3_000_000_000;
@@ -101,7 +101,7 @@ pub(super) fn to_mobile_host(chance: &mut Seed, _now: Instant) -> Post {
     Post { rx: rx(1, Why::Listen), from: Mac([2; 6]), bytes }
 }
 
-/// The answer to a greeting that was sent.
+/// Returns the answer to a greeting that the role sent.
 pub(super) fn answer(chance: &mut Seed, sent: &Packet) -> Option<Post> {
     let (ip, payload) = Header::parse(&sent.bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;

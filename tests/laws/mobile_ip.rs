@@ -1,4 +1,4 @@
-//! What Mobile IP's roles may meet.
+//! Inputs for Mobile IP's roles.
 
 use super::{FAR, HOSTS};
 use crate::player::{Post, WALL, command, rx};
@@ -13,7 +13,7 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4};
 pub(super) const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 pub(super) const VISITED: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 
-/// Short lives, so that a script meets their ends.
+/// Short lifetimes, so that they end within a script.
 pub(super) const HOME_AGENT: &str = r#"
     address = "10.1.0.2/16"
     interface = "home"
@@ -57,7 +57,7 @@ fn request(chance: &mut Seed, now: Instant) -> Request {
     let home = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize];
     let lifetime = [0, 1, 2, 300][(chance.draw() % 4) as usize];
     let care_of = if lifetime == 0 && chance.draw().is_multiple_of(2) { home } else { VISITED };
-    // Now and then the same twice, and a clock that differs by minutes.
+    // Some timestamps are used twice, some differ by minutes.
     let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() % 3 };
     let flags = if chance.draw().is_multiple_of(8) { chance.draw() as u8 } else { 0 };
     let mut request = Request {
@@ -129,7 +129,7 @@ pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
     Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[1]]), bytes: said.emit() }
 }
 
-/// The reply to a request that was sent, as it comes to `to`.
+/// Returns the reply to a request that the role sent, as it arrives at `to`.
 pub(super) fn answer(chance: &mut Seed, sent: &Packet, to: Ipv4Addr) -> Option<Post> {
     let received = Received::parse(&sent.bytes).ok()?;
     let Registration::Request(request) = received.message else { return None };

@@ -1,5 +1,5 @@
-//! Random scripts. What comes next depends on what the subject has asked for, as it does with a driver: nobody is told
-//! of the life of a route that he did not set, or handed data that he did not wish to see.
+//! Random scripts. The next step depends on the subject's requests, as with a driver: no events of a route lifetime
+//! that the role did not set, and no packets for a role that takes none.
 
 use node::stream::Told;
 use node::{
@@ -9,30 +9,30 @@ use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
-/// What clocks say when a script begins.
+/// The wall clock at the begin of a script: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
-/// What there is to say to a role.
+/// The inputs that a script can give to a role.
 pub(crate) struct Talk {
     /// Its interfaces, by number from 1.
     pub(crate) interfaces: Vec<String>,
     /// Whether interface 1 is a radio that tunes.
     pub(crate) tunes: bool,
-    /// Whether its radios are told how strong cells are.
+    /// Whether its radios report the signals of cells.
     pub(crate) hears: bool,
-    /// Commands that it knows, well and badly put.
+    /// Commands that it knows, with valid and invalid arguments.
     pub(crate) commands: Vec<Command>,
-    /// A packet such as it may meet at this time: where from, why, and its bytes.
+    /// Returns a packet that it may receive at this time.
     pub(crate) packet: fn(&mut Seed, Instant) -> Post,
-    /// Whether it is ever handed packets.
+    /// Whether it receives packets at all.
     pub(crate) takes_packets: bool,
-    /// A message such as a peer may send to it by a stream of datagrams that it accepts.
+    /// Returns a message that a peer may send to it, on a stream of datagrams that it accepts.
     pub(crate) datagram: Option<fn(&mut Seed, Instant) -> Vec<u8>>,
     /// A transport that it serves.
     pub(crate) serves: Option<Transport>,
-    /// What a peer would say to what it sent last, if anything.
+    /// Returns a peer's answer to the packet that it sent last, if there is one.
     pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
-    /// What other roles of its host may tell.
+    /// News that other roles of its host may report.
     pub(crate) news: &'static [News],
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Post {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// One thing that happens.
+/// One step of a script.
 #[derive(Debug)]
 pub(crate) enum Step {
     Start(Boot),
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Wait(Instant),
     /// A time-out before the deadline.
     Early(Instant),
-    /// A time-out at the deadline or behind it.
+    /// A time-out at or after the deadline.
     Due(Instant),
     Packet(Rx, Packet),
     Link(Iface, Link<'static>),
@@ -59,13 +59,13 @@ pub(crate) enum Step {
     Stream(StreamId, StreamEvent<'static>),
     Command(CommandId, Command),
     Serve(StreamId, StreamOp),
-    /// The first record that was asked for, and not spoken of yet, could not be stored.
+    /// An act failed: a record was not stored, or an address was not set.
     Failed(Fault),
-    /// It is durable.
+    /// A record is durable.
     Stored(Vec<u8>),
     /// The wall clock was set.
     Wall(WallTime),
-    /// Another role told something.
+    /// Another role reported something.
     News(News),
 }
 
@@ -74,22 +74,22 @@ pub(crate) struct Script<'a> {
     chance: Seed,
     started: bool,
     last_id: u64,
-    /// Routes whose life may end.
+    /// Routes whose lifetime may end.
     lives: BTreeMap<Key, Life>,
-    /// Streams that the role has asked for.
+    /// Streams that the role has opened.
     streams: BTreeSet<StreamId>,
     accepted: u32,
-    /// One that has not said anything yet.
+    /// An accepted stream that has sent no data yet.
     fresh: Option<StreamId>,
     /// Streams that the role was asked to serve.
     asked: BTreeSet<StreamId>,
-    /// Records that were asked for, and of which nothing was said yet.
+    /// Records to be stored that are neither durable nor failed yet.
     under_way: VecDeque<Vec<u8>>,
-    /// Addresses that were asked for, and whether to be taken or given up.
+    /// Addresses that the role has set or removed.
     addresses: Vec<Undone>,
-    /// One of them failed, so all of them fail.
+    /// A record could not be stored, so all records in `under_way` fail.
     fails: bool,
-    /// The packet that it sent last.
+    /// The packet that the role sent last.
     sent: Option<Packet>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Takes note of what the subject asked for.
+    /// Notes the requests of the subject.
     pub(crate) fn heed(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -165,7 +165,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Who serves may use streams itself: both then, in turn.
+    /// A role that serves may also use streams itself, so both kinds of steps are played.
     fn serve_or_stream(&mut self, alone: bool) -> Step {
         match self.talk.serves.filter(|_| alone) {
             Some(by) if self.streams.is_empty() => self.serve(by),
@@ -181,7 +181,7 @@ impl<'a> Script<'a> {
         self.chance.draw() % end.max(1)
     }
 
-    /// A gap, but never past the deadline: a driver would have come back by then.
+    /// Returns a gap of time, not past the deadline: a driver would have given a time-out by then.
     fn time(&mut self, now: Instant, deadline: Option<Instant>) -> Step {
         let most = [1_000, 1_000_000, 100_000_000, 3_000_000_000][self.below(4) as usize];
         let at = now + Duration::from_nanos(self.below(most));
@@ -190,12 +190,12 @@ impl<'a> Script<'a> {
 
     fn time_out(&mut self, now: Instant, deadline: Option<Instant>) -> Step {
         match deadline {
-            // Nothing is due, however late it gets.
+            // There is no deadline, so no time-out is due at any time.
             None => Step::Early(now + Duration::from_nanos(self.below(1_000_000_000))),
             Some(due) if due > now && self.below(3) == 0 => {
                 Step::Early(Instant(now.0 + self.below(due.0 - now.0)))
             }
-            // On time or, as alarms are, a little late.
+            // At the deadline, or a little late, as a driver's timer may be.
             Some(due) => {
                 let late = if self.below(2) == 0 { 0 } else { self.below(2_000_000) };
                 Step::Due(due.max(now) + Duration::from_nanos(late))
@@ -218,7 +218,7 @@ impl<'a> Script<'a> {
         Step::Packet(rx, Packet { link, id: PacketId(self.last_id), bytes })
     }
 
-    /// Now and then what comes is not what was sent.
+    /// Changes some packets at random.
     fn damage(&mut self, bytes: &mut Vec<u8>) {
         match self.below(6) {
             0 if !bytes.is_empty() => {
@@ -235,7 +235,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// A peer comes, then says something.
+    /// A peer is accepted, then sends a datagram.
     fn datagram(&mut self, now: Instant) -> Step {
         let (Some(listener), Some(message)) = (self.streams.first().copied(), self.talk.datagram) else {
             return self.link();
@@ -257,7 +257,7 @@ impl<'a> Script<'a> {
             None => self.link(),
             Some((key, life)) => {
                 if matches!(life, Life::Refreshed(_)) {
-                    self.lives.remove(&key); // dead; a watched route lives on
+                    self.lives.remove(&key); // removed; a watched route stays
                 }
                 Step::Idle(key, now)
             }
@@ -295,7 +295,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// What users ask for, of few streams: some are not open, some have been accepted.
+    /// Requests of users, on few streams. Some are not open, some are accepted.
     fn serve(&mut self, by: Transport) -> Step {
         let base = [1 << 16, 2 << 16, StreamId::SERVED][self.below(3) as usize];
         let id = StreamId(base + self.below(2) as u32);
@@ -309,7 +309,7 @@ impl<'a> Script<'a> {
             6 => StreamOp::Finish,
             _ => StreamOp::Abort,
         };
-        // A node lets nobody open what is open; accepted streams have been opened by others.
+        // A node lets no user open a stream that is open. Users do not open accepted streams.
         let opens = matches!(op, StreamOp::Open { .. } | StreamOp::Listen { .. });
         if opens && (base == StreamId::SERVED || !self.asked.insert(id)) {
             return Step::Serve(id, StreamOp::Read(1));
@@ -317,13 +317,13 @@ impl<'a> Script<'a> {
         Step::Serve(id, op)
     }
 
-    /// What other roles have to tell, or else the machine.
+    /// Returns news of other roles, or an input from the driver.
     fn news(&mut self) -> Step {
         let index = self.below(2 * self.talk.news.len() as u64) as usize;
         self.talk.news.get(index).map_or_else(|| self.machine(), |news| Step::News(*news))
     }
 
-    /// What the machine below has to say.
+    /// Returns an input from the driver.
     fn machine(&mut self) -> Step {
         if self.below(2) == 0 {
             return self.link();
@@ -372,7 +372,7 @@ pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
     Command { verb: verb.to_owned(), args: Value::Map(args.collect()) }
 }
 
-/// Where a packet came in, and why it is handed over.
+/// The interface of a packet, and why the role gets it.
 pub(crate) const fn rx(iface: u16, why: Why) -> Rx {
     Rx::new(Iface(iface), why)
 }

@@ -1,4 +1,4 @@
-//! Every role that a configuration can name: how it is made, and what there is to say to it.
+//! Every role that a configuration can name: its configuration, and the inputs of its scripts.
 
 use crate::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
@@ -21,7 +21,7 @@ pub(crate) struct Row {
     interfaces: &'static [&'static str],
     addresses: &'static [Ipv4Addr],
     says: Says,
-    /// What its scripts must have made it do, in the words of `Debug`.
+    /// Texts that must occur in the `Debug` output of the effects in its scripts.
     pub(crate) reached: &'static [&'static str],
 }
 
@@ -47,7 +47,7 @@ const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const R_MH: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// Small pools and short lives, so that a script meets their ends.
+/// Small pools and short lifetimes, so that scripts reach their ends.
 const STATION: &str = r#"
     id = 1
     gateway = "10.1.0.1"
@@ -74,7 +74,7 @@ const STATION_REACHES: &[&str] = &[
     "icmp_checksum",
 ];
 
-/// All there are; [`super::no_kind_of_role_is_forgotten`] holds this against the configuration's own list.
+/// All kinds of roles; [`super::no_kind_of_role_is_forgotten`] compares them with the configuration's list.
 pub(crate) const ROWS: &[Row] = &[
     Row {
         kind: "cellular-ip/gateway",
@@ -384,7 +384,7 @@ impl Row {
 
 /// Route-updates and data of three hosts by three neighbors, and data to them.
 fn to_station(chance: &mut Seed, now: Instant) -> Post {
-    let host = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize]; // one of them more than the others
+    let host = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize]; // one of them more often than the others
     let down = (chance.draw() % 3) as u16 + 2;
     let neighbor = |iface: u16| Mac([2, 0, 0, 0, 0, iface as u8]);
     match chance.draw() % 8 {
@@ -411,15 +411,15 @@ fn route_update(chance: &mut Seed, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
         serving_bs: Some(1),
         skipped: Skipped::default(),
     };
-    // A clock that differs by up to a second, or by minutes.
+    // The clock is off by up to a second, or by minutes.
     let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() >> 32 };
     update.timestamp = update.timestamp.wrapping_add(off);
-    let r_mh = if chance.draw().is_multiple_of(16) { [0; 8] } else { R_MH }; // one whose key is wrong
+    let r_mh = if chance.draw().is_multiple_of(16) { [0; 8] } else { R_MH }; // its key is wrong
     update.sign(&session_key(&network_key, 1, mobile, r_mh));
     update.emit()
 }
 
-/// What the host itself sends.
+/// Returns a datagram that the host itself sends.
 fn of_the_host(chance: &mut Seed, _now: Instant) -> Post {
     Post { rx: rx(0, Why::Action), from: Mac::ZERO, bytes: datagram(chance, HOSTS[0], FAR) }
 }

@@ -1,4 +1,4 @@
-//! Law 8: what a role says of the streams that it serves, and small roles that keep and break it.
+//! Law 8: the events of streams that a role serves, and small roles that keep or violate it.
 
 use crate::player::{Post, Step, Talk, rx};
 use node::stream::Told;
@@ -6,14 +6,14 @@ use node::{Effect, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transpo
 use std::collections::BTreeMap;
 use wire::{Instant, Mac, PacketId};
 
-/// Streams that a role was asked for, each with what its last `Read` asks for still; zero is nothing.
+/// The open streams that a role serves. Each has the bytes that its last `Read` still asks for; 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     open: BTreeMap<StreamId, usize>,
 }
 
 impl Served {
-    /// Whether a role may say what it said.
+    /// Returns an error if an event is not allowed.
     pub(crate) fn judge(&mut self, step: &Step, effects: &[Effect]) -> Result<(), String> {
         match step {
             Step::Serve(id, StreamOp::Open { .. } | StreamOp::Listen { .. }) => {
@@ -62,11 +62,11 @@ pub(crate) enum Manner {
     TooMuch,
 }
 
-/// Gives back what is written; accepts one stream for each listener.
+/// An echo server that accepts one stream for each listener.
 #[derive(Debug)]
 pub(crate) struct Server {
     manner: Manner,
-    /// What was written, and what a `Read` waits for.
+    /// The bytes written, and the bytes that a `Read` asks for.
     streams: BTreeMap<StreamId, (Vec<u8>, Option<usize>)>,
     accepted: u32,
 }

@@ -1,4 +1,4 @@
-//! What SIGMA's roles may meet.
+//! Inputs for SIGMA's roles.
 
 use crate::player::{Post, WALL, rx};
 use ::sctp::message::{Chunk, Init, Packet};
@@ -9,7 +9,7 @@ use wire::{Instant, Ipv4Addr, Mac, ipv4};
 
 pub(super) const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-/// Short lives, so that a script meets their ends.
+/// Short lifetimes, so that they end within a script.
 pub(super) const LOCATION_MANAGER: &str = r#"
     address = "10.1.0.2"
     zone = "sigma.example"
@@ -29,7 +29,7 @@ fn one_of<T: Copy>(chance: &mut Seed, all: &[T]) -> T {
     all[(chance.draw() % all.len() as u64) as usize]
 }
 
-/// Questions and updates, signed by this one, that one, a stranger or nobody.
+/// Returns a query or an update, signed by one of several names, with a wrong key, or not at all.
 pub(super) fn to_location_manager(chance: &mut Seed, now: Instant) -> Vec<u8> {
     const NAMES: [&str; 5] =
         ["a.sigma.example", "a.sigma.example", "b.sigma.example", "sigma.example", "elsewhere.example"];
@@ -82,7 +82,7 @@ pub(super) const MOBILE_NODE: &str = r#"
     key = "000102030405060708090a0b0c0d0e0f"
 "#;
 
-/// Beginnings of associations, and what belongs to none.
+/// Packets that begin an association, and packets that belong to none.
 fn of_sctp(chance: &mut Seed, own: Ipv4Addr) -> Post {
     let tag = chance.draw() as u32;
     let init = Init { tag: tag | 1, a_rwnd: 9000, outbound: 2, inbound: 2, tsn: tag, parameters: Vec::new() };

@@ -1,4 +1,4 @@
-//! A small lawful role, and one for each way to break a law.
+//! A small role that keeps the laws, and variants of it that each violate one.
 
 use crate::player::{Post, Talk, command, rx};
 use node::{Action, Input, InterfaceAddress, Key, Life, Mark, Outbox, Role, Route, Value, Why};
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
-/// How it breaks a law, if it does.
+/// The violation of a law, or `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     None,
@@ -28,7 +28,7 @@ pub(crate) enum Fault {
     AsksAgain,
 }
 
-/// Keeps packets for a while, then sends them on; answers one command.
+/// A role that holds packets for [`HOLD`], then sends them; it answers one command.
 #[derive(Debug)]
 pub(crate) struct Toy {
     fault: Fault,
@@ -39,7 +39,7 @@ pub(crate) struct Toy {
 
 const HOLD: Duration = Duration::from_millis(20);
 
-/// Not an input, so nobody may ask it.
+/// State that is not an input, so a role must not depend on it.
 static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 
 impl Toy {
@@ -95,7 +95,7 @@ impl Toy {
             _ => {}
         }
         if packet.bytes.len() == 30 && self.fault != Fault::SwallowsForeign {
-            return out.pass(rx(1, Why::Listen), packet); // not ours
+            return out.pass(rx(1, Why::Listen), packet); // for another role
         }
         if packet.bytes.len() == 30 {
             return;

@@ -1,4 +1,4 @@
-//! The hosts: from the scenario beside this file, with roles that do as they are told.
+//! The hosts of the scenario in this folder, with scripted roles.
 
 use crate::script::{CORRESPONDENT, ROUTER};
 use crate::scripted::{Courier, SERVICE, Switch, Talker};
@@ -8,7 +8,7 @@ use node::{Node, Role};
 use roles::{RouteConfig, Via};
 use wire::{Duration, Iface, Prefix};
 
-/// The plan, for a run of this length.
+/// Returns the plan, for a run of this length.
 pub(crate) fn plan(duration: Duration) -> Plan {
     let mut plan = Scenario::plan("moves.toml", include_str!("moves.toml"), &[], 7).unwrap();
     plan.duration = duration;
@@ -26,7 +26,7 @@ pub(crate) fn plan(duration: Duration) -> Plan {
     plan
 }
 
-/// The node of each host.
+/// Returns the node of each host.
 pub(crate) fn nodes(plan: &Plan) -> Vec<Node> {
     let courier = Courier::default();
     let node = |host: &HostPlan| host.config.node_of(vec![role(plan, host, &courier)]).unwrap();
@@ -41,7 +41,7 @@ fn role(plan: &Plan, host: &HostPlan, courier: &Courier) -> Box<dyn Role> {
     }
 }
 
-/// The router's interfaces to the hosts that the service may be at, and their addresses there.
+/// Returns the router's interfaces to the hosts at which the service may be, with the addresses of these hosts.
 fn ways(plan: &Plan, router: &HostPlan) -> Vec<(String, Iface, wire::Ipv4Addr)> {
     let mut ways = Vec::new();
     for (iface, interface) in (1..).map(Iface).zip(&router.config.interfaces) {

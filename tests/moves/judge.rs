@@ -1,4 +1,4 @@
-//! What must be true of a conversation when it is over, in either world.
+//! Checks of a finished conversation, for both backends.
 
 use lab::{Plan, ledger};
 use node::{Mark, Value};
@@ -8,22 +8,22 @@ use trace::{HostId, Record, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Packet};
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// From `freeze` to `thaw`, and from `freeze` to the next byte heard, of every move that was completed.
+    /// The times from `freeze` to `thaw`, and from `freeze` to the next byte received, of each completed move.
     pub(crate) silent: Vec<Duration>,
     pub(crate) deaf: Vec<Duration>,
     /// Moves with bytes in every queue.
     pub(crate) full: usize,
-    /// Bytes and SHA-256, from and to the correspondent.
+    /// Number and SHA-256 of the bytes from the correspondent, and to it.
     pub(crate) up: (i64, String),
     pub(crate) down: (i64, String),
-    /// Attempts, completed or not.
+    /// Moves, completed or abandoned.
     pub(crate) attempts: usize,
 }
 
-/// Holds the records against the laws of a move; panics where one is broken.
+/// Checks the records of a run, and panics on a violation.
 #[track_caller]
 pub(crate) fn judge(plan: &Plan, records: &[Record], last_at: &str) -> Verdict {
     let ledger = ledger::close(plan, records);
@@ -77,7 +77,7 @@ fn field(mark: &Mark, name: &str) -> Value {
     mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone()).unwrap()
 }
 
-/// Segments with a flag, at the host that made them: what its own stack gave to its node, or its node to a link.
+/// Counts the segments with a flag at the host that sent them, as its stack gave them to its node.
 fn count(records: &[Record], flag: Flags) -> usize {
     let has = |packet: &Packet| {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return false };
@@ -88,8 +88,7 @@ fn count(records: &[Record], flag: Flags) -> usize {
     records.iter().filter(made).count()
 }
 
-/// How long each completed move took: from where it was frozen to where it was thawed, which is another host; and to
-/// the first byte there.
+/// Returns the times of each completed move: from `freeze` to `thaw` at the other host, and to the first byte there.
 fn gaps(records: &[Record]) -> (Vec<Duration>, Vec<Duration>) {
     let (mut silent, mut deaf) = (Vec::new(), Vec::new());
     let mut frozen: Option<(Instant, HostId)> = None;
@@ -113,7 +112,7 @@ fn gaps(records: &[Record]) -> (Vec<Duration>, Vec<Duration>) {
 }
 
 impl Verdict {
-    /// In a few lines, for whoever ran it by hand.
+    /// Returns the result as text, for a manual run.
     pub(crate) fn text(&self, world: &str) -> String {
         let mut text = format!("{world}: {} moves, {} attempts, ", self.silent.len(), self.attempts);
         let _ = writeln!(text, "{} times with bytes in every queue", self.full);

@@ -1,5 +1,5 @@
-//! The moves on this kernel: real daemons, each in a network namespace of its own, behind the lab's links; their
-//! commands come over their control sockets.
+//! The moves on Linux: real daemons, each in its own network namespace, behind the lab's links. They get their commands
+//! over their control sockets.
 
 use crate::cast;
 use crate::judge::{self, Verdict};
@@ -18,21 +18,21 @@ use std::thread::{JoinHandle, spawn};
 use trace::{HostId, Record};
 use wire::{Duration, Instant};
 
-/// What does not come within this does not come.
+/// The limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The same of a daemon that writes down all that it has seen.
+/// The limit for a daemon that writes its records at the end.
 const GOODBYE: Duration = Duration::from_mins(5);
-/// Bytes that both ends must have heard since the last attempt before the next.
+/// Bytes that both ends must have received since the last attempt before the next.
 const LOAD: u64 = 8 * 1024;
 
-/// So many moves, each after an attempt that is given up. In a world of its own.
+/// Runs `number` moves, each after an abandoned one. Must run in a separate world.
 pub(crate) fn moves(number: usize) -> Verdict {
     let plan = cast::plan(Duration::from_secs(1));
     let dir = tempfile::tempdir().unwrap();
     let ports = lab::linux::ports(&plan);
     let namespaces = lab::linux::lay_out(&plan, &ports).unwrap();
     let mut radio = Radio::new(plan.fabric(), ports, &dir.path().join("radio")).unwrap();
-    // The links need the namespaces for longer than the daemons do.
+    // The links need the namespaces longer than the daemons do.
     let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
     let mut hosts = Hosts::start(&plan, &namespaces, dir.path());
     let clock = Clock::ahead(Duration::from_millis(100));
@@ -54,7 +54,7 @@ pub(crate) fn moves(number: usize) -> Verdict {
     judge::judge(&plan, &records(&plan, dir.path(), carried.records), last_at)
 }
 
-/// The conversation from its begin to its end; where the service is then.
+/// Runs the conversation to its end. Returns the host at which the service is then.
 fn converse(hosts: &mut Hosts, number: usize) -> &'static str {
     let (first, _) = script::ends(0);
     hosts.all(&[script::route(first), Step { host: CORRESPONDENT, verb: "call", to: None }]);
@@ -71,12 +71,12 @@ fn converse(hosts: &mut Hosts, number: usize) -> &'static str {
     let is_over =
         |hosts: &mut Hosts| [CORRESPONDENT, last_at].map(|host| hosts.report(host, "closed")) == [1, 1];
     hosts.until("the end", is_over);
-    // The last acknowledgments.
+    // Waits for the last acknowledgments.
     linux::pause(Duration::from_millis(100));
     last_at
 }
 
-/// The daemons, and the lines to them.
+/// The daemons, and their control connections.
 struct Hosts {
     lines: BTreeMap<String, Lines>,
     daemons: Vec<JoinHandle<()>>,
@@ -87,7 +87,7 @@ impl Hosts {
         let mut hosts = Self { lines: BTreeMap::new(), daemons: Vec::new() };
         for ((host, node), namespace) in plan.hosts.iter().zip(cast::nodes(plan)).zip(namespaces) {
             let (spec, namespace) = (spec(host, node, dir), Arc::clone(namespace));
-            // All that a daemon opens is in the namespace of its thread.
+            // A daemon opens its sockets in the namespace of its thread.
             let run = move || namespace.run(|| daemon::run(spec)).unwrap().unwrap();
             hosts.daemons.push(spawn(run));
         }
@@ -130,7 +130,7 @@ impl Hosts {
             let args = step.to.map_or(serde_json::Value::Null, |to| serde_json::json!({ "to": to }));
             self.ask(step.host, &Ask::Do { verb: step.verb.to_owned(), args });
             if step.verb == "rest" {
-                // What comes while nobody reads has to be there when it is exported.
+                // Bytes that arrive while no program reads must be in the exported state.
                 linux::pause(Duration::from_millis(15));
             }
         }
@@ -141,7 +141,7 @@ impl Hosts {
         self.ask(host, &ask)[field].as_u64().unwrap()
     }
 
-    /// Until both ends have heard something from each other again.
+    /// Waits until both ends have received [`LOAD`] more bytes from each other.
     fn listen_on(&mut self, at: &str) {
         for host in [CORRESPONDENT, at] {
             let wanted = self.report(host, "heard") + LOAD;
@@ -154,7 +154,7 @@ impl Hosts {
         patiently(PATIENCE, what, || done(self));
     }
 
-    /// Ends them all. Nobody's kernel has ever said that it knows nothing of a segment.
+    /// Stops all daemons. No kernel may have sent a reset.
     fn stop(mut self) {
         let names: Vec<String> = self.lines.keys().cloned().collect();
         for name in names {
@@ -205,7 +205,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
     }
 }
 
-/// What all have written down, in the order of time.
+/// Returns the records of all hosts, in the order of time.
 fn records(plan: &Plan, dir: &Path, mut records: Vec<Record>) -> Vec<Record> {
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
         let text = std::fs::read_to_string(dir.join(format!("{name}.jsonl"))).unwrap();

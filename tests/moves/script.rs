@@ -1,11 +1,11 @@
-//! The order of operations of a move, and of one that is taken back: the same in both worlds.
+//! The operations of a move, and of an abandoned one, in their order: the same on both backends.
 
 /// A command to a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) host: &'static str,
     pub(crate) verb: &'static str,
-    /// Where the router is to send.
+    /// The host to which the router must send.
     pub(crate) to: Option<&'static str>,
 }
 
@@ -20,8 +20,8 @@ pub(crate) const fn route(to: &'static str) -> Step {
     Step { host: ROUTER, verb: "route", to: Some(to) }
 }
 
-/// A move. The old host is the only one that may speak until it forgets, and the new one from its thaw on; in between
-/// nobody does. The old host's guard stays: packets may be on their way to it.
+/// Returns the steps of a move. Only the old host may send until it deletes the connection, and only the new host from
+/// its thaw on. The old host's guard stays, as packets may still be on their way to it.
 pub(crate) const fn relocation(old: &'static str, new: &'static str) -> [Step; 10] {
     [
         at(new, "hold"),
@@ -37,17 +37,19 @@ pub(crate) const fn relocation(old: &'static str, new: &'static str) -> [Step; 1
     ]
 }
 
-/// The steps after which a move can be given up: from the one that freezes to the last before the old host forgets.
+/// The steps after which a move can be abandoned: from the freeze to the last step before the old host deletes the
+/// connection.
 pub(crate) const FREEZES: usize = 3;
 const ROUTES: usize = 5;
 const IMPORTS: usize = 6;
 pub(crate) const LAST: usize = 7;
 
-/// A move that is given up after so many steps: the new host drops all that it has, and the old one goes on.
+/// Returns the steps of a move that is abandoned after `after` steps. The new host deletes all its state, and the old
+/// host resumes.
 pub(crate) fn abandoned(old: &'static str, new: &'static str, after: usize) -> Vec<Step> {
     assert!((FREEZES..=LAST).contains(&after));
     let mut steps = relocation(old, new)[..after].to_vec();
-    // What the new host holds, and what still comes, must not meet a host that knows nothing of it.
+    // Packets that the new host holds or still receives must not meet a stack without the connection.
     steps.push(at(new, "drop"));
     if after >= IMPORTS {
         steps.push(at(new, "forget"));
@@ -62,12 +64,12 @@ pub(crate) fn abandoned(old: &'static str, new: &'static str, after: usize) -> V
     steps
 }
 
-/// Where the service is before and after the move of this number.
+/// Returns the hosts of the service before and after the move of this number.
 pub(crate) const fn ends(number: usize) -> (&'static str, &'static str) {
     if number.is_multiple_of(2) { ("m1", "m2") } else { ("m2", "m1") }
 }
 
-/// The step after which the attempt before the move of this number is given up: each in its turn.
+/// Returns the step after which the attempt before the move of this number is abandoned: all steps in turn.
 pub(crate) const fn gives_up_after(number: usize) -> usize {
     FREEZES + number % (LAST - FREEZES + 1)
 }

@@ -1,4 +1,4 @@
-//! Roles that do as a script tells them: the two ends of the conversation, and the router between them.
+//! Scripted roles: the two ends of the conversation, and the router between them.
 
 use crate::voice::Voice;
 use node::{
@@ -10,29 +10,30 @@ use wire::{Iface, Instant, Ipv4Addr, Prefix, TcpState};
 
 /// The address that moves.
 pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
-/// The end of the connection that moves, as its host sees both.
+/// The tuple of the connection that moves, as its host sees it.
 pub(crate) const TUPLE: Tuple =
     Tuple { local: Addr::new(SERVICE, 80), remote: Addr::new(Ipv4Addr::new(10, 0, 0, 1), 40_000) };
 
-/// What goes from one host to the other: the connection, and how far the service has come.
+/// The state that moves from one host to the other: the connection, and the progress of the service.
 #[derive(Debug)]
 pub(crate) struct Baton {
     state: Box<TcpState>,
     voice: Voice,
 }
 
-/// The way from host to host, which is none of the test's business. What nobody takes out is lost.
+/// The channel between hosts, which is not under test. A state that is not taken out is lost.
 pub(crate) type Courier = Arc<Mutex<Option<Baton>>>;
 
-/// Packets that a guard at the new host keeps.
+/// Packets that a guard at the new host holds, at most.
 const HELD: usize = 64;
-/// Bytes asked for at once.
+/// Bytes of one read.
 const CHUNK: usize = 16 * 1024;
 const LISTENER: StreamId = StreamId(0);
 const OUTWARD: StreamId = StreamId(1);
 const NAME: &str = "talker";
 
-/// One end of the conversation: it says all that it has credit for, and reads what comes, until told otherwise.
+/// One end of the conversation: it writes as much as it has credit for, and reads all data, until a command changes
+/// that.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Talker {
@@ -42,12 +43,12 @@ pub(crate) struct Talker {
     stream: StreamId,
     connected: bool,
     credit: usize,
-    /// It reads nothing, so that bytes wait to be read.
+    /// It does not read, so that bytes wait in the socket.
     rests: bool,
-    /// Between `freeze` and `thaw`: nothing may be said that the state which left does not have.
+    /// Between `freeze` and `thaw`: it may write nothing, as the exported state would not have it.
     frozen: bool,
     finishing: bool,
-    /// A mark is due when the next byte comes.
+    /// The next byte received is marked.
     awaits: bool,
     imports: u32,
     closed: bool,
@@ -55,7 +56,7 @@ pub(crate) struct Talker {
 }
 
 impl Talker {
-    /// `listens`: for the connection, from the begin.
+    /// Returns one end. `listens`: it waits for the connection from the start.
     pub(crate) fn new(listens: bool, seed: u64, courier: &Courier) -> Self {
         Self {
             listens,
@@ -104,7 +105,7 @@ impl Talker {
         out.answer(id, Ok(self.report()));
     }
 
-    /// An operation that is answered later, and the command with it.
+    /// Starts an operation. The command is answered with it.
     fn ask(&mut self, id: CommandId, op: StreamOp, out: &mut Outbox) {
         self.asked = Some(id);
         out.stream(self.stream, op);
@@ -192,7 +193,7 @@ impl Talker {
         self.answer(Ok(self.report()), out);
     }
 
-    /// The end that was asked for, of a connection that went elsewhere or was given up; or that of the conversation.
+    /// Handles a close: of a connection that moved or was abandoned, as requested, or of the conversation.
     fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
         self.connected = false;
         if self.asked.is_some() {
@@ -245,10 +246,10 @@ impl Role for Talker {
     }
 }
 
-/// The router: it sends what is for the service to the host that it was told of last.
+/// The router: it sends packets for the service to the host of the last command.
 #[derive(Debug)]
 pub(crate) struct Switch {
-    /// Names, interfaces and addresses of the hosts that the service may be at.
+    /// Names, interfaces and addresses of the hosts at which the service may be.
     pub(crate) hosts: Vec<(String, Iface, Ipv4Addr)>,
 }
 

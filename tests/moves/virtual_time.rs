@@ -1,4 +1,4 @@
-//! The moves in virtual time: commands at their instants, each step a millisecond after the one before.
+//! The moves in the simulator, with one command per millisecond.
 
 use crate::script::{self, Step};
 use crate::{cast, judge};
@@ -8,7 +8,7 @@ use trace::{HostId, What};
 use wire::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(1);
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
 struct Script<'a> {
@@ -25,7 +25,7 @@ impl Script<'_> {
         let command = Command { verb: step.verb.to_owned(), args: to };
         self.world.command(self.at, HostId(host as u32), command);
         self.commands += 1;
-        // What comes while no program reads has to be there when it is exported.
+        // Bytes that arrive while no program reads must be in the exported state.
         self.at += if step.verb == "rest" { 10 * STEP } else { STEP };
     }
 
@@ -37,7 +37,7 @@ impl Script<'_> {
     }
 }
 
-/// So many moves, each after an attempt that is given up.
+/// Runs `number` moves, each after an abandoned one.
 pub(crate) fn moves(number: usize) -> judge::Verdict {
     let plan = cast::plan(Duration::from_secs(30) + 3 * PAUSE * number as u32);
     let mut world = plan.world_of(cast::nodes(&plan)).unwrap();

@@ -1,9 +1,9 @@
-//! What one end of the conversation has said and heard. It belongs to the service, not to a host: it moves.
+//! The bytes sent and received by one end of the conversation. They belong to the service, not to a host, so they move.
 
 use sha2::{Digest, Sha256};
 use wire::Seed;
 
-/// A stream that never ends, the same for everybody who knows the seed, and what came from the other side.
+/// An endless stream that is determined by its seed, and the bytes received from the other end.
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
     words: Seed,
@@ -16,7 +16,7 @@ impl Voice {
         Self { words: Seed::new(seed), said: Default::default(), heard: Default::default() }
     }
 
-    /// The next bytes of the stream.
+    /// Returns the next bytes of the stream.
     pub(crate) fn say(&mut self, len: usize) -> Vec<u8> {
         let bytes: Vec<u8> = (0..len).map(|_| self.words.draw() as u8).collect();
         add(&mut self.said, &bytes);
@@ -27,12 +27,12 @@ impl Voice {
         add(&mut self.heard, bytes);
     }
 
-    /// How many bytes were said, and their SHA-256.
+    /// Returns the number of bytes sent, and their SHA-256.
     pub(crate) fn said(&self) -> (u64, String) {
         sum(&self.said)
     }
 
-    /// How many bytes were heard, and their SHA-256.
+    /// Returns the number of bytes received, and their SHA-256.
     pub(crate) fn heard(&self) -> (u64, String) {
         sum(&self.heard)
     }

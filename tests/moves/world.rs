@@ -1,4 +1,4 @@
-//! Tests that need a kernel of their own to play with: the test starts itself again as pid 1 of a new world.
+//! Runs tests that need separate namespaces: the test starts itself again as pid 1 of a new world.
 
 use linux::World;
 use rustix::process::geteuid;
@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use wire::Duration;
 
-/// What a process that a test started of itself is to be.
+/// The variable with the role of a process that a test started.
 const ROLE: &str = "WAYFARE_TEST_ROLE";
 
 /// Runs the body, a closure of the calling test, in a new world that lasts at most `limit`.
@@ -24,7 +24,7 @@ pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
     assert!(ended.is_some_and(|status| status.success()), "inside its world: {ended:?}");
 }
 
-/// The same as a user without any rights.
+/// Runs the body as a user without any privileges.
 pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
     if variable(ROLE).is_none() {
         if need("root, to become another user", geteuid().is_root()) {
@@ -37,8 +37,8 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
     in_world(limit, body);
 }
 
-/// Whether a test that needs `what` can run. Where everything must be tested (`CI`), not having it is a failure;
-/// elsewhere the skip is printed past the harness's capture.
+/// Returns whether a test that needs `what` can run. With `CI` set, a missing requirement is a failure; otherwise the
+/// skip is printed, not captured by the test harness.
 fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
@@ -52,11 +52,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// This same test once more, in another process: its name is that of the function around the closure `F`.
+/// Returns a command that runs the calling test in another process. The test's name is that of the function around the
+/// closure `F`.
 fn again<F>(role: &str) -> Command {
     let name = std::any::type_name::<F>();
     let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
-    // Not by its path: somebody else may not be allowed to walk there.
+    // Not by its path: another user may not be allowed to traverse it.
     let mut command = Command::new("/proc/self/exe");
     command.args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).stdin(Stdio::null()).stdout(Stdio::null());

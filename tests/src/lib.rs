@@ -1,14 +1,14 @@
-//! Tests of the whole house stand beside this file.
+//! The tests of the whole workspace are beside this file.
 
-/// Law 7: nothing in [`node::Input`] or [`node::Act`] is more than data. Whoever passes this can be recorded,
-/// compared and replayed.
+/// Law 7: [`node::Input`] and [`node::Act`] contain only data. A value of a type that passes this check can be
+/// recorded, compared and replayed.
 ///
 /// ```
 /// house_tests::plain::<node::Input<'static>>();
 /// house_tests::plain::<node::Act>();
 /// ```
 ///
-/// What could not be written down and read back does not compile:
+/// A type that cannot be recorded and read back does not compile:
 ///
 /// ```compile_fail
 /// house_tests::plain::<std::sync::mpsc::Sender<u8>>();

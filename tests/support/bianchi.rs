@@ -1,9 +1,9 @@
-//! What shared air should carry, by theory. Included by the tests of it, of a fabric and of whole scenarios.
+//! The theoretical throughput of a shared cell. Included by the tests of a fabric and of whole scenarios.
 
-/// Frames a second of `senders` that always have one, by Bianchi, "Performance analysis of the IEEE 802.11 distributed
-/// coordination function" (2000), equations 7, 9 and 13: the share of slots in which a radio sends follows from the share of
-/// its frames that collide, and the other way round. At first there are `window` slots to choose from, doubled five times.
-/// A slot and a frame take so many seconds, and a collision takes as long as a frame.
+/// Returns the frames per second of `senders` that always have a frame to send, by Bianchi, "Performance analysis of
+/// the IEEE 802.11 distributed coordination function" (2000), equations 7, 9 and 13. The probability that a station
+/// sends in a slot and the probability that its frame collides depend on each other. The first contention window has
+/// `window` slots, and is doubled five times. `slot` and `frame` are in seconds; a collision takes as long as a frame.
 pub(crate) fn frames_a_second(senders: u32, window: f64, slot: f64, frame: f64) -> f64 {
     let [all, others] = [senders, senders - 1].map(u32::cast_signed);
     let sends = |collides: f64| {

@@ -1,34 +1,34 @@
-//! Datagrams that come while their stream ends: what the UDP sockets of both backends do, by one script.
+//! Datagrams that arrive while their stream ends: one script for the UDP sockets of both backends.
 
 use node::stream::Told;
 use node::{Addr, StreamId, StreamOp, Transport};
 use wire::Ipv4Addr;
 
-/// Events of streams, and the reasons of datagrams that ended, in the order in which they were reported.
+/// Events of streams, and the reasons of dropped datagrams, in the order in which they were reported.
 pub(crate) type Answer = (Vec<Told>, Vec<&'static str>);
 
 /// The UDP sockets of a backend, and a peer.
 pub(crate) trait Backend {
-    /// The peer's address.
+    /// Returns the peer's address.
     fn peer(&self) -> Addr;
-    /// The peer sends a datagram, which arrives.
+    /// Lets a datagram of the peer arrive.
     fn arrives(&mut self, to: Addr, text: &str);
-    /// The sockets take what has arrived.
+    /// Lets the sockets receive the datagrams that have arrived.
     fn receive(&mut self) -> Answer;
-    /// The user of a stream asks for something.
+    /// Applies an operation to a stream.
     fn operate(&mut self, id: StreamId, op: StreamOp) -> Answer;
 }
 
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const AT: Addr = Addr::new(HOST, 5300);
 const FIRST: StreamId = StreamId(1);
-/// More than enough for any script here: what goes on without end is a failure.
+/// More steps than any script here needs: a script that does not end fails.
 const STEPS: usize = 100;
 
-/// What a role does about an event: an operation on the event's stream, or on one that was accepted.
+/// The reaction of a role to an event: an operation on the event's stream, or on an accepted one.
 type Role = fn(&Told) -> Option<(StreamId, StreamOp)>;
 
-/// Plays a role until nothing happens any more. Returns what happened, in words.
+/// Plays a role until there are no more events. Returns the events as text.
 fn play(backend: &mut impl Backend, first: Answer, role: Role) -> Vec<String> {
     let (mut said, mut answer) = (Vec::new(), first);
     for _ in 0..STEPS {
@@ -47,7 +47,7 @@ fn play(backend: &mut impl Backend, first: Answer, role: Role) -> Vec<String> {
     panic!("no rest: {said:?}");
 }
 
-/// Credit says nothing here.
+/// Events of credit are ignored.
 fn name(told: &Told) -> Option<String> {
     match told {
         Told::Accepted { .. } => Some("accepted".to_owned()),
@@ -57,7 +57,7 @@ fn name(told: &Told) -> Option<String> {
     }
 }
 
-/// A listener to which one peer has sent three datagrams.
+/// Opens a listener to which one peer sends three datagrams.
 fn asked(backend: &mut impl Backend) -> Answer {
     let (told, _) =
         backend.operate(FIRST, StreamOp::Listen { by: Transport::Udp, local: AT, foreign: false });
@@ -80,8 +80,8 @@ pub(crate) fn what_a_listener_has_left_is_accepted_again(backend: &mut impl Back
     assert_eq!(said, ["one", "two", "three"].map(each).concat());
 }
 
-/// A role that has no room for a peer aborts its stream: the datagrams are reported, and no stream follows, which the role would abort
-/// too.
+/// A role that has no room for a peer aborts its stream. Its datagrams are reported as dropped, and no new stream
+/// follows, which the role would abort too.
 pub(crate) fn what_comes_by_an_aborted_stream_is_reported(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {
@@ -91,7 +91,7 @@ pub(crate) fn what_comes_by_an_aborted_stream_is_reported(backend: &mut impl Bac
     assert_eq!(said, ["accepted", "closed", "ended: no_socket", "ended: no_socket", "ended: no_socket"]);
 }
 
-/// A listener that has ended accepts nothing, so the datagrams of its streams are reported when these end.
+/// A listener that has ended accepts nothing, so the datagrams of its streams are reported as dropped when these end.
 pub(crate) fn what_is_left_without_a_listener_is_reported(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {
@@ -105,7 +105,7 @@ pub(crate) fn what_is_left_without_a_listener_is_reported(backend: &mut impl Bac
     );
 }
 
-/// What a stream to one peer has left when it ends has no reader: each is reported, with the reason.
+/// Datagrams that a stream to one peer has not read when it ends are reported as dropped, with the reason.
 pub(crate) fn what_a_closing_socket_has_left_is_reported(backend: &mut impl Backend) {
     let open = StreamOp::Open { by: Transport::Udp, local: None, peer: backend.peer(), foreign: false };
     let (told, _) = backend.operate(FIRST, open);
@@ -116,7 +116,7 @@ pub(crate) fn what_a_closing_socket_has_left_is_reported(backend: &mut impl Back
     assert_eq!(backend.receive(), Answer::default());
     backend.arrives(local, "not taken yet");
     let mut first = backend.operate(FIRST, StreamOp::Finish);
-    // A backend without a queue in front of its sockets takes it at once, and nobody is there.
+    // A backend without a queue before its sockets receives the last datagram at once, and no socket has its port.
     first.1.extend(backend.receive().1);
     let said = play(backend, first, |_| None);
     assert_eq!(said, ["closed", "ended: no_socket", "ended: no_socket", "ended: no_socket"]);

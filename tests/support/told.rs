@@ -1,13 +1,14 @@
-//! Transcripts as files, held against what is told now. Included, with its macro, by every test that has a folder of them.
+//! Compares transcripts in files with the present behaviour. Included, with its macro, by every test that has a folder
+//! of transcripts.
 //!
-//! With `WAYFARE_BLESS=1` in the environment they are written down anew. Commit them only if you can explain every line
-//! that changed.
+//! With `WAYFARE_BLESS=1` in the environment they are written anew. Commit them only if you can explain every line that
+//! changed.
 
 use std::fs;
 use std::path::Path;
 
-/// The transcripts of a crate's `tests/` folder: a test for each, by a function that tells a script (`of` something, where
-/// they are told of different things), and one that no file there has no test. It leaves behind `folder()`.
+/// Defines a test for each transcript in a crate's `tests/` folder, and a test that no file there has none. The
+/// function `$tell` runs a script, with the argument `of` where transcripts differ in it. Also defines `folder()`.
 macro_rules! transcripts {
     (in $folder:literal, told by $tell:path; $($test:ident: $file:literal $(of $what:expr)?;)*) => {
         fn folder() -> std::path::PathBuf {
@@ -26,7 +27,7 @@ macro_rules! transcripts {
     };
 }
 
-/// Tells a transcript again, by the script that it contains, and holds the two against each other.
+/// Runs the script that a transcript contains, and compares the result with the transcript.
 pub(crate) fn check(folder: &Path, name: &str, tell: impl FnOnce(&str) -> String) {
     let path = folder.join(format!("{name}.txt"));
     let told = fs::read_to_string(&path).unwrap();
@@ -46,7 +47,7 @@ pub(crate) fn check(folder: &Path, name: &str, tell: impl FnOnce(&str) -> String
     );
 }
 
-/// That a folder has transcripts of these names and no others: none is left unchecked.
+/// Checks that a folder has exactly the transcripts of these names.
 pub(crate) fn all_checked(folder: &Path, files: &[&str]) {
     let names = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();

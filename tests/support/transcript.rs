@@ -1,5 +1,5 @@
-//! Scripts, told to a node with one role: what goes in stands at the margin, what comes out is numbered and indented.
-//! Included by the tests of protocol crates, each of which brings its own [`Cast`].
+//! Runs scripts with a node that has one role, and writes transcripts. Inputs begin at the margin; outputs are numbered
+//! and indented. Included by the tests of protocol crates, each of which has its own [`Cast`].
 
 use node::config::parse_span;
 use node::{
@@ -10,53 +10,54 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Prefix, WallTime};
 
-/// What clocks say when a script begins: 2000-01-01 00:00 UTC.
+/// The wall clock at the begin of a script: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
-/// What is particular to a protocol.
+/// The protocol-specific part.
 pub(crate) trait Cast: Default {
-    /// The node of this kind with these changes to its configuration, and the names of its interfaces, from number 1.
+    /// Returns the node of this kind with these changes to its configuration, and the names of its interfaces, from
+    /// number 1.
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]);
-    /// A step that only this protocol knows.
+    /// Runs a step that only this protocol knows.
     fn step(teller: &mut Teller<Self>, words: &[&str]);
-    /// A packet in words.
+    /// Returns a packet as text.
     fn packet(&self, packet: &Packet) -> String;
-    /// A neighbor by its link address, if it has a name.
+    /// Returns the name of a neighbor by its link address, or `None` if it has none.
     fn neighbor(&self, mac: Mac) -> Option<&'static str>;
-    /// A class in words, if it is one of this protocol's.
+    /// Returns the name of a class, or `None` if it is not this protocol's.
     fn class(&self, class: Class) -> Option<&'static str>;
-    /// An operation on a stream, in words.
+    /// Returns an operation on a stream as text.
     fn stream(&self, _id: StreamId, _op: &StreamOp) -> String {
         "a stream, which no role of this protocol uses".to_owned()
     }
-    /// What a program outside is told of a stream that a role serves, in words.
+    /// Returns an event of a stream that a role serves to a program, as text.
     fn served(&self, _told: &Told) -> String {
         "what only a program outside asks for".to_owned()
     }
-    /// Looks at what the node sends.
+    /// Notes a packet that the node sends.
     fn heed(&mut self, _packet: &Packet) {}
-    /// Looks at what the node asks of a stream.
+    /// Notes an operation of the node on a stream.
     fn heed_stream(&mut self, _id: StreamId, _op: &StreamOp) {}
 }
 
-/// What becomes of records.
+/// How records are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Disk {
     /// They are durable at once.
     Works,
     /// They are refused at once.
     Fails,
-    /// They gather, until a script says how many are durable, or that the disk works or fails.
+    /// They wait, until a script makes some durable, or sets another state.
     Waits,
 }
 
-/// Tells one transcript.
+/// Writes one transcript.
 pub(crate) struct Teller<C> {
     pub(crate) cast: C,
     pub(crate) now: Instant,
     text: String,
     kind: String,
-    /// Changes to the role's configuration, as its file would have them.
+    /// Changes to the role's configuration, in TOML.
     changes: String,
     node: Option<Node>,
     interfaces: &'static [&'static str],
@@ -64,14 +65,14 @@ pub(crate) struct Teller<C> {
     effects: u32,
     stored: BTreeMap<Vec<u8>, Vec<u8>>,
     disk: Disk,
-    /// Records that the disk has been handed, and has not decided about.
+    /// Records that are neither durable nor refused yet.
     asked: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
-    /// Packets that a script has made so far, so that a reader can follow one.
+    /// The number of packets that a script has made, so that a reader can follow each.
     pub(crate) packets: u64,
 }
 
 impl<C: Cast> Teller<C> {
-    /// What a script and its role have to say, whatever answers the script has now.
+    /// Returns the transcript of a script. Outputs in the script are ignored.
     pub(crate) fn tell(script: &str) -> String {
         let mut teller = Self {
             cast: C::default(),
@@ -117,7 +118,7 @@ impl<C: Cast> Teller<C> {
         teller.text
     }
 
-    /// Lets every timer run that is due by then.
+    /// Runs all timers that are due until `at`.
     fn run_to(&mut self, at: Instant) {
         while let Some(due) = self.node.as_ref().and_then(Node::deadline).filter(|due| *due <= at) {
             self.now = self.now.max(due);
@@ -168,7 +169,7 @@ impl<C: Cast> Teller<C> {
         }
     }
 
-    /// Makes the role anew, with the records that it has stored; its wires come up, its radio waits to be told.
+    /// Starts a new role with its stored records. Its wires come up; its radio waits for a script's command.
     fn start(&mut self, clean: bool) {
         let (node, interfaces) = self.cast.node(&self.kind, &self.changes);
         (self.node, self.interfaces) = (Some(node), interfaces);
@@ -185,14 +186,14 @@ impl<C: Cast> Teller<C> {
         self.give(Input::Link(iface, Link::Up { cell, mac: own(iface), mtu: 1500, name: "any" }));
     }
 
-    /// The interface of this name, or that of the host's own stack.
+    /// Returns the interface of this name; `host` is that of the host's own stack.
     pub(crate) fn iface(&self, name: &str) -> Iface {
         let at = self.interfaces.iter().position(|other| *other == name);
         assert!(at.is_some() || name == "host", "no interface {name}");
         Iface(at.map_or(0, |at| at as u16 + 1))
     }
 
-    /// A packet comes in.
+    /// Gives the node a packet that it receives.
     pub(crate) fn receive(&mut self, name: &str, mut packet: Packet) {
         let iface = self.iface(name);
         self.packets += 1;
@@ -228,7 +229,7 @@ impl<C: Cast> Teller<C> {
         }
     }
 
-    /// So many records are durable.
+    /// Makes the first `records` records durable.
     fn take_records(&mut self, records: usize) {
         for (key, value) in self.asked.drain(..records) {
             match value {
@@ -248,7 +249,7 @@ impl<C: Cast> Teller<C> {
 
     fn write_down(&mut self) {
         while let Some((_, act)) = self.out.next_act() {
-            // For the records of a run alone; what a program is given is told.
+            // These events are only for the records of a run. Reads of a program are in the transcript.
             if matches!(&act, Act::Handed(event) if !matches!(event.change, node::AppChange::Read(_))) {
                 continue;
             }
@@ -392,7 +393,7 @@ fn mark_name(mark: &Mark) -> String {
     format!("mark {}{}{span}", mark.name, fields.concat())
 }
 
-/// A value as a person would write it.
+/// Returns a value as text for readers.
 fn value(of: &Value) -> String {
     match of {
         Value::None => "none".to_owned(),

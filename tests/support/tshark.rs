@@ -1,9 +1,9 @@
-//! Wireshark's word on a capture. Included by the tests of what writes captures.
+//! Checks captures with Wireshark. Included by the tests of code that writes captures.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What `tshark` prints; none when it is not installed, which only a build server may not shrug off.
+/// Returns the output of `tshark`, or `None` if it is not installed, which fails on a build server.
 pub(crate) fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
     match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
         Ok(output) => {

@@ -5,7 +5,7 @@ use crate::fault::{Fault, Spot, What};
 use std::fmt;
 use std::str::FromStr;
 
-/// The protocols that are searched.
+/// A protocol under test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Protocol {
     /// Cellular IP: hosts move inside one tree of stations.
@@ -19,10 +19,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them, in the order in which they are searched.
+    /// All protocols, in the order in which they are searched.
     pub const ALL: [Self; 4] = [Self::CellularIp, Self::MobileIp, Self::Sigma, Self::IndirectTcp];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CellularIp => "cellular-ip",
@@ -52,23 +52,23 @@ impl FromStr for Protocol {
 /// A whole scenario. Times are in milliseconds of virtual time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
-    /// What its hosts move by.
+    /// The mobility protocol of its hosts.
     pub protocol: Protocol,
     /// The random seed of the run.
     pub seed: u64,
-    /// The wire between the correspondent and the routers.
+    /// The wire between the correspondent and the core router or gateway.
     pub core: Link,
-    /// Routers with a cell each; of Cellular IP, the nodes of a tree, of which the leaves have cells.
+    /// Routers with a cell each. With Cellular IP, the nodes of a tree, whose leaves have cells.
     pub routers: Vec<Router>,
-    /// How long a radio needs to change cells.
+    /// The time that a radio needs to change cells.
     pub retune_ms: u64,
-    /// Bytes of an application that a host or a router buffers.
+    /// The size of a host's or router's buffer for a connection, in bytes.
     pub buffer: u32,
     /// Mobile hosts.
     pub hosts: Vec<Mobile>,
-    /// What goes wrong, one after the other.
+    /// Faults, in the order of time, without overlap.
     pub faults: Vec<Fault>,
-    /// How long after the last move or fault datagrams are sent.
+    /// The time after the last move or fault for which datagrams are sent.
     pub watched_ms: u64,
 }
 
@@ -77,101 +77,102 @@ pub struct Draft {
 pub struct Link {
     /// One-way delay in microseconds.
     pub delay_us: u64,
-    /// Loss, in parts of ten thousand.
+    /// The loss, in units of 0.01 %.
     pub loss: u32,
-    /// The largest packet.
+    /// The MTU, in bytes.
     pub mtu: u16,
 }
 
 /// A router and its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Router {
-    /// Its place in the list of the node above it; of protocols without a tree, ignored.
+    /// The index in [`Draft::routers`] of the node above it. Ignored by protocols without a tree.
     pub parent: usize,
     /// The wire to the node above it.
     pub wire: Link,
-    /// Its cell; no cell if there are nodes below it.
+    /// The link of its cell. Unused if there are nodes below it.
     pub air: Link,
-    /// The cell's rate in kb/s.
+    /// The rate of the cell in kb/s.
     pub rate: u32,
 }
 
 /// A mobile host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mobile {
-    /// The router in whose cell it begins.
+    /// The index of the router in whose cell it begins.
     pub start: usize,
     /// Its moves, in the order of time.
     pub moves: Vec<Move>,
-    /// What its applications do.
+    /// Its workloads.
     pub work: Vec<Work>,
 }
 
 /// A move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Move {
-    /// When.
+    /// The time of the move.
     pub at: u64,
-    /// The router to whose cell.
+    /// The index of the router to whose cell it moves.
     pub to: usize,
-    /// Cellular IP: semisoft.
+    /// Cellular IP: whether the handoff is semisoft.
     pub soft: bool,
-    /// SIGMA: how long both cells are heard, or, if negative, none.
+    /// SIGMA: the time for which both cells are heard or, if negative, neither.
     pub overlap: i64,
 }
 
 /// A workload of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// The number by which its port is known: all are different.
+    /// Its port, different from all others.
     pub port: u16,
-    /// The other end: a mobile host, or the correspondent.
+    /// The index of the mobile host at the other end, or `None` for the correspondent.
     pub peer: Option<usize>,
-    /// When it starts.
+    /// The time at which it starts.
     pub start: u64,
-    /// What it is.
+    /// The kind of workload.
     pub kind: Kind,
 }
 
 /// A kind of workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The mobile host downloads so many bytes.
+    /// The mobile host downloads this number of bytes.
     Down(u64),
-    /// The peer downloads so many bytes from it.
+    /// The peer downloads this number of bytes from the mobile host.
     Up(u64),
-    /// Questions of the mobile host, each with an answer.
+    /// Requests of the mobile host, each with an answer.
     Asks {
-        /// Bytes of a question.
+        /// Bytes of a request.
         question: u32,
         /// Bytes of an answer.
         answer: u32,
-        /// Milliseconds between two questions.
+        /// Milliseconds between two requests.
         every: u64,
-        /// How many.
+        /// The number of requests.
         count: u64,
     },
-    /// Datagrams to the mobile host, or from it, so many a second.
+    /// Datagrams to or from the mobile host, at a constant rate.
     Datagrams {
-        /// From the mobile host.
+        /// Whether they are from the mobile host.
         up: bool,
-        /// How many a second.
+        /// Datagrams per second.
         rate: u32,
         /// Bytes in each.
         size: u32,
     },
 }
 
-/// How long after the last move everything has ended, or its programs know that it has failed.
+/// The time after the last move or fault within which each connection has ended, or its programs know that it failed.
 pub const PATIENCE_MS: u64 = 120_000;
 
-/// The name of the mobile host of this number, in a scenario and in its records.
+/// Returns the name of the mobile host with this index, in the scenario and in records.
 pub fn mobile_name(host: usize) -> String {
     format!("m{host}")
 }
 
 impl Draft {
-    /// The instant of the last move or fault, and no earlier than when all applications have begun.
+    /// Returns the end of the last move or fault, or the start of the last workload if that is later, plus one retune
+    /// time.
     pub fn last_change(&self) -> u64 {
         let moves =
             self.hosts.iter().flat_map(|host| &host.moves).map(|step| step.at + step.overlap.unsigned_abs());
@@ -180,17 +181,17 @@ impl Draft {
         moves.chain(starts).chain(faults).max().unwrap_or(0) + self.retune_ms
     }
 
-    /// When the run ends, if nothing ends it earlier.
+    /// Returns the end of the run, if nothing ends it earlier.
     pub fn end(&self) -> u64 {
         self.last_change() + PATIENCE_MS
     }
 
-    /// When the sources of datagrams stop.
+    /// Returns the time at which the sources of datagrams stop.
     pub fn stop(&self) -> u64 {
         self.last_change() + self.watched_ms
     }
 
-    /// Routers that have a cell.
+    /// Returns the indices of the routers that have a cell.
     pub fn cells(&self) -> Vec<usize> {
         let is_leaf = |index: &usize| {
             self.protocol != Protocol::CellularIp
@@ -204,24 +205,24 @@ impl Draft {
         (0..self.routers.len()).filter(is_leaf).collect()
     }
 
-    /// The link at this place, as it was drawn.
+    /// Returns the link at this place, as it was drawn, or `None` if there is no such router.
     pub fn link_at(&self, spot: Spot) -> Option<Link> {
         match spot {
             Spot::Core => Some(self.core),
-            // The gateway of a tree has no wire of that kind.
+            // The gateway of a tree has no node above it, so its wire is the core link.
             Spot::Wire(0) if self.protocol == Protocol::CellularIp => Some(self.core),
             Spot::Wire(index) => self.routers.get(index).map(|router| router.wire),
             Spot::Air(index) => self.routers.get(index).map(|router| router.air),
         }
     }
 
-    /// All links, for who changes them all.
+    /// Returns all links: the core link, then the wire and the cell of each router.
     pub fn links_mut(&mut self) -> impl Iterator<Item = &mut Link> {
         std::iter::once(&mut self.core)
             .chain(self.routers.iter_mut().flat_map(|router| [&mut router.wire, &mut router.air]))
     }
 
-    /// The smallest MTU of any link at any time.
+    /// Returns the smallest MTU of any link at any time, in bytes.
     pub fn narrowest(&self) -> u16 {
         let links = self.routers.iter().flat_map(|router| [router.wire.mtu, router.air.mtu]);
         let faults = self.faults.iter().filter_map(|fault| match fault.what {
@@ -231,7 +232,7 @@ impl Draft {
         links.chain(faults).fold(self.core.mtu, u16::min)
     }
 
-    /// The wires between a router and the correspondent, with the router's cell.
+    /// Returns the wires between a router and the correspondent, and the router's cell.
     fn path(&self, router: usize) -> Vec<Link> {
         let mut links = vec![self.core];
         let mut at = router;
@@ -252,8 +253,8 @@ impl Draft {
         links
     }
 
-    /// The worst chance that a packet is lost on its path between a mobile host and its peer. A path by the home network, or
-    /// between two mobile hosts, crosses three such paths at most.
+    /// Returns the highest probability that a packet is lost between a mobile host and its peer. A path through the
+    /// home network, or between two mobile hosts, crosses at most three paths from a cell to the correspondent.
     pub fn worst_loss(&self) -> f64 {
         let passes =
             |router| self.path(router).iter().map(|link| 1.0 - f64::from(link.loss) / 1e4).product::<f64>();
@@ -266,7 +267,7 @@ impl Draft {
         1.0 - one.powi(if self.is_triangle() { 3 } else { 1 })
     }
 
-    /// The longest round trip between a mobile host and its peer, without queues, in milliseconds.
+    /// Returns the longest round trip between a mobile host and its peer, in milliseconds, without queueing.
     pub fn worst_round_trip(&self) -> u64 {
         let delay = |router| self.path(router).iter().map(|link| link.delay_us).sum::<u64>();
         let one = self.cells().into_iter().map(delay).max().unwrap_or(0);

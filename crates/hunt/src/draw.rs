@@ -1,23 +1,23 @@
-//! Draws a scenario from a seed. What is drawn, and how often, is in `docs/hunt.md`.
+//! Draws a scenario from a seed. `docs/hunt.md` has the values and their probabilities.
 
 use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
 use crate::fault::{Fault, Node, Spot, What};
 use wire::Seed;
 
-/// The most of everything that is drawn. Times are in milliseconds.
+/// The limits of a draw. Times are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
     /// Nodes of a tree.
     nodes: u64,
-    /// Routers where there is no tree.
+    /// Routers of a protocol without a tree.
     routers: u64,
     /// Mobile hosts.
     hosts: u64,
-    /// Moves of a host, where there are few hosts.
+    /// Moves of a host, if there are at most 4 hosts.
     moves: u64,
     /// The time from one move of a host to its next one.
     pause: u64,
-    /// Bytes of a download or an upload, where there are few hosts.
+    /// Bytes of a download or an upload, if there are at most 4 hosts.
     bytes: u64,
     /// Faults.
     faults: u64,
@@ -26,7 +26,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// What the simulator runs in a fraction of a second.
+    /// The limits in the simulator, which runs such a scenario in a fraction of a second.
     pub const SIMULATOR: Self = Self {
         nodes: 40,
         routers: 6,
@@ -38,8 +38,8 @@ impl Size {
         watched: 20_000,
     };
 
-    /// What runs in real time, with a process for each host, several scenarios beside each other. `watched` is longer than the 10 s
-    /// that a receiver of datagrams may always be without one.
+    /// The limits on Linux, where a run takes real time and a process per host, several runs in parallel. `watched`
+    /// exceeds the 10 s that a receiver may always be without a datagram.
     pub const LINUX: Self = Self {
         nodes: 7,
         routers: 4,
@@ -52,11 +52,11 @@ impl Size {
     };
 }
 
-/// Random numbers of one draw.
+/// The random numbers of one draw.
 struct Dice(Seed);
 
 impl Dice {
-    /// A number from `least` to `most`.
+    /// Returns a number from `least` to `most`, both included.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.draw() % (most - least + 1)
     }
@@ -66,7 +66,7 @@ impl Dice {
         self.between(1, 100) <= percent
     }
 
-    /// A number between the two, as likely in each octave.
+    /// Returns a number from `least` to `most`, with the same probability for each octave.
     fn octaves(&mut self, least: u64, most: u64) -> u64 {
         let mut top = least;
         let octaves = (most / least.max(1)).max(1).ilog2() + 1;
@@ -82,7 +82,7 @@ impl Dice {
     }
 }
 
-/// Which links of a scenario lose packets, and how many.
+/// The highest loss of wires and of cells, in units of 0.01 %.
 struct Losses {
     wires: u64,
     air: u64,
@@ -110,13 +110,13 @@ fn link(dice: &mut Dice, longest_us: u64, loss: u64) -> Link {
     Link { delay_us, loss: dice.between(0, loss) as u32, mtu }
 }
 
-/// The scenario of this seed, which is no larger than `size`.
+/// Draws the scenario of this seed, within the limits of `size`.
 pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     let mut dice = Dice(Seed::new(seed).fork("hunt").fork(protocol.name()));
     let losses = Losses::draw(&mut dice);
     let tree = protocol == Protocol::CellularIp;
     let number = if tree { dice.octaves(5, size.nodes) } else { dice.between(2, size.routers) };
-    // On a deep tree, a path has many wires.
+    // A path in a deep tree has many wires.
     let longest = if tree { 20_000 } else { 100_000 };
     let core = link(&mut dice, 100_000, losses.wires);
     let routers = (0..number).map(|index| Router {
@@ -146,12 +146,12 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         draft.hosts.push(host);
     }
     both_ends(&mut dice, &mut draft);
-    // Last, so that the rest of a scenario does not depend on it.
+    // Drawn last, so that the rest of a scenario does not depend on them.
     draft.faults = faults(&mut dice, &draft, size.faults);
     draft
 }
 
-/// Sometimes something goes wrong: up to `most` faults, each after the one before is over.
+/// Draws the faults: none in 65 % of scenarios, else up to `most`, without overlap.
 fn faults(dice: &mut Dice, draft: &Draft, most: u64) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
     if !dice.percent(35) {
@@ -176,7 +176,7 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
         Protocol::Sigma => Node::Manager,
         _ => Node::Router(0), // the home agent, or the gateway
     };
-    // What a crashed end host loses is lost: only those between crash.
+    // Only routers and agents crash: a crash of an end host ends its applications.
     let between = if dice.percent(20) { keeper } else { Node::Router(router) };
     let any = dice.pick(&[mobile, mobile, Node::Fixed, between, keeper]).unwrap_or(mobile);
     let cell = dice.pick(&draft.cells()).unwrap_or(0);
@@ -187,13 +187,15 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
         6..=8 => What::Stop(any),
         9..=13 => What::Cut(spot),
         14..=15 => What::Loss(spot, dice.between(100, 1000) as u32),
-        // Of wires: both ends of one know its MTU, and a router reports what is too large. A cell does not.
+        // Only wires: both ends know the MTU of a wire, and a router reports packets that are too large. A cell reports
+        // nothing.
         16..=17 => {
             let wire = if dice.percent(50) { Spot::Core } else { Spot::Wire(router) };
             What::Narrow(wire, dice.between(1000, 1499) as u16)
         }
         18..=19 => {
-            // All nodes of an access network keep one time within 5 s (Cellular IP's window); a mobile host need not.
+            // The clocks of all nodes of an access network must agree within 5 s (Cellular IP's window). Those of
+            // mobile hosts need not.
             let is_node = draft.protocol == Protocol::CellularIp && matches!(any, Node::Router(_));
             let by = dice.octaves(100, if is_node { 1500 } else { 100_000 }).cast_signed();
             What::Clock(any, if dice.percent(50) { by } else { -by })
@@ -202,7 +204,7 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
     }
 }
 
-/// Draws a mobile host: its number, and how many there are.
+/// Draws a mobile host. The last argument is its index and the number of hosts.
 fn mobile(
     dice: &mut Dice,
     protocol: Protocol,
@@ -211,7 +213,7 @@ fn mobile(
     (number, hosts): (usize, usize),
 ) -> Mobile {
     let start = dice.pick(cells).unwrap_or(0);
-    // Many hosts do little each, so that a run takes a fraction of a second.
+    // If there are many hosts, each has a small workload, so that a run takes a fraction of a second.
     let few = hosts > 4;
     let size = if few { &Size { moves: 3, bytes: 60_000, ..*size } } else { size };
     let moves = moves(dice, protocol, cells, start, size);
@@ -220,14 +222,14 @@ fn mobile(
         let port = 9000 + (number * 8) as u16 + index as u16;
         let start = dice.between(500, 2500);
         let peer = peer(dice, protocol, number, hosts);
-        // A mobile host of SIGMA is called at the address where it begins.
+        // A SIGMA mobile host is called at its first address, so the call starts early.
         let start = if protocol == Protocol::Sigma && peer.is_some() { 500 + start / 5 } else { start };
         Work { port, peer, start, kind: kind(dice, protocol, few, size.bytes) }
     });
     Mobile { start, moves, work: work.collect() }
 }
 
-/// Sometimes the other end is a mobile host too.
+/// Draws the other end: a mobile host in 20 % of workloads if there are several, else the correspondent.
 fn peer(dice: &mut Dice, protocol: Protocol, number: usize, hosts: usize) -> Option<usize> {
     if hosts < 2 || protocol == Protocol::IndirectTcp || !dice.percent(20) {
         return None;
@@ -240,7 +242,7 @@ fn kind(dice: &mut Dice, protocol: Protocol, few: bool, most: u64) -> Kind {
     let datagrams = matches!(protocol, Protocol::CellularIp | Protocol::MobileIp);
     match dice.between(1, if datagrams { 10 } else { 6 }) {
         1..=2 => Kind::Down(bytes),
-        // Programs of Indirect TCP and SIGMA only ask: what they upload are long questions.
+        // Programs over Indirect TCP and SIGMA only send requests, so they upload by long requests.
         3..=4 if !datagrams => Kind::Asks {
             question: bytes.min(60_000) as u32,
             answer: 20,
@@ -284,7 +286,7 @@ fn moves(dice: &mut Dice, protocol: Protocol, cells: &[usize], start: usize, siz
         (before, here) = (here, to);
         at += if ping_pong { beat + dice.between(0, beat / 4) } else { dice.octaves(100, size.pause) };
         if protocol == Protocol::Sigma {
-            at += overlap.unsigned_abs(); // one change after the other
+            at += overlap.unsigned_abs(); // changes of cell do not overlap
         }
     }
     moves
@@ -301,7 +303,7 @@ fn overlap(dice: &mut Dice, protocol: Protocol, beat: u64) -> i64 {
     }
 }
 
-/// Sometimes two hosts change cells at one instant, or nearly.
+/// Lets all hosts move within 20 ms of the first one, in 25 % of scenarios.
 fn both_ends(dice: &mut Dice, draft: &mut Draft) {
     let Some((first, others)) = draft.hosts.split_first_mut() else { return };
     if !dice.percent(25) {

@@ -1,29 +1,29 @@
-//! What the judges know of a run.
+//! The facts of a run, from which the judges decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
 
-/// The port of packets that belong to no workload: registrations, ARP, connections between routers.
+/// The port that stands for packets of no workload: registrations, ARP, connections between routers.
 pub const CONTROL: u16 = 0;
 
 /// One end of an application's connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// When it was asked for, or accepted.
+    /// The time of the request to open it, or of its acceptance.
     pub begun: Instant,
-    /// Whether it is open, or was.
+    /// Whether it is or was open.
     pub opened: bool,
-    /// Bytes that the application was given.
+    /// Bytes that the application read.
     pub read: u64,
-    /// Its peer finished, and it was given everything.
+    /// The time at which the application had read all data and the end of the peer's stream.
     pub finished: Option<Instant>,
-    /// It is gone; why, unless in order.
+    /// The time at which it closed, with the error, or `None` for a clean close.
     pub closed: Option<(Instant, Option<String>)>,
-    /// Since when nothing has happened.
+    /// The time of the last event at this end.
     pub last: Instant,
-    /// Since when neither end has read anything.
+    /// The time at which either end read last.
     pub moved: Instant,
-    /// The longest time in which nothing happened here, and the other end read nothing: from, and to.
+    /// The longest time without an event here and without a read at the other end: from, and to.
     pub gap: (Instant, Instant),
 }
 
@@ -38,7 +38,8 @@ impl End {
         self.last = at;
     }
 
-    /// Bytes arrived, here or at the other end: a question that is on its way still is no stall.
+    /// Notes that bytes arrived here or at the other end. The other end counts, as a request still in transfer is not a
+    /// stall.
     pub(crate) fn moves(&mut self, at: Instant) {
         if at.since(self.moved) > self.gap.1.since(self.gap.0) {
             self.gap = (self.moved, at);
@@ -46,35 +47,35 @@ impl End {
         self.moved = at;
     }
 
-    /// Whether its application knows that it has ended, one way or the other.
+    /// Returns whether its application was notified of its end, clean or not.
     pub const fn is_over(&self) -> bool {
         self.finished.is_some() || self.closed.is_some()
     }
 
-    /// Why it failed, if it did.
+    /// Returns the error with which it closed, if any.
     pub fn error(&self) -> Option<&str> {
         self.closed.as_ref().and_then(|(_, why)| why.as_deref())
     }
 }
 
-/// Both ends of the connection of a workload. Of several, the first that was asked for, and the last that was accepted: a client of
-/// Indirect TCP asks again where it is not answered.
+/// Both ends of a workload's connection. If there are several, the first client request and the last accepted
+/// connection count: a client of Indirect TCP repeats a call that is not answered.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ends {
-    /// Who asked.
+    /// The end that connects.
     pub client: Option<End>,
-    /// Who accepted.
+    /// The end that accepts.
     pub server: Option<End>,
 }
 
-/// When datagrams arrived.
+/// The arrivals of a workload's datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrivals {
     /// The first.
     pub first: Instant,
     /// The last.
     pub last: Instant,
-    /// The longest time between two: from, and to.
+    /// The longest time between two arrivals: from, and to.
     pub gap: (Instant, Instant),
 }
 
@@ -91,35 +92,35 @@ impl Arrivals {
     }
 }
 
-/// All that judges may look at.
+/// All facts that the judges may use. Each `Vec<String>` has descriptions of what was found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Facts {
     /// Connections, by the port of their workload.
     pub streams: BTreeMap<u16, Ends>,
-    /// When a host's stack was given datagrams, by the port of the workload.
+    /// Arrivals of datagrams at a host's stack, by the port of the workload.
     pub datagrams: BTreeMap<u16, Arrivals>,
-    /// Data that applications found to be wrong, in words.
+    /// Wrong data that applications read.
     pub wrong: Vec<String>,
-    /// Packets that a host's stack was given although they were for another, in words.
+    /// Packets delivered to a host's stack that were for another host.
     pub misled: Vec<String>,
-    /// Packets that crossed one link in one direction too often, in words.
+    /// Packets that crossed one link in one direction more than 8 times, or whose TTL expired.
     pub loops: Vec<String>,
-    /// Connections that two routers served at one instant, in words.
+    /// Connections that two routers served at the same time.
     pub owners: Vec<String>,
     /// Mobile hosts of which a router of Indirect TCP had or was sent connections when it crashed, by their names.
     pub crashed_for: BTreeSet<String>,
-    /// SCTP data to addresses that were not confirmed, in words.
+    /// SCTP data sent to addresses that were not confirmed.
     pub unconfirmed: Vec<String>,
-    /// When links lost packets at random, by the port of the workload.
+    /// The times at which links lost packets at random, by the port of the workload.
     pub lost: BTreeMap<u16, Vec<Instant>>,
-    /// When packets were lost because a queue was full, or in collisions.
+    /// The times at which packets were lost in a full queue or a collision, by the port of the workload.
     pub full: BTreeMap<u16, Vec<Instant>>,
-    /// Doubts of the simulator and of its ledger, in words.
+    /// Violations that the simulator or its ledger reports.
     pub doubts: Vec<String>,
     /// Packets that queues and roles still held at the end.
     pub held: u64,
     /// The most packets that were under way at one time.
     pub most_open: usize,
-    /// When the run ended.
+    /// The end of the run.
     pub ended: Instant,
 }

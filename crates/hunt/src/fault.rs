@@ -1,32 +1,32 @@
-//! What goes wrong in a scenario: the `[[event]]` tables of a draft, as data.
+//! The faults of a draft, which become `[[event]]` tables. Times are in milliseconds.
 
-/// A fault: what, from when on, and for how long.
+/// A fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// When it begins.
+    /// Its begin.
     pub at: u64,
-    /// How long it lasts; what is set (a clock, an MTU) stays.
+    /// Its duration; 0 for a clock step or an MTU, which stay.
     pub lasts: u64,
-    /// What it is.
+    /// Its kind.
     pub what: What,
 }
 
 /// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// A host dies, and starts again on what it had stored.
+    /// A host crashes, and restarts from its stored state.
     Crash(Node),
-    /// A host processes nothing, and keeps everything.
+    /// A host is stopped and continued, and keeps its state.
     Stop(Node),
     /// A link carries nothing.
     Cut(Spot),
-    /// A link loses packets, in parts of ten thousand.
+    /// A link loses more packets, in units of 0.01 %.
     Loss(Spot, u32),
-    /// A link takes only smaller packets from now on.
+    /// A link has a smaller MTU from now on.
     Narrow(Spot, u16),
-    /// A host's wall clock is set, by so many milliseconds.
+    /// A host's wall clock is stepped by this number of milliseconds.
     Clock(Node, i64),
-    /// A host cannot store.
+    /// The disk of a host is full.
     DiskFull(Node),
 }
 
@@ -55,29 +55,29 @@ pub enum Spot {
 }
 
 impl What {
-    /// Whether it happens to the correspondent.
+    /// Returns whether it affects the correspondent.
     pub const fn is_of_fixed(self) -> bool {
         matches!(self, Self::Crash(Node::Fixed) | Self::Stop(Node::Fixed) | Self::Clock(Node::Fixed, _))
     }
 }
 
 impl Fault {
-    /// When it is over.
+    /// Returns its end, in milliseconds.
     pub const fn ends(&self) -> u64 {
         self.at + self.lasts
     }
 
-    /// Whether nothing gets past its place while it lasts.
+    /// Returns whether no packet or no signalling passes its place while it lasts.
     pub const fn blocks(&self) -> bool {
         matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
     }
 
-    /// Whether soft state is lost that only a refresh brings back.
+    /// Returns whether soft state is lost until a refresh restores it.
     pub const fn forgets(&self) -> bool {
         matches!(self.what, What::Crash(_))
     }
 
-    /// The router that is in it.
+    /// Returns the index of the router that it affects, or whose wire or cell it affects.
     pub const fn router(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Router(router))
@@ -92,7 +92,7 @@ impl Fault {
         }
     }
 
-    /// The mobile host that is in it.
+    /// Returns the index of the mobile host that it affects.
     pub const fn mobile(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Mobile(host))
@@ -102,7 +102,7 @@ impl Fault {
         }
     }
 
-    /// The same after a router or a mobile host with a smaller number is gone.
+    /// Returns the fault with new indices, after a router or a mobile host was removed.
     #[must_use]
     pub fn renumbered(self, router: impl Fn(usize) -> usize, mobile: impl Fn(usize) -> usize) -> Self {
         let node = |node| match node {

@@ -1,4 +1,4 @@
-//! The judges: pure functions of what was drawn and what happened. Each has one rule; `docs/hunt.md` gives them with their
+//! The judges: pure functions of the draft and the facts. Each checks one rule; `docs/hunt.md` has the rules with their
 //! numbers.
 
 use crate::draft::{self, Draft, Kind, Protocol, Work};
@@ -9,31 +9,32 @@ use std::fmt;
 use std::str::FromStr;
 use wire::{Duration, Instant};
 
-/// A judge.
+/// A judge, by its rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Judge {
-    /// A host is given only packets that are for it.
+    /// A host's stack receives only packets for its own addresses.
     Misled,
     /// A packet crosses a link in one direction at most eight times.
     Loop,
-    /// One router at most serves a connection at any instant.
+    /// At most one router serves a connection at any instant.
     Owners,
-    /// All bytes of a stream once and in order; no connection fails without a cause; no end is left without news.
+    /// All bytes of a stream arrive once and in order. No connection fails without a cause, and no end waits without an
+    /// event.
     Stream,
-    /// A receiver of datagrams is never without one for long.
+    /// A receiver of datagrams never waits longer for one than is explained.
     Served,
     /// No application waits longer than its path and its protocol's timers explain.
     Stall,
-    /// Little is left in queues when all is over.
+    /// Few packets are held at the end, or are under way at one time.
     Bounded,
-    /// SCTP data go to confirmed addresses only.
+    /// SCTP data is sent to confirmed addresses only.
     Unconfirmed,
-    /// The ledger closes, and every host comes to rest.
+    /// The ledger balances, and every host comes to rest.
     Laws,
 }
 
 impl Judge {
-    /// All of them, the gravest first.
+    /// All judges, the most serious rule first.
     pub const ALL: [Self; 9] = [
         Self::Misled,
         Self::Loop,
@@ -46,7 +47,7 @@ impl Judge {
         Self::Laws,
     ];
 
-    /// Its name, in reports and file names.
+    /// Returns its name, in reports and file names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Misled => "misled",
@@ -78,16 +79,16 @@ impl FromStr for Judge {
     }
 }
 
-/// A rule that was broken, and how.
+/// A violation of a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Whose rule.
+    /// The judge that found it.
     pub judge: Judge,
-    /// What happened.
+    /// A description for reports.
     pub what: String,
 }
 
-/// Everything that was violated, the gravest first.
+/// Returns the violations, at most one of each judge, the most serious first.
 pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
     let mut found = Vec::new();
     let lists = [
@@ -113,7 +114,8 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
     found
 }
 
-/// Time without news of a connection after which it is silent, in seconds, beside what timers explain.
+/// The time without an event of a connection after which it counts as silent, in seconds, beside what the timers
+/// explain.
 const SILENT: f64 = 30.0;
 
 fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
@@ -133,7 +135,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     }
     let allowed = |end: &End| SILENT + explained(draft, work, facts, (end.last, facts.ended));
     let silent = |end: &End| !end.is_over() && facts.ended.since(end.last).as_secs_f64() > allowed(end);
-    // No end notifies a peer that has nothing to send of a router's crash (RFC 9293, section 3.5.1).
+    // A peer that has nothing to send is not notified of a router's crash (RFC 9293, section 3.5.1).
     let server = ends.server.as_ref().filter(|_| !loses_connections(draft, work, facts));
     for (name, end) in [("client", Some(client)), ("server", server)] {
         if let Some(end) = end.filter(|end| silent(end)) {
@@ -154,16 +156,16 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         .then(|| format!("port {port}: the client was given {} bytes of {whole}", client.read))
 }
 
-/// Milliseconds after which ARP asks for the last time: three questions, one a second.
+/// The time of the last ARP request, in milliseconds: three requests, one per second.
 const ARP: f64 = 2000.0;
 
 /// Returns whether an end may be notified of an error.
 ///
-/// - A router of Indirect TCP that crashes loses the connections that it serves: those of the hosts that it had connections of,
-///   or was sent any of, also after the crash if the sender acted on a greeting from before it. No other router knows whether it took
-///   them.
-/// - Before a connection is open, a network that cannot be reached ends it: where something is blocked, or where a question of
-///   ARP can be lost three times in a row (more likely than once in 100 000).
+/// - A router of Indirect TCP crashes. It loses the connections that it serves: those of each host of which it had or
+///   was sent a connection. A connection that is sent after the crash counts too, if the sender acted on a greeting
+///   from before it. No other router knows whether the crashed one took them.
+/// - The connection is not open, and the network cannot be reached: something is blocked, or three ARP requests in a
+///   row can be lost (probability above 1 in 100 000).
 /// - SIGMA: the peer moves before the connection is open, and gives up the address that was called.
 fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
     if loses_connections(draft, work, facts) {
@@ -188,20 +190,20 @@ fn calls_moving_host(draft: &Draft, work: &Work) -> bool {
     draft.protocol == Protocol::Sigma && peer.is_some_and(|step| step.at <= opening)
 }
 
-/// Seconds within which a datagram must arrive, even if nothing explains a wait.
+/// The time within which a datagram must arrive without any cause for a wait, in seconds.
 const FRESH: u64 = 10;
 
-/// Bytes of IP, of a tunnel's IP, and of UDP.
+/// Bytes of the headers of IP, of a tunnel's IP, and of UDP.
 const HEADERS: u32 = 20 + 20 + 8;
 
-/// The waits for the first datagram, between two of them, and from the last one until the sources stop are no longer than is explained.
+/// Checks the waits for the first datagram, between two datagrams, and from the last one until the sources stop.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
-    // There are no fragments: what does not fit is dropped, and its sender is notified.
+    // There is no fragmentation: a datagram that does not fit is dropped, and its sender is notified.
     if size + HEADERS > u32::from(draft.narrowest()) {
         return None;
     }
-    // Where so many datagrams can all be lost by chance in a search of a million runs, nothing is said.
+    // Not checked if random loss may take all these datagrams: more than once in a billion.
     let sent = f64::from(rate) * FRESH as f64;
     if draft.worst_loss().powf(sent) > 1e-9 {
         return None;
@@ -225,13 +227,13 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     waits.into_iter().find_map(too_long)
 }
 
-/// Seconds that an application may wait without any cause.
+/// The time that an application may wait without any cause, in seconds.
 const NO_CAUSE: f64 = 3.0;
 
 fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let client = facts.streams.get(&work.port)?.client.as_ref()?;
     if client.error().is_some() {
-        return None; // whether it was notified in time is another rule
+        return None; // another rule checks whether it was notified in time
     }
     let allowed = NO_CAUSE + explained(draft, work, facts, client.gap);
     let gap = client.gap.1.since(client.gap.0).as_secs_f64();
@@ -243,8 +245,8 @@ fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     })
 }
 
-/// Seconds that the paths and the timers explain of a wait: what the network lost meanwhile of the workload's own packets, and
-/// of those that belong to no workload, such as registrations, is counted.
+/// Returns how many seconds of a wait the paths and the timers explain. The losses that count are those of the
+/// workload's own packets, and of packets of no workload, such as registrations.
 fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)) -> f64 {
     let of = |losses: &BTreeMap<u16, Vec<Instant>>| {
         let ports = [work.port, CONTROL];
@@ -257,7 +259,7 @@ fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)
     timers::explained(draft, work, wait, &lost)
 }
 
-/// Packets that may be held when all is over.
+/// Packets that may be held at the end.
 const HELD: u64 = 300;
 /// Packets that may be under way at one time.
 const UNDER_WAY: usize = 5000;

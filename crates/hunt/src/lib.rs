@@ -1,4 +1,5 @@
-//! A search for violated promises: whole scenarios are drawn from seeds, run in the simulator, and judged from outside the roles.
+//! A search for violated rules: draws scenarios from seeds, runs them in the simulator, and checks them from outside
+//! the roles.
 //!
 //! ```text
 //! seed ─> draw ─> draft ─> write ─> scenario file ─> plan ─> sim ─> watch ─> facts ─> judge ─> violations

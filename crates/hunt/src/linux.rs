@@ -1,6 +1,6 @@
-//! The same search on Linux: how long a draft runs, whether the machine disturbed a run, and what the judges know of it.
+//! The search on Linux: the duration of a run, whether the host disturbed it, and its facts.
 //!
-//! The simulator is asked first when a draft is over: the run on Linux then has that time, and [`MARGIN`] more.
+//! The simulator runs the draft first. The run on Linux lasts [`MARGIN`] longer than the run in the simulator.
 
 use crate::draft::Draft;
 use crate::facts::Facts;
@@ -13,32 +13,32 @@ use lab::{Plan, Scenario};
 use trace::Doubt;
 use wire::Duration;
 
-/// A run on Linux has this much longer than the simulator needed: the kernel's TCP draws other instants.
+/// The extra time of a run on Linux, as the kernel's TCP sends at other times than the simulator's.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// The plan of a draft on Linux.
+/// Returns the plan of a draft on Linux.
 ///
 /// # Errors
-/// If it is no scenario: the search itself is wrong then.
+/// The draft is not a valid scenario, which is an error of the search.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let ended = facts(draft, None)?.ended.since(wire::Instant::ZERO);
     let long = ended + MARGIN;
-    // Whole milliseconds, and no shorter.
+    // Rounded up to whole milliseconds.
     let duration = format!("duration={}ms", long.as_millis() + 1).parse::<Setting>()?;
     let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
     plan.map_err(|error| error.to_string())
 }
 
-/// What became of a run on Linux.
+/// The result of a run on Linux.
 #[derive(Debug)]
 pub enum Verdict {
-    /// What was violated.
+    /// The violations.
     Judged(Vec<Violation>),
-    /// The machine was too busy: nothing is known. Why.
+    /// The reason why the run has no result: the host was too busy.
     Inconclusive(String),
 }
 
-/// Judges a run of a draft.
+/// Evaluates a run of a draft.
 pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
     match outcome.doubts.iter().find(|doubt| disturbs(doubt)) {
         Some(doubt) => Verdict::Inconclusive(doubt.to_string()),
@@ -46,7 +46,8 @@ pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
     }
 }
 
-/// What became of a run that gave no result: a daemon that does not begin, at first or after a crash, breaks a law.
+/// Evaluates a run that gave no result. A daemon that does not start, at first or after a crash, violates
+/// [`Judge::Laws`].
 pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
     match doubts.iter().find(|doubt| matches!(doubt, Doubt::NotReady { .. })) {
         Some(doubt) => Verdict::Judged(vec![Violation { judge: Judge::Laws, what: doubt.to_string() }]),
@@ -54,13 +55,14 @@ pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
     }
 }
 
-/// A process that does not run for longer than this, in milliseconds, disturbs a run: half of the shortest time-out of TCP and SCTP.
+/// A process that is stalled for longer than this, in milliseconds, disturbs a run. It is half of the shortest time-out
+/// of TCP and SCTP.
 const STALL_MS: f64 = 100.0;
-/// More than 1 % of a process's frames that are handled later than this, in microseconds, disturb a run.
+/// A process of which more than 1 % of frames are handled later than this, in microseconds, disturbs a run.
 const LATE_US: f64 = 20_000.0;
 
-/// Whether a run tells nothing because of this. What is shorter is a doubt for measurements of milliseconds. Judges measure seconds, or
-/// no time at all: it excuses nothing that they find.
+/// Returns whether this doubt makes a run inconclusive. Smaller delays matter only to measurements of milliseconds. The
+/// judges measure seconds or no time at all, so smaller delays excuse no violation.
 fn disturbs(doubt: &Doubt) -> bool {
     match doubt {
         Doubt::Stalled { stall_ms, .. } | Doubt::MachineStalled { stall_ms, .. } => *stall_ms > STALL_MS,
@@ -69,14 +71,14 @@ fn disturbs(doubt: &Doubt) -> bool {
     }
 }
 
-/// Whether it says that the run broke a law: not that the machine was late, and not that the analysis of a handoff has no name for a
-/// part of an outage.
+/// Returns whether a doubt is a violation of the laws. Doubts of timing are not, nor are parts of an outage that the
+/// handoff analysis cannot explain.
 const fn is_of_laws(doubt: &Doubt) -> bool {
     !doubt.is_timing() && !matches!(doubt, Doubt::Uncut { .. } | Doubt::Unexplained { .. })
 }
 
-/// What the judges know of a run on Linux. Unknown are how often a packet crossed a link, as equal packets have one number there, and
-/// how many packets were under way at one time.
+/// Returns the facts of a run on Linux. Unknown are how often a packet crossed a link, as equal packets have one
+/// identity there, and the number of packets under way at one time.
 fn facts_of(draft: &Draft, outcome: &Outcome) -> Facts {
     let mut watch = watch(draft, &outcome.plan, None);
     watch.replay(&outcome.records);
@@ -94,14 +96,14 @@ mod tests {
     use crate::draft::Protocol;
     use crate::draw::{Size, draw};
 
-    /// A run of a seed that violates nothing, with the records that Linux would give.
+    /// A run without violations, with the records that Linux would give.
     fn run() -> (Draft, Outcome) {
         let draft = draw(Protocol::MobileIp, 1, &Size::LINUX);
         let outcome = lab::run::simulate(plan(&draft).unwrap()).unwrap();
         (draft, outcome)
     }
 
-    /// What is violated with these doubts; `None` if the run is inconclusive.
+    /// Returns the violations with these doubts, or `None` if the run is inconclusive.
     fn with(doubts: Vec<Doubt>) -> Option<Vec<Judge>> {
         let (draft, mut outcome) = run();
         outcome.doubts = doubts;

@@ -1,36 +1,36 @@
-//! Planted mistakes: each changes what the judges are told, as a broken role would, and must be found.
+//! Planted mistakes, which test the judges. Each changes the facts as a faulty role would, and must be found.
 
 use crate::judge::Judge;
 
 /// A mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// Datagrams reach a host that they are not for.
+    /// Datagrams are delivered to the wrong host.
     Misled,
-    /// Packets go round.
+    /// Packets loop.
     Loop,
     /// A router keeps serving a connection that it has handed over.
     Owners,
-    /// Bytes are not given to the application.
+    /// Bytes are not delivered to the application.
     Lost,
-    /// Bytes are given twice.
+    /// Bytes are delivered twice.
     Doubled,
-    /// One end is never notified.
+    /// The server is never notified that its connection has ended.
     Hang,
     /// From 5 s on no datagram arrives.
     Unserved,
     /// Data arrive late.
     Stall,
-    /// Nobody has proved an address.
+    /// No address is ever confirmed.
     Unconfirmed,
-    /// Packets vanish without a reporter.
+    /// Packets disappear without a record.
     Vanished,
     /// Packets are held for ever.
     Hoard,
 }
 
 impl Plant {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Self; 11] = [
         Self::Misled,
         Self::Loop,
@@ -45,7 +45,7 @@ impl Plant {
         Self::Hoard,
     ];
 
-    /// The judge that must find it.
+    /// Returns the judge that must find it.
     pub const fn judge(self) -> Judge {
         match self {
             Self::Misled => Judge::Misled,

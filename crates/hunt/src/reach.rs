@@ -1,21 +1,22 @@
-//! Which faults concern which hosts: those of a link or a node on a path of the host, or of the one agent that it needs.
+//! Decides which faults concern which hosts: those of a link or a node on a path of the host, or of an agent that it
+//! needs.
 
 use crate::draft::{Draft, Mobile, Protocol, Work};
 use crate::fault::{Fault, Node, Spot, What};
 use std::collections::BTreeSet;
 
-/// A host that changes cells is registered again within this time and two round trips, in milliseconds: the pause between two
-/// registrations (RFC 5944, section 3.6.3), and one request that is lost.
+/// The time in which a host is registered after a change of cell, in milliseconds, beside two round trips. It covers
+/// the pause between two registrations (RFC 5944, section 3.6.3) and one lost request.
 const SETTLED: u64 = 2000;
 
 impl Draft {
-    /// Whether a fault may take a workload's path, at its mobile host or at its peer. Its effects on a host that comes to the place
-    /// last for `after` milliseconds longer than the fault.
+    /// Returns whether a fault may interrupt a workload's path, at its mobile host or at its peer. The effects on a
+    /// host that comes to the place of the fault last `after` milliseconds longer than the fault.
     pub fn concerns(&self, fault: &Fault, work: &Work, after: u64) -> bool {
         let owner = self.hosts.iter().position(|host| host.work.contains(work));
         let mut ends = owner.into_iter().chain(work.peer);
-        // A gateway of Cellular IP hands what its hosts send to each other to the first router of the Internet, which is the fixed host
-        // here (draft-ietf-mobileip-cellularip-00: to turn it back is optional).
+        // A Cellular IP gateway forwards packets between its own hosts to the first router of the Internet, which is
+        // the fixed host here. Turning them back at the gateway is optional (draft-ietf-mobileip-cellularip-00).
         let passes_fixed = work.peer.is_none() || self.protocol == Protocol::CellularIp;
         ends.any(|host| self.is_on_path(fault, host, after)) || (fault.what.is_of_fixed() && passes_fixed)
     }
@@ -44,15 +45,16 @@ impl Draft {
             || (!is_air && cells.iter().any(|cell| self.is_above(router, *cell)))
     }
 
-    /// The cells that a host is in at some time between two instants, or that it has just left: its peer sends there until it is
-    /// registered again. A connection of Indirect TCP may have left something at each router that its host was at.
+    /// Returns the cells that a host is in between two instants, or has just left: its peer sends there until the host
+    /// is registered again. With Indirect TCP each router where the host was counts, as it may still have state of a
+    /// connection.
     fn visited(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
         let just = SETTLED + 2 * self.worst_round_trip();
         let is_left_behind = self.protocol == Protocol::IndirectTcp;
         self.cells_of(host, if is_left_behind { 0 } else { from.saturating_sub(just) }, to)
     }
 
-    /// The cells that a host is in at some time between two instants. While it changes cells it is in both.
+    /// Returns the cells that a host is in between two instants. During a change of cell it counts as in both.
     fn cells_of(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
         let mut cells = BTreeSet::new();
         let mut here = host.start;
@@ -70,12 +72,12 @@ impl Draft {
         cells
     }
 
-    /// Whether a home agent beside router 0 is needed wherever a host is.
+    /// Returns whether the protocol needs the home agent at router 0 wherever a host is.
     const fn has_home_agent(&self) -> bool {
         matches!(self.protocol, Protocol::MobileIp | Protocol::IndirectTcp)
     }
 
-    /// Whether a node of a tree is between another one and the gateway.
+    /// Returns whether a node of a tree is on the path from another node to the gateway.
     fn is_above(&self, node: usize, below: usize) -> bool {
         let mut at = below;
         while self.protocol == Protocol::CellularIp && at != 0 {

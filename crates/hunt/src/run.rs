@@ -1,4 +1,4 @@
-//! One draft, run in the simulator.
+//! Runs one draft in the simulator.
 
 use crate::draft::{Draft, Kind};
 use crate::facts::Facts;
@@ -9,26 +9,26 @@ use crate::write;
 use lab::{Plan, Scenario};
 use wire::{Duration, Instant};
 
-/// Every 20th seed is run a second time with all records, and each of its outages must have an owner. This takes much longer than
-/// a run without records, so not every seed has it.
+/// Every 20th seed is run a second time with all records, and each of its outages must be explained. Such a run takes
+/// much longer, so the other seeds have none.
 const EXPLAINED: u64 = 20;
 
-/// What became of a draft.
+/// The result of a draft.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is no scenario: why. The search itself is wrong then.
+    /// It is not a valid scenario: the reason. That is an error of the search.
     Refused(String),
-    /// It ran; what was violated.
+    /// It ran: the violations.
     Ran(Vec<Violation>),
 }
 
-/// The plan of a draft, by the parser of scenario files.
+/// Returns the plan of a draft, through the parser of scenario files.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let text = write::scenario(draft);
     Scenario::plan("hunt.toml", &text, &[], draft.seed).map_err(|error| error.to_string())
 }
 
-/// Runs a draft, with what the judges are told changed by a planted mistake.
+/// Runs a draft and evaluates it. A planted mistake changes the facts.
 pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
     match facts(draft, plant) {
         Ok(facts) => Verdict::Ran(judge(draft, &facts)),
@@ -36,7 +36,7 @@ pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
     }
 }
 
-/// What the judges know of a run.
+/// Runs a draft and returns its facts, or an error if it is not a valid scenario.
 pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     let plan = plan(draft)?;
     let watch = watch(draft, &plan, plant);
@@ -63,7 +63,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     Ok(facts)
 }
 
-/// Who watches a run of a draft.
+/// Returns the witness of a run of a draft.
 pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
     let works = || draft.hosts.iter().flat_map(|host| &host.work);
     let is_datagrams = |kind: Kind| matches!(kind, Kind::Datagrams { .. });

@@ -1,4 +1,4 @@
-//! Many seeds, on all processors.
+//! The search over many seeds, on several threads.
 
 use crate::draft::{Draft, Protocol};
 use crate::draw::{Size, draw};
@@ -8,21 +8,21 @@ use crate::run::{Verdict, run};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A seed at which something is violated.
+/// A seed at which a rule is violated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The seed.
     pub seed: u64,
     /// The scenario as it was drawn.
     pub draft: Draft,
-    /// What was violated; nothing, if the draft was refused.
+    /// The violations. Empty if the draft was refused.
     pub violations: Vec<Violation>,
-    /// Why the draft is no scenario.
+    /// The reason if the draft is not a valid scenario.
     pub refused: Option<String>,
 }
 
-/// Runs `seeds` seeds, the first of which is `base`, on `jobs` threads. Calls `each` after each of them, in their order; `stop` ends
-/// the search.
+/// Runs `seeds` seeds from `base` on, on `jobs` threads. Calls `each` after each seed, in the order of the seeds.
+/// Setting `stop` ends the search. Returns the seeds with violations.
 pub fn search(
     protocol: Protocol,
     base: u64,
@@ -50,7 +50,8 @@ fn one(protocol: Protocol, seed: u64) -> Option<Found> {
     }
 }
 
-/// The first of so many seeds at which a planted mistake, and it alone, makes its judge find a violation.
+/// Returns the first of the seeds 1 to `seeds` at which the mistake makes its judge find a violation that it does not
+/// find without the mistake.
 pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
     let protocol = match plant {
         Plant::Owners => Protocol::IndirectTcp,

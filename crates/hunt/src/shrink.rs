@@ -1,13 +1,13 @@
-//! Makes a failing draft smaller while the same judge finds it violated.
+//! Shrinks a failing draft while the same judge still finds a violation.
 
 use crate::draft::{Draft, Kind, Protocol};
 use crate::judge::Judge;
 use crate::run::{Verdict, run};
 
-/// Runs that shrinking takes at most.
+/// The limit of runs for one draft.
 const RUNS: usize = 400;
 
-/// The smallest draft that was found, in which this judge still finds a violation.
+/// Returns the smallest draft found in which this judge still finds a violation. Tries at most 400 candidates.
 pub fn shrink(draft: &Draft, judge: Judge) -> Draft {
     let mut best = draft.clone();
     let mut runs = 0;
@@ -34,7 +34,7 @@ fn violates(draft: &Draft, judge: Judge) -> bool {
     matches!(run(draft, None), Verdict::Ran(found) if found.iter().any(|violation| violation.judge == judge))
 }
 
-/// Simpler drafts, the boldest steps first.
+/// Returns simpler drafts, those with the largest reductions first.
 fn candidates(draft: &Draft) -> Vec<Draft> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Draft)| {
@@ -95,7 +95,7 @@ fn drop_at<T>(list: &mut Vec<T>, index: usize) {
     let _ = list.remove(index);
 }
 
-/// Removes moves, and those that lead nowhere then.
+/// Removes the moves `from..to` of a host, then those that lead to the cell where it is.
 fn cut_moves(draft: &mut Draft, host: usize, from: usize, to: usize) {
     let Some(host) = draft.hosts.get_mut(host) else { return };
     host.moves.drain(from..to.max(from));
@@ -115,7 +115,7 @@ fn smaller(kind: &mut Kind) {
 fn unvisited(draft: &mut Draft) {
     let tree = draft.protocol == Protocol::CellularIp;
     let least = if tree { 2 } else { 1 };
-    // A parent of one node only becomes a leaf, which has a cell: a cell in which no host ever is.
+    // If the last child of a node is removed, the node becomes a leaf and gets a cell. No host is ever in it.
     for index in (1..draft.routers.len()).rev() {
         let comes = draft.hosts.iter().any(|host| crate::write::visited(host).contains(&index));
         let is_parent = tree && draft.routers.iter().skip(1).any(|router| router.parent == index);

@@ -1,33 +1,35 @@
-//! What the paths and the timers explain: how long an application may wait for reasons that lie outside the protocol under
-//! search. Each number is a rule of a transport or of a registration, or follows from what was drawn or lost.
+//! The waits that paths and timers explain: how long an application may wait for reasons outside the protocol under
+//! test. Each number is a rule of a transport or a registration, or follows from what was drawn or lost.
 
 use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
 use wire::{Duration, Instant};
 
-/// A time in which there is no path, in milliseconds: from, and to.
+/// A time without a path, in milliseconds: from, and to.
 type Gap = (f64, f64);
 
-/// A time-out is at most this long (RFC 6298, section 2.5), in seconds.
+/// The longest time-out, in seconds (RFC 6298, section 2.5).
 const LONGEST: f64 = 60.0;
-/// What a lost packet costs at least: Linux and the simulator let no time-out be shorter, in seconds.
+/// The shortest time-out of Linux and the simulator, in seconds: a lost packet costs at least this.
 const SHORTEST: f64 = 0.2;
-/// Between two registrations there is a second (RFC 5944, section 3.6.3), in milliseconds.
+/// The time between two registrations, in milliseconds (RFC 5944, section 3.6.3).
 const PAUSE: f64 = 1000.0;
-/// A new cell is noticed within a sampling of 100 ms and a hold of 250 ms (SIGMA's monitor), in milliseconds.
+/// The time in which SIGMA's monitor notices a new cell, in milliseconds: a sampling of 100 ms and a hold of 250 ms.
 pub const NOTICED: f64 = 350.0;
-/// Soft state that a crash took is there again within the longest period of what refreshes it: an agent's advertisement (1 s,
-/// RFC 5944, section 2.3.1) or a route-update (3 s), in milliseconds.
+/// The time in which soft state that a crash removed is refreshed, in milliseconds. It is the longest period of an
+/// agent's advertisement (1 s, RFC 5944, section 2.3.1) and a route-update (3 s).
 const REFRESH: f64 = 3000.0;
-/// Frames that the queues of a station or of a wire take (the simulator's defaults), each of 1500 bytes.
+/// The queue length of a station or a wire, in frames of 1500 bytes (the simulator's default).
 const QUEUE: f64 = 64.0;
 
-/// The first time-out, in seconds: 1 s (RFC 6298, section 2; RFC 5944, section 3.6.3), or two round trips with full queues.
+/// Returns the first time-out in seconds: 1 s (RFC 6298, section 2; RFC 5944, section 3.6.3), or two round trips with
+/// full queues if that is longer.
 pub fn first(draft: &Draft) -> f64 {
     (2.0 * (draft.worst_round_trip() as f64 + queueing(draft)) / 1e3).max(1.0)
 }
 
-/// How long a full queue of the slowest cell takes, in milliseconds: its frames, or all that its hosts may have under way.
+/// Returns the delay of a full queue at the slowest cell, in milliseconds. The queue is full, or has all bytes that the
+/// hosts can have under way if these are fewer.
 fn queueing(draft: &Draft) -> f64 {
     let slowest =
         draft.cells().iter().filter_map(|cell| draft.routers.get(*cell)).map(|router| router.rate).min();
@@ -36,23 +38,24 @@ fn queueing(draft: &Draft) -> f64 {
     bytes * 8.0 / f64::from(slowest.unwrap_or(1000))
 }
 
-/// When the network lost packets of a workload, and of those that belong to none, such as registrations.
+/// The times at which the network lost packets of a workload, or packets of no workload such as registrations.
 #[derive(Clone, Default, Debug)]
 pub struct Lost {
-    /// At random.
+    /// Lost at random.
     pub by_chance: Vec<Instant>,
-    /// In a full queue.
+    /// Lost in a full queue.
     pub in_queues: Vec<Instant>,
 }
 
-/// Seconds that are explained of a wait of this workload between two instants.
+/// Returns how many seconds of a wait of this workload are explained.
 ///
-/// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after its begin.
+/// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after the begin of that
+///   time.
 /// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
-/// - Each attempt that is lost doubles the time-out. Of random losses as many count as happened since the connection began, as a
-///   time-out that has grown stays until it is measured anew; at most as many as are likely in a row once in 100 000 attempts.
-///   Of full queues those within the wait count.
-/// - What is lost within the shortest time-out of each other was sent by one attempt.
+/// - Each lost attempt doubles the time-out. Random losses count from the begin of the connection, as a longer time-out
+///   stays until the next round-trip sample. They count up to the number that is lost in a row once in 100 000
+///   attempts. Losses in full queues count within the wait.
+/// - Losses less than the shortest time-out (0.2 s) apart belong to one attempt.
 pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lost) -> f64 {
     let first = first(draft);
     let from = ms(wait.0) - first * 1e3;
@@ -74,23 +77,26 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
     total
 }
 
-/// What one round-trip sample of `R` seconds costs a TCP connection.
+/// Returns the seconds that one round-trip sample of `sample` seconds (`R`) can cost a TCP connection.
+/// A segment arrives, and its acknowledgment is lost as the path ends. The segment is retransmitted when the path is
+/// back. It is outside the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before
+/// R3). The answer echoes the timestamp of the first copy. It acknowledges new data, so the sender takes a sample
+/// (section 4.1): the time without a path plus the time-out after it.
 ///
-/// A segment arrives, and its acknowledgment is lost as the path ends. The segment that is sent again when there is a path is outside of
-/// the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before R3), and its answer echoes the timestamp
-/// of the first one. It acknowledges new data, so the sender takes a sample (section 4.1), as long as the time without a path and the
-/// time-out after it. Never-retransmitted data are acknowledged too, so the time-out counts as spurious, and the other segments that were
-/// lost as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section 7.2), and behind it a time-out that is
-/// longer by `R/8 + 4 R/4` (RFC 6298, section 2.3). Linux sends probes in the states Open and CWR only (`tcp_schedule_loss_probe`). A
-/// time-out that is found to be spurious leaves the state Open (`tcp_try_undo_loss`), and since 5.11 the timer is set after that. In the
-/// state Loss no probe comes, and nothing waits for one: what counts as lost is sent again at once.
+/// The answer also acknowledges data that was never retransmitted. So the time-out counts as spurious, and the other
+/// lost segments count as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section
+/// 7.2). The time-out after it is longer by `R/8 + 4 R/4` (RFC 6298, section 2.3).
+///
+/// Linux sends probes in the states Open and CWR only (`tcp_schedule_loss_probe`). A spurious time-out leaves the state
+/// Open (`tcp_try_undo_loss`), and since 5.11 the timer is set after that. In the state Loss there is no probe and no
+/// wait for one: segments that count as lost are sent again at once.
 fn stale_echo(draft: &Draft, work: &Work, sample: f64) -> f64 {
     let is_tcp = draft.protocol != Protocol::Sigma && !matches!(work.kind, Kind::Datagrams { .. });
     let (probe, mean, deviations) = (2.0 / 8.0, 1.0 / 8.0, 4.0 * 0.25);
     if is_tcp { (probe + mean + deviations) * sample } else { 0.0 }
 }
 
-/// How many attempts these losses belong to.
+/// Returns the number of attempts to which the losses between two instants belong.
 fn attempts(lost: &[Instant], from: Instant, to: Instant) -> usize {
     let mut last: Option<Instant> = None;
     let mut attempts = 0;
@@ -103,25 +109,27 @@ fn attempts(lost: &[Instant], from: Instant, to: Instant) -> usize {
     attempts
 }
 
-/// What happens less often than this is not explained by chance.
+/// Events with a lower probability than this are not explained as random.
 pub const LIKELY: f64 = 1e-5;
 
-/// The chance that a packet, or its answer, is lost at random on the worst path.
+/// Returns the probability that a packet or its answer is lost at random on the worst path.
 pub fn round_trip_loss(draft: &Draft) -> f64 {
     let passes = 1.0 - draft.worst_loss();
     1.0 - passes * passes
 }
 
-/// As many attempts are lost in a row once in 100 000.
+/// Returns the number of attempts that are lost in a row with probability [`LIKELY`].
 fn in_a_row(draft: &Draft) -> usize {
     let chance = round_trip_loss(draft);
     if chance > 0.0 { (LIKELY.ln() / chance.ln()).ceil() as usize } else { 0 }
 }
 
-/// A connection whose first round trip took `R` has a time-out of `R + 4 R/2` (RFC 6298, section 2.2), and probes after `2 R`
-/// (RFC 8985, section 7.2). `R` is longer than a round trip if something stood in its way: timestamps echo the first copy of what is
-/// sent again (see [`stale_echo`]). Each attempt comes after twice as long as the last, from 1 s on: the one after an instant at which
-/// attempts fail comes no later than 1 s after twice the time until then.
+/// Returns the seconds that a delayed first round trip explains: `5 R` for its length `R`, or 0 if nothing delayed it.
+/// The time-out after it is `R + 4 R/2` (RFC 6298, section 2.2), and a probe comes after `2 R` (RFC 8985, section 7.2).
+/// `R` includes failed attempts, as timestamps echo the first copy of a retransmitted segment (see [`stale_echo`]).
+///
+/// Each attempt waits twice as long as the last, from 1 s on. So the attempt after a failure comes at most 1 s after
+/// twice the time from the start to that failure.
 fn opening(draft: &Draft, work: &Work, chains: &[Gap], lost: &Lost) -> f64 {
     let round_trip = draft.worst_round_trip() as f64 + queueing(draft);
     let start = work.start as f64;
@@ -138,8 +146,8 @@ fn opening(draft: &Draft, work: &Work, chains: &[Gap], lost: &Lost) -> f64 {
     if is_delayed { 5.0 * (until - start) / 1e3 } else { 0.0 }
 }
 
-/// The times without a path of a workload. Those are one that follow each other before an attempt after the first can have
-/// succeeded.
+/// Returns the times without a path of a workload. Consecutive ones are merged if no attempt after the first can have
+/// succeeded between them.
 fn chains(draft: &Draft, work: &Work) -> Vec<Gap> {
     let mut chains: Vec<Gap> = Vec::new();
     for gap in pathless(draft, work) {
@@ -153,7 +161,8 @@ fn chains(draft: &Draft, work: &Work) -> Vec<Gap> {
     chains
 }
 
-/// Each time without a path of either end of a workload, until its host is registered again, in the order of time.
+/// Returns each time without a path of either end of a workload, until its host is registered again, in the order of
+/// time.
 fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     let owner = draft.hosts.iter().find(|host| host.work.contains(work));
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer));
@@ -164,7 +173,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
         for step in &host.moves {
             let at = step.at as f64;
             let back = at + (draft.retune_ms as f64) + (-step.overlap).max(0) as f64;
-            // A change of cell, a registration, and what is handed over between routers.
+            // The change of cell, the registration, and the transfer between routers.
             let mut registered = back + 2.0 * round_trip;
             match draft.protocol {
                 Protocol::Sigma if step.overlap <= NOTICED as i64 => registered += NOTICED,
@@ -185,7 +194,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
         if fault.blocks() {
             gaps.push((from, to + if fault.forgets() { REFRESH } else { 0.0 }));
         } else if matches!(fault.what, What::Clock(..) | What::Narrow(..)) {
-            // A registration is refused once; a packet is too large once.
+            // One registration is refused, or one packet is too large.
             gaps.push((from, to));
         }
     }
@@ -193,7 +202,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     gaps
 }
 
-/// Whether a workload has no path for longer than this, in milliseconds.
+/// Returns whether a workload has no path for longer than `longer`, in milliseconds.
 pub fn is_away(draft: &Draft, work: &Work, longer: f64) -> bool {
     chains(draft, work).iter().any(|gap| gap.1 - gap.0 > longer)
 }

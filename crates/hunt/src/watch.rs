@@ -1,4 +1,4 @@
-//! What the judges know: told by the simulator while a run happens, and kept without any record.
+//! Collects the facts of a run from the simulator's events, without keeping records.
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
@@ -11,54 +11,55 @@ use trace::{EventKind, HostId, What, Witness};
 use wire::ipv4::{Header, IPIP, TCP, UDP};
 use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
 
-/// How often a packet may cross one link in one direction. A host that turns back meets its own packets, and semisoft
-/// makes copies, but none of them eight.
+/// The number of times that a packet may cross one link in one direction. A host that turns back meets its own packets,
+/// and a semisoft handoff makes copies, but a correct protocol needs fewer than eight.
 pub const CROSSINGS: u8 = 8;
-/// Findings of one kind that are kept.
+/// Findings of one kind that are kept, at most.
 const KEPT: usize = 8;
 
-/// An end, an address of its peer, and the ports of both.
+/// A path of an association: the host, an address of its peer, and the ports of both.
 type Path = (HostId, Ipv4Addr, u16, u16);
 
-/// A witness that keeps the ledger and the facts, and ends the run when there is nothing more to see.
+/// A witness that collects the ledger and the facts, and ends the run when all connections are over.
 pub struct Watch {
     pub(crate) books: Running,
     pub(crate) facts: Facts,
     plant: Option<Plant>,
     names: Vec<String>,
     addresses: BTreeMap<Ipv4Addr, HostId>,
-    /// Hosts that serve connections of others: their stacks take what is for these.
+    /// Support routers. Their stacks receive packets for the connections of other hosts.
     relays: BTreeSet<HostId>,
     ports: BTreeMap<(HostId, StreamId), (u16, bool)>,
     listeners: BTreeMap<(HostId, StreamId), u16>,
     crossings: HashMap<(PacketId, HostId, Iface), u8>,
-    /// Packets on links, with the ports of their workloads.
+    /// The ports of the workloads of packets on links.
     ports_of: HashMap<PacketId, u16>,
     serving: BTreeMap<(String, String), BTreeSet<HostId>>,
-    /// Routers, and mobile hosts of which they have or had connections since their start.
+    /// Routers, each with a mobile host of which it has or had connections since its start.
     had: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Routers, and mobile hosts that have greeted them since their start.
+    /// Routers, each with a mobile host that has greeted it since its start.
     greeted: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Pairs that were in `greeted`: the router has crashed since, and this host has not greeted it again.
+    /// Pairs that were in `greeted`. The router has crashed since, and this host has not greeted it again.
     forgotten: BTreeSet<(HostId, Ipv4Addr)>,
-    /// The router that was asked last for a connection.
+    /// The router to which the last call for a connection was sent.
     calls: BTreeMap<(String, String), HostId>,
     confirmed: BTreeSet<Path>,
     /// The address that a HEARTBEAT was sent to, by its sender and its nonce.
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
     /// The address that an INIT ACK was sent to, by its sender and its cookie.
     cookies: BTreeMap<(HostId, Vec<u8>), Path>,
-    /// Connections that will be.
+    /// The number of expected connections.
     expected: usize,
     quiet: Instant,
     over: bool,
     now: Instant,
-    /// Whether a packet's number is that of no other: on Linux it is a hash of the bytes, and beacons may be alike.
+    /// Whether packet numbers are unique. On Linux the number is a hash of the bytes, and equal beacons have the same.
     has_numbers: bool,
 }
 
 impl Watch {
-    /// Watches a run of this plan, with so many connections. It ends when all are over, not before `quiet`.
+    /// Returns a witness of a run of this plan, with `expected` connections. The run ends when all are over, not before
+    /// `quiet`.
     pub fn new(plan: &Plan, expected: usize, quiet: Instant, plant: Option<Plant>) -> Self {
         let is_relay = |text: &str| text.contains("support-router");
         let hosts = (0..).map(HostId).zip(&plan.hosts);
@@ -89,7 +90,7 @@ impl Watch {
         }
     }
 
-    /// Takes the records of a run on Linux, in the order of time.
+    /// Processes the records of a run on Linux, in the order of time.
     pub(crate) fn replay(&mut self, records: &[trace::Record]) {
         self.has_numbers = false;
         for trace::Record { at, host, what } in records {
@@ -105,10 +106,10 @@ impl Watch {
         self.names.get(host.index()).cloned().unwrap_or_default()
     }
 
-    /// What a host's own stack was given.
+    /// Checks a packet that is delivered to a host's own stack.
     fn handed(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        // As if each host's stack were given the datagrams of the next one.
+        // The planted mistake: each host's stack receives the datagrams of the next host.
         let next = u32::from(self.plant == Some(Plant::Misled) && header.protocol == UDP);
         let owner = self.addresses.get(&header.dst);
         let is_foreign = owner.is_some_and(|owner| owner.0.wrapping_add(next) != host.0);
@@ -146,7 +147,7 @@ impl Watch {
         }
     }
 
-    /// Data by SCTP go to confirmed addresses only (RFC 9260, section 5.4).
+    /// Checks that SCTP data is sent to confirmed addresses only (RFC 9260, section 5.4).
     fn association(&mut self, at: Instant, host: HostId, packet: &Packet, sends: bool) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
         if header.protocol != sctp::PROTOCOL {
@@ -155,7 +156,7 @@ impl Watch {
         let there = if sends { header.dst } else { header.src };
         let here = if sends { header.src } else { header.dst };
         if self.addresses.get(&here) != Some(&host) {
-            return; // on its way
+            return; // forwarded by this host
         }
         let Ok(sctp) = Sctp::parse(payload) else { return };
         let ports = if sends { (sctp.src_port, sctp.dst_port) } else { (sctp.dst_port, sctp.src_port) };
@@ -164,11 +165,11 @@ impl Watch {
         for chunk in sctp.chunks.iter().filter(|_| !is_blind) {
             match (chunk, sends) {
                 (Chunk::Heartbeat(nonce), true) => drop(self.probes.insert((host, nonce.clone()), key)),
-                // Its nonce says which address was probed, wherever the answer comes from.
+                // The nonce identifies the address that was probed, from whatever address the answer comes.
                 (Chunk::HeartbeatAck(nonce), false) => {
                     self.confirmed.extend(self.probes.get(&(host, nonce.clone())));
                 }
-                // The address to which INIT ACK went, wherever COOKIE ECHO comes from.
+                // The address to which the INIT ACK was sent, from whatever address the COOKIE ECHO comes.
                 (Chunk::InitAck(ack), true) => {
                     if let Some(cookie) = ack.cookie() {
                         self.cookies.insert((host, cookie.to_vec()), key);
@@ -190,7 +191,7 @@ impl Watch {
         }
     }
 
-    /// A link lost a packet although there is a path.
+    /// Notes a packet that a link lost although there is a path.
     fn lost(&mut self, at: Instant, packet: PacketId, reason: &str) {
         let port = self.ports_of.get(&packet).copied().unwrap_or(CONTROL);
         let losses = match reason {
@@ -224,8 +225,8 @@ impl Watch {
         self.had.extend(of.map(|of| (host, of)));
         let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
-            // A host that calls again was not answered. That is another connection, from another port: the server that is asked
-            // first serves no connection, even if one still opens.
+            // A host that calls again was not answered. The new call is another connection, from another port. The
+            // router that was called first serves no connection, even if its far half still opens.
             "called" => {
                 self.serving.remove(&key);
                 self.calls.insert(key.clone(), host);
@@ -257,7 +258,7 @@ impl Watch {
         }
     }
 
-    /// A router has crashed: it serves no connection any more, and those that it had may fail.
+    /// Handles a crash of a router: it serves no connection any more, and those that it had may fail.
     fn crashed(&mut self, host: HostId) {
         self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
         let lost = self.had.iter().filter(|(router, _)| *router == host);
@@ -269,8 +270,8 @@ impl Watch {
         self.greeted.retain(|(router, _)| *router != host);
     }
 
-    /// All of a connection was sent to a router. It may have taken it: no other router knows, if it crashes now, or if it has crashed
-    /// since the greeting that the sender acts on.
+    /// Notes that a whole connection was sent to a router, which may have taken it. No other router knows, if it
+    /// crashes now, or has crashed since the greeting on which the sender acts.
     fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
         if !self.forgotten.contains(&(to, of)) {
             self.had.insert((to, of));
@@ -300,7 +301,7 @@ impl Watch {
             AppChange::Accepted { new, .. } => {
                 if let Some(port) = self.listeners.get(&key) {
                     self.ports.insert((host, *new), (*port, false));
-                    // A client that was not answered connects again. So of several connections the last one is in use.
+                    // Of several connections, the last one counts: the client repeats a call that is not answered.
                     let (port, new) = (*port, (host, *new));
                     self.ports.retain(|stream, of| *of != (port, false) || *stream == new);
                     let accepted = End { opened: true, ..End::new(at) };
@@ -351,7 +352,7 @@ impl Watch {
     }
 }
 
-/// The port of the workload to which a datagram belongs, inside of tunnels too.
+/// Returns the port of the workload to which a packet belongs, also inside tunnels, or [`CONTROL`].
 fn port_of(bytes: &[u8]) -> u16 {
     let Ok((header, payload)) = Header::parse(bytes) else { return CONTROL };
     if header.protocol == IPIP {

@@ -1,4 +1,4 @@
-//! A draft as the TOML that a user would write.
+//! Writes a draft as a TOML scenario file, as a user would write it.
 
 use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 
-/// The scenario file of a draft.
+/// Returns the scenario file of a draft.
 pub fn scenario(draft: &Draft) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "about = \"drawn by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
@@ -25,7 +25,7 @@ pub fn scenario(draft: &Draft) -> String {
     out
 }
 
-/// Milliseconds, with their unit.
+/// Returns a time in milliseconds with its unit.
 fn time(ms: u64) -> String {
     format!("{ms}ms")
 }
@@ -87,7 +87,7 @@ fn agents(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[mobile-ip]\nkey = \"{KEY}\"");
     let relays = draft.protocol == Protocol::IndirectTcp;
     if relays {
-        // Both forms of keys are drawn.
+        // Both forms of keys are used.
         let per_router = draft.seed % 2 == 1;
         let _ = writeln!(out, "\n[indirect-tcp]\nkey = \"101112131415161718191a1b1c1d1e1f\"");
         let _ = writeln!(out, "key_per_router = {per_router}");
@@ -105,7 +105,7 @@ fn agents(draft: &Draft, out: &mut String) {
     correspondent(draft, out, "", "");
 }
 
-/// A router in the middle, and a wire to each of the others; all are IP networks.
+/// Writes a core router with a wire to each other router. All links are IP networks.
 fn routed(draft: &Draft, out: &mut String) {
     wire(out, "internet", ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
     let _ = writeln!(out, "\n[host.core]");
@@ -147,7 +147,7 @@ fn correspondent(draft: &Draft, out: &mut String, keys: &str, role: &str) {
     let _ = writeln!(out, "\n[host.fixed]\n{keys}{}{}", tcp(draft), list(&roles));
 }
 
-/// The roles of a host, one a line.
+/// Returns the list of a host's roles, one per line.
 fn list(roles: &[String]) -> String {
     let mut lines = String::new();
     for role in roles {
@@ -156,7 +156,8 @@ fn list(roles: &[String]) -> String {
     format!("role = [\n{lines}]")
 }
 
-/// Where a host's application is reached: SIGMA's hosts have no address for good, but one in the cell where they begin.
+/// Returns the address of a host's application. A SIGMA host has no permanent address: it is the one in the cell where
+/// it begins.
 fn place(draft: &Draft, host: usize) -> String {
     match draft.hosts.get(host).filter(|_| draft.protocol == Protocol::Sigma) {
         Some(mobile) => format!("10.{}.0.{}", mobile.start + 1, 100 + host),
@@ -179,7 +180,7 @@ fn source(draft: &Draft, to: &str, work: &Work, rate: u32, size: u32) -> String 
     )
 }
 
-/// The role of a workload at the end that is not the mobile host itself.
+/// Returns the role of a workload at the peer of its mobile host.
 fn peers_side(draft: &Draft, mobile: usize, work: &Work, here: &str) -> String {
     let (port, start) = (work.port, time(work.start));
     let there = place(draft, mobile);
@@ -200,7 +201,7 @@ fn peers_side(draft: &Draft, mobile: usize, work: &Work, here: &str) -> String {
     }
 }
 
-/// The role of a workload at the mobile host.
+/// Returns the role of a workload at its mobile host.
 fn own_side(draft: &Draft, host: usize, work: &Work) -> String {
     let here = place(draft, host);
     let there = work.peer.map_or_else(|| "fixed".to_owned(), |peer| place(draft, peer));
@@ -272,7 +273,7 @@ fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
     }
 }
 
-/// The cells of a host, in the order in which it first comes to them.
+/// Returns the cells of a host, in the order of its first visits.
 pub(crate) fn visited(host: &Mobile) -> Vec<usize> {
     let mut cells = vec![host.start];
     for step in &host.moves {
@@ -283,7 +284,7 @@ pub(crate) fn visited(host: &Mobile) -> Vec<usize> {
     cells
 }
 
-/// What a host with two radios hears of each cell.
+/// Returns the signal of each cell over time, for a host with two radios.
 fn courses(host: &Mobile) -> String {
     let mut points: BTreeMap<usize, Vec<(u64, i16)>> = BTreeMap::new();
     for cell in visited(host) {
@@ -312,11 +313,11 @@ fn courses(host: &Mobile) -> String {
     out
 }
 
-/// A cell that is heard well, and one that is not heard, in dBm.
+/// The signal of a cell that is heard well, and of one that is not heard, in dBm.
 const HEARD: i16 = -50;
 const SILENT: i16 = -120;
 
-/// The events of a fault.
+/// Writes the events of a fault.
 fn events(draft: &Draft, fault: &Fault, out: &mut String) {
     let node = |node| format!("host = \"{}\"", host_of(draft, node));
     let spot = |spot| link_of(draft, spot);
@@ -342,7 +343,7 @@ fn events(draft: &Draft, fault: &Fault, out: &mut String) {
             event(to, "disk-free", &node(host));
         }
         What::Loss(link, loss) => {
-            // An event sets the loss of a link; what is drawn comes on top of what the link loses by itself.
+            // An event sets the total loss of a link, so the drawn loss is combined with the link's own.
             let was = f64::from(draft.link_at(link).map_or(0, |link| link.loss)) / 1e4;
             let more = f64::from(loss) / 1e4;
             let rest = |loss: f64| format!("{}\nloss = {loss:.6}", spot(link));
@@ -357,7 +358,7 @@ fn events(draft: &Draft, fault: &Fault, out: &mut String) {
     }
 }
 
-/// The name of a host that an event happens to.
+/// Returns the name of the host of an event.
 fn host_of(draft: &Draft, node: Node) -> String {
     match node {
         Node::Router(index) if draft.protocol == Protocol::CellularIp => node_name(index),
@@ -368,11 +369,11 @@ fn host_of(draft: &Draft, node: Node) -> String {
     }
 }
 
-/// The key of the link that an event happens to.
+/// Returns the key of the link of an event.
 fn link_of(draft: &Draft, spot: Spot) -> String {
     match spot {
         Spot::Core => "wire = \"internet\"".to_owned(),
-        // The gateway of a tree has no wire of that kind.
+        // The gateway of a tree has no node above it, so its wire is the core link.
         Spot::Wire(0) if draft.protocol == Protocol::CellularIp => "wire = \"internet\"".to_owned(),
         Spot::Wire(index) => format!("wire = \"w{index}\""),
         Spot::Air(index) => format!("cell = {}", index + 1),

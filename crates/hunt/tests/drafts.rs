@@ -1,4 +1,4 @@
-//! What is drawn is a scenario, the same for the same seed, and runs the same.
+//! Tests that a draft is a valid scenario, and that a seed always gives the same draft and the same run.
 
 #![cfg(test)]
 
@@ -20,7 +20,7 @@ fn every_draft_is_a_scenario() {
     }
 }
 
-/// Each seed is a run on Linux: none is too large for a small machine.
+/// On Linux each seed takes a run in real time, so its scenario must be small.
 #[test]
 fn what_is_drawn_for_linux_is_small() {
     for protocol in Protocol::ALL {
@@ -33,7 +33,7 @@ fn what_is_drawn_for_linux_is_small() {
     }
 }
 
-/// What is drawn comes on top of what the link loses by itself, and ends.
+/// A loss fault is combined with the link's own loss, and ends.
 #[test]
 fn a_fault_adds_loss_to_a_link_and_takes_it_away_again() {
     let mut draft = draw(Protocol::MobileIp, 1, &Size::SIMULATOR);
@@ -75,7 +75,7 @@ fn protocols_have_names() {
     );
 }
 
-/// What the books say of queues reaches the judges.
+/// The judges receive the number of held packets and of packets under way from the ledger.
 #[test]
 fn judges_are_told_what_is_held_and_what_was_under_way() {
     let told = (1..=20).map(|seed| facts(&draw(Protocol::MobileIp, seed, &Size::SIMULATOR), None).unwrap());

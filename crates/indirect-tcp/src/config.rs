@@ -1,4 +1,4 @@
-//! What an operator writes. All defaults are ours.
+//! The configuration that an operator writes. The defaults are not from the paper.
 
 use auth::Key;
 use node::config::{ConfigError, span, text};
@@ -10,7 +10,7 @@ use wire::{Duration, Ipv4Addr};
 /// The shortest key, in bytes.
 const SHORTEST_KEY: usize = 16;
 
-/// The smallest buffer, in bytes: no kernel has less than a segment's.
+/// The smallest buffer, in bytes: no kernel has less than the buffer of one segment.
 const SMALLEST_BUFFER: u32 = 2048;
 
 /// A support router.
@@ -76,7 +76,8 @@ pub struct Peer {
 }
 
 impl SupportRouterConfig {
-    /// Refuses what cannot work.
+    /// Returns an error if an address is not a host's or is given twice, a key has fewer than 16 bytes, a buffer has
+    /// fewer than 2048 bytes, `patience` is zero, or `silence` is less than `patience`.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
@@ -94,20 +95,20 @@ impl SupportRouterConfig {
 }
 
 impl MobileHostConfig {
-    /// Refuses what cannot work.
+    /// Returns an error if an address is not a host's or is given twice, or if a key has fewer than 16 bytes.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_key("key", &self.key)?;
         check_peers(self.address, &[("routers", &self.routers)])
     }
 
-    /// What it shares with this router.
+    /// Returns the key that the host shares with this router.
     pub(crate) fn key_of(&self, router: Ipv4Addr) -> &Key {
         self.routers.iter().find(|peer| peer.address == router).map_or(&self.key, |peer| &peer.key)
     }
 }
 
-/// Refuses who has no address or no key, and who is named twice.
+/// Returns an error if a peer has no valid address or key, or if an address is given twice.
 fn check_peers(own: Ipv4Addr, named: &[(&'static str, &Vec<Peer>)]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::from([own]);
     for (name, peer) in named.iter().flat_map(|(name, peers)| peers.iter().map(move |peer| (*name, peer))) {
@@ -127,7 +128,7 @@ fn check_address(key: &'static str, address: Ipv4Addr) -> Result<(), ConfigError
     Err(ConfigError::new(key, format!("{address} is not a unicast host address")))
 }
 
-/// Refuses a key that is too short, and says so.
+/// Returns an error if the key has fewer than 16 bytes.
 pub fn check_key(name: &'static str, key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() >= SHORTEST_KEY {
         return Ok(());
@@ -135,7 +136,7 @@ pub fn check_key(name: &'static str, key: &Key) -> Result<(), ConfigError> {
     Err(ConfigError::new(name, format!("a key must have at least {SHORTEST_KEY} bytes")))
 }
 
-/// Whether an address can be a host's at all.
+/// Returns whether an address can be a host's: not 0.0.0.0/8, loopback, multicast or broadcast.
 pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     !(first == 0 || address.is_loopback() || address.is_multicast() || address.is_broadcast())

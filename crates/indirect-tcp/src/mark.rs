@@ -1,53 +1,54 @@
-//! What the roles mark. The path switch that Mobile IP begins ends where the new router has taken a connection: what was
-//! between is the state's journey.
+//! The marks of the roles. [`Stage::PathSwitch`], which Mobile IP begins, ends when the new router has taken a
+//! connection. So it includes the transfer of the state.
 
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
 
-/// The support router, as a role is named in records.
+/// The name of the support router's role in records.
 pub const SUPPORT_ROUTER: &str = "support_router";
-/// The mobile host's side.
+/// The name of the mobile host's role in records.
 pub const MOBILE_HOST: &str = "indirect_host";
 
-/// Something worth measuring.
+/// An event that is recorded as a mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// A mobile host told a router that it is there, with so many connections.
+    /// The mobile host sent a greeting with this number of connections.
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
-    /// It says so once more, for a router that may have restarted since.
+    /// The mobile host repeats an answered greeting, as the router may have restarted since.
     Refresh { router: Ipv4Addr, attempt: u32 },
-    /// The router is ready.
+    /// The router has answered that it is ready.
     Welcomed { router: Ipv4Addr },
-    /// The router does not want it, or does not answer.
+    /// The router rejected the greeting as stale, or does not answer.
     NotWelcome { router: Ipv4Addr, why: &'static str },
-    /// A router has accepted a greeting, and keeps packets for the connections in it. `connections` counts those that are
-    /// open at the host.
+    /// A router has accepted a greeting, and buffers packets for the connections in it. `connections` counts those that
+    /// the greeting names, that are open at the host, and that this router does not have.
     Greeted { host: Ipv4Addr, connections: usize },
-    /// It has told an earlier router.
+    /// The new router has sent a forward pointer to an earlier router.
     Pointed { host: Ipv4Addr, to: Ipv4Addr },
-    /// That one heard it, and has so many connections.
+    /// The earlier router has accepted the forward pointer, and has this number of connections.
     Forwarded { host: Ipv4Addr, to: Ipv4Addr, connections: usize },
-    /// It has offered them, by a frame of so many bytes; so many of them are its code.
+    /// The earlier router has offered them. `bytes` is the frame's length with its code, `codes` that of the code.
     Offered { host: Ipv4Addr, bytes: usize, codes: usize },
-    /// Both halves of a connection stand still.
+    /// Both halves of a connection are frozen.
     Frozen { host: Ipv4Addr, connection: u32 },
-    /// Its state has left, the commit too: so many bytes of frames, so many of them codes.
+    /// The state of a connection was sent, with its commit. `bytes` is the length of all frames with their codes,
+    /// `codes` that of the codes.
     Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
-    /// The new router has its own state of it, and owns it.
+    /// The new router has set the connection up, and owns it.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
-    /// The old router has forgotten it.
+    /// The old router has deleted the connection.
     Forgotten { host: Ipv4Addr, connection: u32 },
-    /// All connections that could be handed over were.
+    /// The old router has handed over all connections that could move.
     HandedOver { host: Ipv4Addr },
-    /// It goes on where it was.
+    /// The old router resumes a frozen connection.
     Resumed { host: Ipv4Addr, connection: u32 },
-    /// It is lost, and both ends are told.
+    /// A connection is lost. Both ends are notified, unless another router may own it.
     Lost { host: Ipv4Addr, connection: u32, why: &'static str },
-    /// It was called for, and is not open: where the host is now it calls again.
+    /// A connection was called for and did not open. The host calls again at its new router.
     Undone { host: Ipv4Addr, connection: u32 },
     /// A router connects for a host.
     Called { host: Ipv4Addr, connection: u32 },
-    /// Both halves are up.
+    /// Both halves are open.
     Connected { host: Ipv4Addr, connection: u32 },
 }
 
@@ -82,7 +83,7 @@ impl From<Event> for Mark {
             }
             Event::Taken { host, connection, buffered, closing } => {
                 let taken = about("taken", host, connection).with("buffered", buffered as u64);
-                // Its program has closed it already: `greeted` does not count it.
+                // The program has closed it, so the mark `greeted` does not count it.
                 let taken = if closing { taken.with("closing", "yes") } else { taken };
                 taken.at(Span::Ends(Stage::PathSwitch))
             }

@@ -1,5 +1,5 @@
-//! Whoever could steal a host's connections by a message: nothing changes, and the message ends with its reason. Beside each
-//! stands the authentic message, which changes something.
+//! Messages that try to steal a host's connections: they change nothing, and are dropped with a reason. Beside each is
+//! an authentic message, which has an effect.
 
 #![cfg(test)]
 
@@ -39,7 +39,7 @@ fn wrong() -> Key {
     Key::new([3; 16])
 }
 
-/// A role, and what it did last.
+/// A role under test, and the present time.
 struct Stage<R> {
     role: R,
     now: Instant,
@@ -59,7 +59,7 @@ impl<R: Role> Stage<R> {
         self.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet))
     }
 
-    /// It ends with this reason, and nothing else comes of it.
+    /// Checks that a message is dropped with this reason and has no other effect.
     #[track_caller]
     fn refuses(&mut self, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8], why: &'static str) {
         let before = self.state();
@@ -71,7 +71,7 @@ impl<R: Role> Stage<R> {
         assert_eq!(self.state(), before);
     }
 
-    /// What it knows, but for the counts of what it refused.
+    /// Returns its state, without the counts of refused messages.
     fn state(&self) -> String {
         let text = format!("{:?}", self.role);
         let (front, _) = text.split_once("refused: ").unwrap();
@@ -126,7 +126,7 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
     let stranger = Ipv4Addr::new(10, 1, 0, 66);
     let theirs = Greeting { host: stranger, entries: Vec::new(), ..mine.clone() };
     stage.refuses(stranger, LEFT, &sign(&theirs), "itcp_stranger");
-    // Packets to the host would go to a group.
+    // With this source, packets to the host would be sent to a group address.
     let mut packet =
         Packet::new(Mac([2; 6]), udp::packet(Addr::new(HOST, PORT), Addr::new(LEFT, PORT), &sign(&mine)));
     packet.link.src = Mac([3, 0, 0, 0, 0, 7]);
@@ -136,14 +136,14 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
     assert_eq!(stage.state(), before);
     let effects = stage.hear(HOST, LEFT, &sign(&mine));
     assert_eq!(marks(&effects), ["greeted", "pointer_sent"]);
-    // What is said again is answered again, and changes nothing; what is older is told so, and changes nothing.
+    // A repeated greeting is answered again and changes nothing. An older one is answered as stale and changes nothing.
     let before = stage.state();
     assert!(marks(&stage.hear(HOST, LEFT, &sign(&mine))).is_empty());
     assert!(marks(&stage.hear(HOST, LEFT, &sign(&greeting(4, LEFT, RIGHT)))).is_empty());
     assert_eq!(stage.state(), before);
 }
 
-/// The router that has a host's connection gives it to nobody whom the host itself has not greeted.
+/// A router hands a connection over only to a router that the host itself has greeted.
 #[test]
 fn a_forward_pointer_needs_the_router_and_the_host() {
     let mut stage = router();
@@ -166,14 +166,14 @@ fn a_forward_pointer_needs_the_router_and_the_host() {
         &pointer(by_host(greeting(5, RIGHT, RIGHT)), &router_key()),
         "itcp_misdirected",
     );
-    // One that is repeated says only what was said before.
+    // A repeated greeting has no new content, so a pointer may not carry it.
     let repeated = Greeting { again: true, ..there.clone() };
     stage.refuses(RIGHT, LEFT, &pointer(by_host(repeated), &router_key()), "itcp_misdirected");
     let unknown = ForwardPointer { new: FIXED, old: LEFT, greeting: by_host(there.clone()) };
     stage.refuses(FIXED, LEFT, &Signed::new(unknown, &router_key()).emit(), "itcp_stranger");
     let effects = stage.hear(RIGHT, LEFT, &pointer(by_host(there), &router_key()));
     assert_eq!(marks(&effects), ["pointer_taken"]);
-    // One from before cannot pull the host's connections back.
+    // An older greeting cannot take the host's connections back.
     stage.refuses(RIGHT, LEFT, &pointer(by_host(greeting(4, RIGHT, LEFT)), &router_key()), "itcp_stale");
 }
 
@@ -192,7 +192,7 @@ fn the_answer_to_a_forward_pointer_is_the_routers() {
     stage.refuses(RIGHT, LEFT, &lost.emit(), "itcp_unexpected");
 }
 
-/// What a router opens on behalf of a host is from that host's own address, whoever asks.
+/// A router opens connections only from the address of the host that signed the call.
 #[test]
 fn a_call_is_the_hosts_own_and_counts_once() {
     let call = Call { host: HOST, connection: 9, sequence: 7, router: LEFT, peer: Addr::new(FIXED, 80) };
@@ -224,7 +224,7 @@ fn a_call_is_the_hosts_own_and_counts_once() {
     );
 }
 
-/// A program's connection that its router has connected: what routers know it by.
+/// Opens a connection of a program. Returns its identifier in messages.
 fn connected(stage: &mut Stage<MobileHost>) -> ConnectionId {
     let peer = Addr::new(FIXED, 80);
     let open = StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false };
@@ -253,7 +253,7 @@ fn a_host_believes_its_routers_alone() {
     let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     stage.give(Input::Start(&Boot::default()));
     stage.give(Input::News(&News::Gateway(LEFT)));
-    let sequence = 5_000_000; // nanoseconds on a clock that stands at 1970
+    let sequence = 5_000_000; // nanoseconds of a clock that started in 1970
     let reply = GreetingReply { host: HOST, sequence, router: LEFT, welcome: Welcome::Ready };
     let bytes = |reply, key: &Key| Signed::new(reply, key).emit();
     stage.refuses(LEFT, HOST, &bytes(reply, &wrong()), "itcp_forged");
@@ -270,7 +270,7 @@ fn a_host_believes_its_routers_alone() {
     stage.refuses(LEFT, HOST, &Signed::new(lost.clone(), &wrong()).emit(), "itcp_forged");
     let of_other = Lost { host: OTHER, ..lost.clone() };
     stage.refuses(LEFT, HOST, &Signed::new(of_other, &host_key()).emit(), "itcp_misdirected");
-    // What was lost before the host restarted had the same number, and another call.
+    // A connection from before the host's restart had the same number, and another call.
     let former = Lost { connections: vec![ConnectionId { call: id.call - 1, ..id }], ..lost.clone() };
     let before = stage.state();
     let effects = stage.hear(LEFT, HOST, &Signed::new(former, &host_key()).emit());
@@ -280,7 +280,7 @@ fn a_host_believes_its_routers_alone() {
     assert!(ended.iter().any(|effect| matches!(effect, Effect::Served(_))), "{ended:?}");
 }
 
-/// The greeting that a host has sent.
+/// Returns the greeting that a host has sent.
 fn sent(effects: &[Effect]) -> Signed<Greeting> {
     let greeting = effects.iter().find_map(|effect| {
         let Effect::Send(_, packet) = effect else { return None };
@@ -295,8 +295,8 @@ fn sent(effects: &[Effect]) -> Signed<Greeting> {
     greeting.unwrap()
 }
 
-/// Where a host has a key for each router, one in wrong hands can show the others what the host has said to it, and say nothing
-/// by itself: neither to them nor, in their name, to the host.
+/// If a host has a key for each router, a compromised router can forward the host's greeting to the other routers. It
+/// cannot forge a message: neither of the host to them, nor of them to the host.
 #[test]
 fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     let of_right = || Key::new([5; 16]);
@@ -318,7 +318,7 @@ fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     host.refuses(LEFT, HOST, &lost(LEFT, &of_right()), "itcp_forged");
     host.refuses(LEFT, HOST, &lost(RIGHT, &of_right()), "itcp_misdirected");
 
-    // It goes to the right, which shows the left what the host has said.
+    // The host moves to the right router, which forwards its greeting to the left one.
     let greeting = sent(&host.give(Input::News(&News::Gateway(RIGHT))));
     assert!(greeting.is_by(&of_right()) && !greeting.is_by(&host_key()));
     let mut left = router();
@@ -359,7 +359,8 @@ fn greet(stage: &mut Stage<SupportRouter>, sequence: u64) -> Vec<Effect> {
     stage.hear(HOST, LEFT, &Signed::new(greeting(sequence, LEFT, RIGHT), &host_key()).emit())
 }
 
-/// What was recorded before a router restarted says nothing to it: sequences are of the wall clock, and it has one.
+/// A router refuses messages recorded before its restart: sequences are taken from the wall clock, which it compares
+/// them with.
 #[test]
 fn a_router_that_restarts_refuses_what_was_said_before() {
     let mut stage = router();
@@ -369,7 +370,7 @@ fn a_router_that_restarts_refuses_what_was_said_before() {
     assert_eq!(marks(&greet(&mut stage, 1_000)), ["greeted", "pointer_sent"]);
 }
 
-/// No earlier router has what a host names: it hears of that as soon as all of them have said so.
+/// No earlier router has the connections that a host names. The host is notified as soon as all of them have answered.
 #[test]
 fn what_no_router_has_is_not_waited_for() {
     let mut stage = router();
@@ -379,8 +380,8 @@ fn what_no_router_has_is_not_waited_for() {
     assert_eq!(marks(&effects), ["connection_lost"]);
 }
 
-/// A caller that says something else than a host's call is a router, or says so: it has to prove that in the same time, and
-/// until then nothing long is read from it.
+/// A caller whose first bytes are not a host's call counts as a router. It must authenticate itself in the same time,
+/// and only short frames are read from it until then.
 #[test]
 fn who_proves_nothing_is_ended_in_time_and_counted() {
     let mut stage = router();
@@ -400,7 +401,8 @@ fn who_proves_nothing_is_ended_in_time_and_counted() {
         });
         aborted.collect::<Vec<_>>()
     };
-    // Of 64 the oldest of who has the most makes room; who has one place keeps it.
+    // Of 64 callers, the oldest from the address with the most makes room. A caller that is the only one from its
+    // address stays.
     assert_eq!(one_more(&mut stage, 64, Addr::new(FIXED, 40_000)), [48]);
     assert_eq!(one_more(&mut stage, 65, Addr::new(HOST, 40_000)), [32]);
     assert_eq!(one_more(&mut stage, 66, source(0)), [0], "16 from one address");

@@ -1,8 +1,8 @@
-//! Three routers, a host that moves between them, and everything that can be late, lost or broken between the two: each of its
-//! connections has one owner at every instant, the owner has the latest state, and no router resets it. Each seed is a different
-//! order of events; the streams are models that remember whether they stand still and how often they went on. A host has one to
-//! three connections. In two runs of three one of them ends meanwhile, one half before the other, or one of them alone: what is
-//! left moves on.
+//! Three routers and a host that moves between them, with messages and connections that are late, lost or broken. Each
+//! connection of the host has one owner at every instant, the owner has the latest state, and no router resets it. Each
+//! seed is another order of events. The streams are models that record whether they are frozen and how often they were
+//! resumed. A host has one to three connections. In two of three runs one of them ends: one half before the other, or
+//! one half only. The remaining half still moves.
 
 #![cfg(test)]
 
@@ -24,17 +24,17 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Seq, Socke
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const ROUTERS: usize = 3;
-/// Connections of the host in one run, at most.
+/// The most connections of the host in one run.
 const MOST: usize = 3;
-/// The host's ports begin here.
+/// The host's first port.
 const HOST_PORT: u16 = 50_000;
-/// Moves of one run, and the time in which everything has to come to rest after the last.
+/// Moves of one run, and the time within which all must be at rest after the last, in microseconds.
 const MOVES: usize = 12;
 const REST: u64 = 70_000_000;
-/// Datagrams from one to another that are lost in a row at the most: as many would need a router that cannot be reached.
+/// The most datagrams between two nodes that are lost in a row. More losses would mean that a router is unreachable.
 const IN_A_ROW: u32 = 3;
 const LISTENER: StreamId = StreamId(0);
-/// The sequence of its first greeting; its calls come next.
+/// The sequence of the host's first greeting. Its calls have the next ones.
 const FIRST: u64 = 10;
 
 fn address(router: usize) -> Ipv4Addr {
@@ -45,7 +45,7 @@ fn host_key() -> Key {
     Key::new([1; 16])
 }
 
-/// One of its connections.
+/// Returns one of the host's connections.
 fn entry(which: usize) -> Entry {
     Entry {
         id: ConnectionId { number: which as u32 + 1, call: FIRST + 1 + which as u64 },
@@ -58,17 +58,17 @@ fn entry(which: usize) -> Entry {
     }
 }
 
-/// The stream by which it called, at its first router.
+/// Returns the stream of its call at its first router.
 const fn near(which: usize) -> StreamId {
     StreamId(StreamId::DRIVER + which as u32)
 }
 
-/// One half of a connection: the far ones are odd.
+/// Returns the index of one half of a connection. Far halves are odd.
 const fn side(which: usize, far: bool) -> usize {
     2 * which + far as usize
 }
 
-/// The connection with this end at the host.
+/// Returns the index of the connection with this end at the host.
 const fn which(host: Addr) -> usize {
     (host.port() - HOST_PORT) as usize
 }
@@ -78,9 +78,9 @@ const fn which(host: Addr) -> usize {
 struct Half {
     side: usize,
     frozen: bool,
-    /// How often any router had let it go on when this state was taken.
+    /// The number of times that any router had thawed it before this state was exported.
     version: u32,
-    /// It has ended cleanly, and its router may not know yet.
+    /// It has ended cleanly, which its router may not know yet.
     over: bool,
 }
 
@@ -93,7 +93,7 @@ impl Half {
 struct Router {
     role: SupportRouter,
     halves: BTreeMap<StreamId, Half>,
-    /// Connections between routers: which, and which end.
+    /// Connections between routers: the index of the pipe, and of this end.
     links: BTreeMap<StreamId, (usize, usize)>,
     accepted: u32,
     wakes: Option<Instant>,
@@ -102,9 +102,9 @@ struct Router {
 /// A connection between two routers.
 struct Pipe {
     ends: [Option<(usize, StreamId)>; 2],
-    /// Whose the second end will be.
+    /// The router of the second end.
     there: usize,
-    /// Until when the bytes towards each end are on their way: they do not overtake each other.
+    /// The arrival time of the last bytes towards each end: later bytes do not overtake them.
     until: [u64; 2],
     broken: bool,
 }
@@ -129,7 +129,7 @@ enum Event {
     Wake {
         router: usize,
     },
-    /// A half ends cleanly, or has ended and its router is told.
+    /// A half ends cleanly; `Finished`: its router is notified.
     Finishes {
         side: usize,
     },
@@ -159,7 +159,7 @@ struct World {
     welcomed: bool,
     moves: usize,
     connections: usize,
-    /// How often each half has gone on.
+    /// The number of times that each half was thawed.
     version: [u32; 2 * MOST],
     /// Which halves have ended.
     over: [bool; 2 * MOST],
@@ -179,7 +179,7 @@ impl World {
                 role: SupportRouter::new(config, Seed::new(seed * 8 + own as u64)).unwrap(),
                 halves: BTreeMap::new(),
                 links: BTreeMap::new(),
-                accepted: MOST as u32, // the first are the host's calls
+                accepted: MOST as u32, // the first are the streams of the host's calls
                 wakes: None,
             }
         });
@@ -214,7 +214,7 @@ impl World {
     }
 
     fn delay(&mut self) -> u64 {
-        // Mostly a millisecond, and now and then what a lost segment costs.
+        // Mostly milliseconds, sometimes the time of a retransmission.
         if self.below(100) < 10 + self.loss { 1_000 + self.below(400_000) } else { 500 + self.below(3_000) }
     }
 
@@ -386,7 +386,8 @@ impl World {
         self.after(at - self.now, Event::Told { router: to, told });
     }
 
-    /// Nothing more is sent on it. What is on its way still arrives, until each end notices by itself, or at once.
+    /// Breaks a pipe: nothing more is sent on it. Bytes under way still arrive, until each end notices the break by
+    /// itself, or at once.
     fn break_pipe(&mut self, pipe: usize, at_once: Option<(usize, StreamId)>) {
         self.pipes[pipe].broken = true;
         for (router, id) in self.pipes[pipe].ends.into_iter().flatten() {
@@ -481,13 +482,13 @@ impl World {
         let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
         if !self.is_lost(HOST, router) {
             let payload = Signed::new(greeting, &host_key()).emit();
-            // A greeting takes a moment in its cell, which the host may have left before it is heard.
+            // A greeting takes some time in its cell, which the host may have left before it arrives.
             let delay = 500 + self.below(2_000);
             self.after(delay, Event::Datagram { to: self.at, from: HOST, payload });
         }
     }
 
-    /// A half ends where it is spoken for; if it stands still, later.
+    /// Ends a half at the router that serves it, or later if it is frozen.
     fn finishes(&mut self, side: usize) {
         let speaks = |half: &Half| half.side == side && !half.frozen;
         let owner = (0..ROUTERS).find_map(|router| {
@@ -497,7 +498,7 @@ impl World {
         let Some((router, id)) = owner else { return self.after(5_000, Event::Finishes { side }) };
         self.note(&format!("{router} half {side} has ended"));
         self.over[side] = true;
-        // From now on no other state of it may ever speak.
+        // From now on no other state of it may be thawed.
         self.version[side] += 1;
         self.routers[router].halves.get_mut(&id).unwrap().over = true;
         let soon = self.below(3_000);
@@ -517,7 +518,7 @@ impl World {
     }
 
     fn begin(&mut self) {
-        // Its connections are there at the first router, before anything moves.
+        // Its connections exist at the first router before the first move.
         for which in 0..self.connections {
             for router in 0..ROUTERS {
                 let halves = &mut self.routers[router].halves;
@@ -548,7 +549,7 @@ impl World {
         self.after(1_000_000, Event::Move);
     }
 
-    /// Which halves end in this run, and when.
+    /// Decides which halves end in this run, and when.
     fn plan_ends(&mut self, seed: u64) {
         let mut chance = Seed::new(seed).fork("ends");
         let which = (chance.draw() % self.connections as u64) as usize;
@@ -562,7 +563,7 @@ impl World {
         }
     }
 
-    /// The whole run: it comes to rest where the host is.
+    /// Does a whole run, and checks that it comes to rest at the host's last router.
     fn run(mut self, seed: u64) {
         self.begin();
         self.plan_ends(seed);
@@ -581,7 +582,7 @@ impl World {
     }
 }
 
-/// Its state; where the other half has ended, nothing is left to relay.
+/// Returns the state of a half. If the other half has ended, nothing is left to relay.
 fn state(half: &Half, alone: bool) -> TcpState {
     let entry = entry(half.side / 2);
     let tuple = if half.side == side(half.side / 2, true) { entry.far() } else { entry.near() };

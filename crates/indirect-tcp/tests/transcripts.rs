@@ -1,5 +1,5 @@
-//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
-//! indented lines are what the role answered, and are compared with what it answers now.
+//! Transcripts of the protocol. Each file in `transcripts/` is a script. The numbered, indented lines are the role's
+//! outputs, and are compared with its present outputs.
 //!
 //! ```text
 //! 20ms host greets previous=right entries=1     the mobile host is here; it came from there, with a connection
@@ -11,8 +11,8 @@
 //! 70ms wait                                     nothing comes in; timers run
 //! ```
 //!
-//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
-//! every line that changed.
+//! With `WAYFARE_BLESS=1` in the environment the outputs are written anew. Commit them only if you can explain every
+//! line that changed.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! Each judge, with facts that keep its rule and facts that break it.
+//! Tests of each judge, with facts that keep its rule and facts that violate it.
 
 use super::*;
 use crate::draft::{Link, Mobile, Move, Protocol, Router, Work};
@@ -27,7 +27,7 @@ pub(crate) fn draft(kind: Kind) -> Draft {
     }
 }
 
-/// While the server reads more of a question, its client waits for no answer yet.
+/// While the server reads more of a request, the client does not wait for its answer yet.
 #[test]
 fn a_question_that_is_carried_is_no_stall() {
     let mut end = End::new(at(1));
@@ -55,7 +55,7 @@ fn end(read: u64) -> End {
     }
 }
 
-/// A download of 1000 bytes that went well.
+/// A download of 1000 bytes without a violation.
 fn good() -> (Draft, Facts) {
     let mut facts = Facts { ended: at(10), ..Facts::default() };
     facts.streams.insert(PORT, Ends { client: Some(end(1000)), server: Some(end(0)) });
@@ -66,7 +66,7 @@ fn found(draft: &Draft, facts: &Facts) -> Vec<Judge> {
     judge(draft, facts).into_iter().map(|violation| violation.judge).collect()
 }
 
-/// What is found when one fact is changed.
+/// Returns the violations when one fact is changed.
 fn changed(change: impl FnOnce(&mut Facts)) -> Vec<Judge> {
     let (draft, mut facts) = good();
     change(&mut facts);
@@ -116,7 +116,7 @@ fn a_connection_does_not_fail_without_a_cause() {
     assert_eq!(changed(at_server), [Judge::Stream]);
 }
 
-/// Only the connections of hosts that it had connections of.
+/// A crash excuses only the connections of hosts of which the router had connections.
 #[test]
 fn a_router_that_crashes_excuses_those_that_it_served() {
     let (mut draft, mut facts) = good();
@@ -173,7 +173,7 @@ fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
         found(draft, &facts)
     };
     assert_eq!(moves(&mut draft, Protocol::Sigma, 1000), []);
-    // It was called at 0.5 s; an INIT that was lost is sent again 1 s later.
+    // The call is at 0.5 s; a lost INIT is sent again 1 s later.
     assert_eq!(moves(&mut draft, Protocol::Sigma, 1600), [Judge::Stream]);
     assert_eq!(moves(&mut draft, Protocol::MobileIp, 1000), [Judge::Stream]);
 }
@@ -183,10 +183,10 @@ fn fault(what: What) -> Fault {
     Fault { at: 5000, lasts: 2000, what }
 }
 
-/// A crash far from a host explains nothing that the host meets.
+/// A crash that is not on a path of a host excuses nothing for that host.
 #[test]
 fn only_a_fault_on_its_path_excuses_a_host() {
-    // Three routers. The host begins at the first and moves to the second at 2 s; nobody is at the third.
+    // Three routers. The host begins at the first and moves to the second at 2 s. No host is at the third.
     let (mut draft, mut facts) = good();
     draft.routers.push(draft.routers[0]);
     draft.hosts[0].work[0].start = 5500;
@@ -205,7 +205,7 @@ fn only_a_fault_on_its_path_excuses_a_host() {
             assert_eq!(found(&draft, &facts), [], "{protocol}: {what:?}");
         }
     }
-    // The home agent is needed wherever the host is; without one, the first router is as far away as the third.
+    // The home agent is needed wherever the host is. Without one, the first router is as irrelevant as the third.
     draft.faults = vec![fault(What::Crash(Node::Router(0)))];
     assert_eq!(found(&draft, &facts), []);
     draft.protocol = Protocol::Sigma;
@@ -236,7 +236,7 @@ fn only_a_fault_on_its_path_explains_a_wait() {
     }
 }
 
-/// The first answer is lost; so the second attempt meets a cut, which would have come too late for the first one.
+/// The first answer is lost. So the second attempt meets a cut, which comes too late for the first one.
 #[test]
 fn a_loss_and_what_the_next_attempt_meets_delay_the_first_round_trip_together() {
     let (mut draft, _) = good();
@@ -292,7 +292,8 @@ fn nodes_above_a_cell_are_on_its_path() {
     assert_eq!(wires, [0, 1, 3]);
 }
 
-/// The fixed host is the first router of the Internet behind a gateway of Cellular IP, so what its hosts send to each other passes there.
+/// The fixed host is the first router of the Internet behind a Cellular IP gateway, so packets between its hosts pass
+/// there.
 #[test]
 fn what_hosts_of_one_network_send_to_each_other_passes_the_first_router() {
     let (mut draft, _) = good();
@@ -329,7 +330,7 @@ fn an_application_waits_no_longer_than_is_explained() {
     assert_eq!(changed(|facts| client(facts).gap = (at(2), at(6))), [Judge::Stall]);
 }
 
-/// What was lost of its own packets, or of registrations, and not what was lost of another workload's.
+/// Losses of the workload's own packets and of registrations count, those of another workload do not.
 #[test]
 fn a_wait_is_explained_by_its_own_losses() {
     let lost = |port, at_random: bool| {
@@ -346,7 +347,7 @@ fn a_wait_is_explained_by_its_own_losses() {
     }
 }
 
-/// Seconds that are explained of all of a run.
+/// Returns the seconds that are explained of a whole run.
 fn of_all(draft: &Draft, lost: &Lost) -> f64 {
     timers::explained(draft, &draft.hosts[0].work[0], (Instant::ZERO, Instant::NEVER), lost)
 }
@@ -408,7 +409,7 @@ fn datagrams_arrive_again() {
     assert_eq!((late(9), late(15)), (vec![], vec![Judge::Served]), "the source begins at 0.5 s");
 }
 
-/// Where more than 7 s are explained, 3 s more are allowed.
+/// If more than 7 s are explained, 3 s more are allowed.
 #[test]
 fn datagrams_are_missed_after_what_is_explained() {
     let mut draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
@@ -424,7 +425,7 @@ fn datagrams_are_missed_after_what_is_explained() {
     assert_eq!((waits(2.9), waits(3.1)), (vec![], vec![Judge::Served]));
 }
 
-/// What is after the end of the run was not seen.
+/// A wait that ends after the run was not seen.
 #[test]
 fn datagrams_are_not_missed_after_the_end_of_the_run() {
     let draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
@@ -436,7 +437,7 @@ fn datagrams_are_not_missed_after_the_end_of_the_run() {
     assert_eq!((ended(at(5)), ended(stop)), (vec![], vec![Judge::Served]));
 }
 
-/// What does not fit is dropped (48 bytes are headers), and of few datagrams random loss may take all.
+/// A datagram that does not fit is dropped (48 bytes are headers), and random loss may take all of a few.
 #[test]
 fn datagrams_that_cannot_arrive_are_not_missed() {
     let none = |size, rate, loss| {

@@ -1,10 +1,10 @@
-//! Faults beside a path.
+//! Tests of faults that are not on a path.
 
 use super::*;
 use crate::draft::{Kind, Router};
 use crate::judge::tests::draft;
 
-/// A host that begins at router 1 and moves to router 2 at 2 s, of four.
+/// A draft with four routers, and a host that begins at router 1 and moves to router 2 at 2 s.
 fn moves() -> Draft {
     let mut draft = draft(Kind::Down(1000));
     draft.routers = vec![draft.routers[0]; 4];
@@ -17,7 +17,7 @@ fn concerns(draft: &Draft, what: What) -> bool {
     draft.concerns(&Fault { at: 10_000, lasts: 2000, what }, &draft.hosts[0].work[0], 0)
 }
 
-/// A router of Indirect TCP that the host has left may still have something of its connections.
+/// An Indirect TCP router that the host has left may still have state of its connections.
 #[test]
 fn a_router_that_was_left_long_ago_concerns_connections_of_indirect_tcp_only() {
     let mut draft = moves();
@@ -38,7 +38,7 @@ fn the_cell_of_the_home_agents_router_concerns_no_host_elsewhere() {
     assert!(!concerns(&draft, What::Cut(Spot::Air(0))));
 }
 
-/// What a host hears in a cell does not pass the cells of the nodes above.
+/// Frames of a cell do not pass the cells of the nodes above.
 #[test]
 fn of_a_tree_only_the_cell_of_the_host_concerns_it() {
     let mut draft = moves();

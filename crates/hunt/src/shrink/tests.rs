@@ -1,4 +1,4 @@
-//! What is made smaller stays the scenario that it was: whatever names a router or a host still names the same one.
+//! Tests that shrinking keeps references: each index of a router or host still refers to the same router or host.
 
 use super::*;
 use crate::draft::{Link, Mobile, Move, Router, Work};
@@ -37,7 +37,7 @@ fn what_names_a_router_behind_one_that_is_removed_names_it_still() {
         [What::Crash(Node::Router(3)), What::Cut(Spot::Air(3)), What::Cut(Spot::Wire(0))].map(fault).into();
     small.hosts.pop();
     unvisited(&mut small);
-    // Nobody comes to 1 and 2.
+    // No host comes to routers 1 and 2.
     assert_eq!(small.routers.iter().map(|router| router.wire.delay_us).collect::<Vec<_>>(), [100, 103]);
     let moves: Vec<usize> = small.hosts[1].moves.iter().map(|step| step.to).collect();
     assert_eq!((small.hosts[1].start, moves), (1, vec![0, 1]));

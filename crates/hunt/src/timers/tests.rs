@@ -1,10 +1,11 @@
-//! What is explained of a wait, and what is not.
+//! Tests of the time that is explained of a wait.
 
 use super::*;
 use crate::fault::{Fault, Spot};
 use crate::judge::tests::{at, draft};
 
-/// Seconds that are explained of a wait between two seconds, where full queues lost packets at these seconds.
+/// Returns the seconds explained of a wait between two instants, with losses in full queues at `full`. All are in
+/// seconds.
 fn explained_of(draft: &Draft, [from, to]: [u64; 2], full: &[u64]) -> f64 {
     let lost = Lost { in_queues: full.iter().copied().map(at).collect(), ..Lost::default() };
     explained(draft, &draft.hosts[0].work[0], (at(from), at(to)), &lost)
@@ -30,7 +31,7 @@ fn a_time_out_is_a_minute_at_the_most() {
     assert!((explained_of(&still(), [10, 600], &full) - sum).abs() < 1e-9);
 }
 
-/// One that ended before the last attempt before the wait explains nothing of it.
+/// A time without a path that ended before the last attempt before the wait explains nothing.
 #[test]
 fn a_time_without_a_path_counts_if_it_is_in_the_wait() {
     let draft = draft(Kind::Down(1000));
@@ -38,7 +39,7 @@ fn a_time_without_a_path_counts_if_it_is_in_the_wait() {
     assert!(explained_of(&draft, [4, 60], &[]).abs() < 1e-9);
 }
 
-/// More loss takes no path away: what it takes is counted by itself.
+/// A loss fault does not interrupt a path: the lost packets are counted separately.
 #[test]
 fn a_fault_that_only_loses_packets_is_no_time_without_a_path() {
     let mut draft = still();
@@ -50,7 +51,7 @@ fn a_fault_that_only_loses_packets_is_no_time_without_a_path() {
     assert!(with(What::Narrow(Spot::Core, 1200)) > 4.0);
 }
 
-/// SIGMA's monitor has 350 ms to notice a cell; a host that is in both cells for longer has it by then.
+/// SIGMA's monitor notices a cell within 350 ms. A host that is in both cells for longer has noticed it by then.
 #[test]
 fn a_cell_that_is_noticed_before_the_old_one_is_left_costs_nothing() {
     let mut draft = draft(Kind::Down(1000));

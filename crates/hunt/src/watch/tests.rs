@@ -1,4 +1,4 @@
-//! What the watch writes down of packets and marks that a test makes.
+//! Tests of the facts that the witness collects from given packets and marks.
 
 use super::*;
 use crate::draft::Protocol;
@@ -9,7 +9,7 @@ use node::Transport;
 use trace::Event;
 use wire::{SocketAddrV4, udp};
 
-/// A watch of some scenario of Indirect TCP, and the numbers of hosts of these names.
+/// Returns the witness of an Indirect TCP scenario, and the ids of the hosts with these names.
 fn watch<const N: usize>(names: [&str; N]) -> (Watch, [HostId; N]) {
     let plan = plan(&draw(Protocol::IndirectTcp, 1, &Size::SIMULATOR)).unwrap();
     let watch = Watch::new(&plan, 1, Instant::NEVER, None);
@@ -41,7 +41,7 @@ fn a_stack_takes_what_is_for_its_host() {
     assert_eq!(watch.facts.misled.len(), 1, "{:?}", watch.facts);
 }
 
-/// It serves connections of others.
+/// A support router serves connections of its hosts.
 #[test]
 fn the_stack_of_a_support_router_takes_what_is_for_its_hosts() {
     let (mut watch, [mobile, router]) = watch(["m0", "r0"]);
@@ -62,7 +62,7 @@ fn a_packet_that_goes_round_is_noticed() {
     assert_eq!(watch.facts.loops.len(), 1);
 }
 
-/// An advertisement is sent again and again, and may be one packet each time.
+/// An advertisement is repeated, and may be the same packet each time.
 #[test]
 fn a_packet_for_a_group_may_be_sent_often() {
     let (mut watch, [router]) = watch(["r0"]);
@@ -97,7 +97,7 @@ fn the_longest_time_between_two_datagrams_is_kept() {
     );
 }
 
-/// By the port of the workload, inside of a tunnel too.
+/// Losses are counted by the port of the workload, also inside a tunnel.
 #[test]
 fn what_links_lose_is_counted_for_its_workload() {
     let (mut watch, [router]) = watch(["r0"]);
@@ -125,7 +125,7 @@ fn app(watch: &mut Watch, ms: u64, host: HostId, stream: u32, change: AppChange)
     watch.happened(at(ms), host, What::App(event));
 }
 
-/// A download from `fixed` is asked for, and accepted.
+/// A download from `fixed` that is requested and accepted.
 fn download() -> (Watch, [HostId; 2]) {
     let (mut watch, hosts @ [mobile, fixed]) = watch(["m0", "fixed"]);
     watch.quiet = at(1000);
@@ -168,7 +168,7 @@ fn what_a_server_reads_is_no_stall_of_its_client_and_an_error_is_kept() {
     assert_eq!((client.gap, client.read, client.error()), ((at(1000), at(2000)), 0, Some("reset")));
 }
 
-/// Applications compare what they read with what was sent.
+/// Applications compare the data that they read with the data sent.
 #[test]
 fn wrong_data_are_noticed() {
     let (mut watch, [mobile]) = watch(["m0"]);
@@ -205,7 +205,8 @@ fn two_routers_that_serve_one_connection_are_noticed() {
     assert_eq!([both(&["forgotten"]), both(&["connection_lost"])], [0, 0]);
 }
 
-/// A host calls another router where it is not answered: the first one serves nobody, though it connects yet.
+/// A host that is not answered calls another router. The first router does not count as an owner, even if it connects
+/// later.
 #[test]
 fn a_router_that_is_not_waited_for_is_no_owner() {
     let owners = |all: &[usize]| {
@@ -261,7 +262,7 @@ fn a_crash_is_an_excuse_for_what_is_shipped_before_the_next_greeting() {
     }
 }
 
-/// Data by SCTP go to the address that was probed, wherever the answer to the probe comes from.
+/// SCTP data is sent to the address that was probed, from whatever address the answer to the probe comes.
 #[test]
 fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
     let unconfirmed = |to: Ipv4Addr| {
@@ -278,7 +279,7 @@ fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where the answer came from");
 }
 
-/// The cookie came back, so the address where it had gone is that of the peer, wherever it comes from.
+/// The cookie came back, so the address to which it was sent is the peer's, from whatever address it comes.
 #[test]
 fn a_cookie_confirms_the_address_to_which_it_was_sent() {
     let unconfirmed = |to: Ipv4Addr| {
@@ -297,7 +298,7 @@ fn a_cookie_confirms_the_address_to_which_it_was_sent() {
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where COOKIE ECHO came from");
 }
 
-/// The peer answered from there.
+/// The peer answered from that address.
 #[test]
 fn an_answer_confirms_the_address_that_it_comes_from() {
     let unconfirmed = |answer: Option<Chunk>| {

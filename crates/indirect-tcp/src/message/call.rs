@@ -1,29 +1,29 @@
-//! What begins a connection of a mobile host to its router, before the bytes that are relayed. Signed with the host's key;
-//! both have one length, so that nothing behind them is read by mistake.
+//! The call of a mobile host to its router, and the answer. They precede the relayed bytes on each connection, and are
+//! signed with the host's key. Each has a fixed length, so that no byte after it is read by mistake.
 
 use super::signed::{AROUND, Message};
 use super::{address, put_socket, socket, zeros};
 use node::Addr;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// "Connect me": bodies of type 16.
+/// A request to connect to a peer: bodies of type 16.
 /// `0 host · 4 connection u32 · 8 sequence u64 · 16 router · 20 peer's address · 24 peer's port u16 · 26 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Who, by home address.
+    /// The host's home address.
     pub host: Ipv4Addr,
-    /// The number that the connection is to have.
+    /// The number of the new connection.
     pub connection: u32,
-    /// Later than all that this host has said before.
+    /// Higher than in all earlier greetings and calls of this host.
     pub sequence: u64,
-    /// Whom it asks.
+    /// The router that is called.
     pub router: Ipv4Addr,
-    /// To whom.
+    /// The peer to connect to.
     pub peer: Addr,
 }
 
 impl Call {
-    /// Bytes of a whole call.
+    /// The length of an encoded call, in bytes.
     pub const LEN: usize = AROUND + 28;
 }
 
@@ -50,36 +50,37 @@ impl Message for Call {
     }
 }
 
-/// How a call ends.
+/// The result of a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Code {
-    /// Connected: what follows is the peer's.
+    /// Connected: the bytes that follow are the peer's.
     Connected,
-    /// The peer refused.
+    /// The peer refused the connection.
     Refused,
     /// The peer did not answer.
     TimedOut,
-    /// There is no way to it.
+    /// There is no route to the peer.
     Unreachable,
-    /// The port is taken there.
+    /// The host's port is in use at the router.
     InUse,
-    /// The router has as many connections of this host as it takes.
+    /// The host has as many connections at the router as it may have.
     Full,
-    /// It failed otherwise.
+    /// It failed for another reason.
     Failed,
 }
 
-/// Bodies of type 17: `0 connection u32 · 4 code u8 · 5 reserved (3)`.
+/// The answer to a call: bodies of type 17.
+/// `0 connection u32 · 4 code u8 · 5 reserved (3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// Of the call.
+    /// The connection number of the call.
     pub connection: u32,
-    /// How it ended.
+    /// The result.
     pub code: Code,
 }
 
 impl Answer {
-    /// Bytes of a whole answer.
+    /// The length of an encoded answer, in bytes.
     pub const LEN: usize = AROUND + 8;
 }
 

@@ -1,4 +1,4 @@
-//! The i-entry: one connection of a mobile host, by the two pairs of ends that never change (72 bytes).
+//! The i-entry (72 bytes): one connection of a mobile host, with the end points of both halves, which never change.
 //!
 //! ```text
 //!  0 connection u32 · 4 reserved u16 · 6 kind u8: 1, the mobile host opened it · 7 flags u8 · 8 family u8 · 9 reserved u8
@@ -7,8 +7,8 @@
 //! 64 sequence of its call u64
 //! ```
 //!
-//! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this. Other kinds,
-//! flags and combinations of these are refused.
+//! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this
+//! message. Other kinds, flags and combinations are refused.
 
 use super::{mapped, put_mapped, zeros};
 use node::{Addr, Tuple};
@@ -18,20 +18,21 @@ use wire::{Malformed, Reader};
 pub(super) const LEN: usize = 72;
 /// `AF_INET`, as every system numbers it.
 pub(super) const FAMILY: u8 = 2;
-/// The kind of a connection that the mobile host opened. There are no others here: no router accepts connections for a host.
+/// The kind of a connection that the mobile host opened. Other kinds are refused: no router accepts connections for a
+/// host.
 const ACTIVE: u8 = 1;
-/// Flag (ours): the program has closed it.
+/// Flag (not in the paper): the program has closed it.
 const CLOSING: u8 = 8;
-/// Flag (ours), with the next one: the call may be still to come.
+/// Flag (not in the paper), only with `UNANSWERED`: the call may come later.
 const CALLING: u8 = 16;
-/// Flag (ours): the call is not answered.
+/// Flag (not in the paper): the call is not answered.
 const UNANSWERED: u8 = 32;
 
-/// Identifies a connection. Its number alone may be reused after its host restarts: numbers start at the second of the
-/// clock, which may be set back. The sequence of a call is not reused.
+/// The identifier of a connection. The number alone may be reused after the host restarts: numbers start at the wall
+/// clock's seconds, and the clock may be set back. The sequence of a call is not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId {
-    /// Its number.
+    /// The number that the host gave it.
     pub number: u32,
     /// The sequence of the call by which it began.
     pub call: u64,
@@ -51,30 +52,31 @@ impl ConnectionId {
 /// One connection of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// Which connection: no other of the host has its number now.
+    /// The identifier. No other open connection of the host has its number.
     pub id: ConnectionId,
     /// The host's end of both halves.
     pub host: Addr,
-    /// The router's end of the half to the host: that of the first router, for the connection's life.
+    /// The router's end of the near half: the address of the first router, for the life of the connection.
     pub router: Addr,
     /// The peer's end.
     pub peer: Addr,
-    /// Its program has closed it in order. What the host's stack still has to say, a FIN above all, may be on its way to a
-    /// router that has it.
+    /// Its program has closed it cleanly. The last segments of the host's stack, above all a FIN, may still be on their
+    /// way to a router that has the connection.
     pub closing: bool,
     /// Its call is not answered: there may be no connection yet.
     pub unanswered: bool,
-    /// Such a call was to the router that this is told, and no other was greeted since: the call may come after this.
+    /// The unanswered call was sent to the router that this message is for, and the host has greeted no other router
+    /// since. So the call may come after this message.
     pub calling: bool,
 }
 
 impl Entry {
-    /// The half to the mobile host, as a router sees it.
+    /// Returns the near half, as a router sees it.
     pub const fn near(&self) -> Tuple {
         Tuple { local: self.router, remote: self.host }
     }
 
-    /// The half to the peer.
+    /// Returns the far half, as a router sees it.
     pub const fn far(&self) -> Tuple {
         Tuple { local: self.host, remote: self.peer }
     }
@@ -87,7 +89,7 @@ impl Entry {
         }
         let flags = r.u8()?;
         if ![0, CLOSING, UNANSWERED, UNANSWERED | CALLING].contains(&flags) {
-            return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: nobody has them here
+            return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: not implemented
         }
         if r.u8()? != FAMILY {
             return Err(Malformed("itcp_family"));

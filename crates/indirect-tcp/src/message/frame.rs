@@ -1,11 +1,13 @@
-//! Frames on the connection between two routers. Each is authenticated in its place; none is encrypted.
+//! Frames on the connection between two routers. Each is authenticated, with its position on the connection. None is
+//! encrypted.
 //!
 //! ```text
 //!  0 magic 0x49544350 · 4 version 1 · 5 type u8 · 6 flags u16, zero · 8 payload's length u32 · 12 handoff u64
 //! 20 payload · code, 16 bytes: HMAC-SHA-256, cut short, over direction, number of the frame, and all before it
 //! ```
 //!
-//! The key of a connection is made of the routers' key and both hellos, which are themselves signed with the routers' key.
+//! The key of a connection is derived from the routers' key and the nonces of both hellos. The hellos are signed with
+//! the routers' key.
 
 use super::entry::{ConnectionId, Entry};
 use super::state::{QUEUE, Side, SocketState};
@@ -16,59 +18,60 @@ use wire::{Ipv4Addr, Malformed, Reader};
 const MAGIC: u32 = 0x4954_4350;
 const VERSION: u8 = 1;
 const HEADER: usize = 20;
-/// Bytes of the code that authenticates each frame.
+/// The length of the code that authenticates each frame, in bytes.
 pub const CODE: usize = 16;
-/// Bytes of the longest payload: a state with both queues full.
+/// The length of the longest payload, in bytes: a state with both queues full.
 pub const LONGEST: usize = 144 + 2 * QUEUE as usize;
 
-/// A frame: of which handoff on this connection, and what it says.
+/// A frame on a connection between routers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// Counted by the old router from 1; 0 in a [`Body::Hello`].
+    /// The number of the handoff on this connection, counted by the old router from 1. It is 0 in [`Body::Hello`] and
+    /// [`Body::Status`], and in the answer to a status.
     pub handoff: u64,
-    /// What it says.
+    /// The body.
     pub body: Body,
 }
 
-/// What a frame says. The number in front is its type; 6 (filters) and 12 (moved on) belong to what is not here.
+/// The body of a frame. The number in front is its type. The types 6 (filters) and 12 (moved on) are not implemented.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// 0, the first each way: who speaks, and a number used once.
+    /// 0, the first frame in each direction: the sender and a nonce.
     Hello {
-        /// Who.
+        /// The router that sends it.
         router: Ipv4Addr,
-        /// Never said before.
+        /// Random, used once.
         nonce: [u8; 16],
     },
-    /// 1: the connections of a host.
+    /// 1: offers the connections of a host.
     Offer {
-        /// Whose.
+        /// The host.
         host: Ipv4Addr,
-        /// Of the greeting by which it went.
+        /// The sequence of the greeting that it sent to the new router.
         sequence: u64,
-        /// How many.
+        /// The number of connections.
         connections: u16,
     },
-    /// 2: whether they are wanted.
+    /// 2: the answer to an offer.
     OfferAnswer(Verdict),
-    /// 3: the connection that the next frames are about, and the number of this attempt to hand it over. Each attempt has a
-    /// higher number than those before, also those of other routers, so an answer belongs to one attempt only.
+    /// 3: the connection that the next frames are about, and the number of this attempt to hand it over. Each attempt
+    /// has a higher number than those before, also those of other routers. So an answer belongs to one attempt only.
     Entry(Entry, u32),
-    /// 4: a half of it.
+    /// 4: the state of one half.
     State(Box<SocketState>),
     /// 5: bytes that were read on one half and not yet written to the other.
     UserBuffer(Way, Vec<u8>),
-    /// 7: that was all of it.
+    /// 7: ends the state of a connection.
     Commit {
         /// The number of the connection. Its entry, which came before, has the rest of the identifier.
         number: u32,
         /// The number of the attempt.
         attempt: u32,
-        /// The halves of which a state came before. The others have ended cleanly.
+        /// The halves whose state was sent before. The others have ended cleanly.
         halves: Halves,
     },
-    /// 8: whose it is now. With [`Verdict::Taken`] it is, or was since then, the new router's. All other verdicts are final
-    /// too: the new router will not take it by this attempt any more.
+    /// 8: the answer to a commit or a status. With [`Verdict::Taken`] the new router owns the connection, or owned it
+    /// since then. The other verdicts are final too: the new router will not take the connection by this attempt.
     CommitAnswer {
         /// The host.
         host: Ipv4Addr,
@@ -79,17 +82,17 @@ pub enum Body {
         /// Whether it was taken.
         verdict: Verdict,
     },
-    /// 9: there are no more.
+    /// 9: there are no more connections.
     Done,
-    /// 10: so it is.
+    /// 10: the answer to `Done`.
     DoneAnswer,
-    /// 11: this connection cannot be moved; it is gone.
+    /// 11: this connection cannot be moved, and was reset.
     Abort {
         /// The connection.
         connection: ConnectionId,
     },
-    /// 13 (ours): what became of it? The commit or its answer may be lost with the connection between the routers. It belongs
-    /// to no handoff on this connection.
+    /// 13 (not in the paper): asks whether an attempt succeeded, as the commit or its answer may be lost with the
+    /// connection between the routers. It belongs to no handoff on this connection.
     Status {
         /// The host.
         host: Ipv4Addr,
@@ -97,19 +100,20 @@ pub enum Body {
         connection: ConnectionId,
         /// The number of the attempt.
         attempt: u32,
-        /// Of the greeting by which it was offered: a router that has restarted since then knows nothing of it.
+        /// The sequence of the greeting by which it was offered. A router that has restarted since then does not know
+        /// whether it took it.
         sequence: u64,
     },
 }
 
-/// What a new router says.
+/// The answer of a new router to an offer, a commit or a status.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Verdict {
-    /// Yes.
+    /// Accepted, or taken.
     Taken,
     /// No greeting of that host names it.
     Unknown,
-    /// The host is elsewhere again.
+    /// The host has moved on.
     Moved,
     /// It cannot be set up here.
     Failed,
@@ -136,8 +140,8 @@ impl Verdict {
     }
 }
 
-/// Which halves of a connection there are, as a byte: 1 the near one, 2 the far one. One that is not there has ended cleanly:
-/// the FINs of both its ends are acknowledged.
+/// The halves of a connection that exist, as a byte: 1 the near one, 2 the far one. A half that does not exist has
+/// ended cleanly: the FINs of both its ends are acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Halves {
     /// The half to the mobile host.
@@ -150,7 +154,7 @@ impl Halves {
     /// Both.
     pub const BOTH: Self = Self { near: true, far: true };
 
-    /// Whether this half is there.
+    /// Returns whether this half exists.
     pub const fn has(self, side: Side) -> bool {
         match side {
             Side::Near => self.near,
@@ -170,7 +174,7 @@ impl Halves {
     }
 }
 
-/// Which way bytes were on.
+/// The direction of relayed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Way {
     /// From the mobile host to its peer.
@@ -180,7 +184,7 @@ pub enum Way {
 }
 
 impl Frame {
-    /// The frame in these bytes, without its code.
+    /// Parses a frame without its code, or returns an error if it is malformed.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("itcp_frame_truncated"));
         let (kind, len) = header(&mut r)?;
@@ -204,7 +208,7 @@ impl Frame {
         Ok(Self { handoff, body })
     }
 
-    /// Its bytes, without a code.
+    /// Returns the encoded frame, without a code.
     pub fn emit(&self) -> Vec<u8> {
         let mut payload = Vec::new();
         let kind = self.body.put(&mut payload);
@@ -217,7 +221,7 @@ impl Frame {
     }
 }
 
-/// The type, and the length of the payload.
+/// Parses the header up to the type and the length of the payload.
 fn header(r: &mut Reader<'_>) -> Result<(u8, usize), Malformed> {
     if r.u32()? != MAGIC {
         return Err(Malformed("itcp_magic"));
@@ -274,7 +278,7 @@ impl Body {
         })
     }
 
-    /// Writes the payload; the type.
+    /// Writes the payload. Returns the type.
     fn put(&self, out: &mut Vec<u8>) -> u8 {
         match self {
             Self::Hello { router, nonce } => {
@@ -340,7 +344,7 @@ impl Body {
     }
 }
 
-/// One end of a connection between routers: what makes codes, and what checks them.
+/// One end of a connection between routers: computes and checks the codes of frames.
 #[derive(Clone, Debug)]
 pub struct Channel {
     key: Key,
@@ -351,18 +355,18 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Before the hellos: with the routers' key.
+    /// Returns a channel for the hellos, with the routers' key. `opened`: this end opened the connection.
     pub const fn new(key: Key, opened: bool) -> Self {
         Self { key, opened, sent: 0, received: 0 }
     }
 
-    /// After them: the numbers of who opened the connection, and of who accepted it.
+    /// Derives the key of this connection from both nonces: that of the end that opened it, then the other.
     pub fn agreed(&mut self, nonces: [[u8; 16]; 2]) {
         let [opener, other] = nonces;
         self.key = Key::new(auth::hmac_sha256(&self.key, &[b"wayfare itcp link", &opener, &other]));
     }
 
-    /// The bytes of the next frame that leaves.
+    /// Returns the next frame to send, encoded, with its code.
     pub fn seal(&mut self, frame: &Frame) -> Vec<u8> {
         let mut bytes = frame.emit();
         let code = self.code(self.opened, self.sent, &bytes);
@@ -371,7 +375,8 @@ impl Channel {
         bytes
     }
 
-    /// The next frame that came, if it is what the other end sent in this place.
+    /// Parses the next frame received. Returns an error if the other end did not send it at this position, or if it is
+    /// malformed.
     pub fn open(&mut self, bytes: &[u8]) -> Result<Frame, Malformed> {
         let Some((front, code)) = bytes.split_last_chunk::<CODE>() else {
             return Err(Malformed("itcp_frame_truncated"));
@@ -391,15 +396,15 @@ impl Channel {
     }
 }
 
-/// Bytes of a stream, cut into frames.
+/// Splits the bytes of a stream into frames.
 #[derive(Clone, Debug)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// The longest payload that is waited for.
+    /// The longest payload accepted, in bytes.
     longest: usize,
 }
 
-/// Until the other end has proved itself no frame is long: neither a hello nor what comes first after it.
+/// Accepts only short frames until the other end is authenticated: a hello and the frame after it are short.
 impl Default for Frames {
     fn default() -> Self {
         Self { bytes: Vec::new(), longest: 64 }
@@ -407,17 +412,18 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// The other end has proved itself: frames may be as long as they come.
+    /// Accepts frames of up to [`LONGEST`] bytes of payload, as the other end is authenticated.
     pub const fn trust(&mut self) {
         self.longest = LONGEST;
     }
 
-    /// Bytes that came.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame with its code. What can be none is refused as soon as its header is there.
+    /// Returns the next whole frame with its code, or `None` until it has come. Returns an error as soon as a header is
+    /// invalid.
     pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
         if self.bytes.len() < HEADER {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! What a mobile host says to a new router, and what it hears. Signed with the key that the host shares with that router.
+//! The greeting of a mobile host to a new router, and the answers. Signed with the key that the host shares with that
+//! router.
 
 use super::entry::{self, ConnectionId, Entry};
 use super::signed::{self, AROUND, CODE, Message, Signed};
@@ -6,7 +7,7 @@ use super::{CONNECTIONS, PREVIOUS, address, zeros};
 use auth::Key;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// "I am with you now": bodies of type 1.
+/// A greeting, which attaches a mobile host to a router: bodies of type 1.
 ///
 /// ```text
 ///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8
@@ -15,22 +16,22 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Greeting {
-    /// Who, by home address.
+    /// The host's home address.
     pub host: Ipv4Addr,
-    /// Later than all that this host has said before.
+    /// Higher than in all earlier greetings and calls of this host.
     pub sequence: u64,
-    /// To whom.
+    /// The router that is greeted.
     pub router: Ipv4Addr,
     /// Routers that may still have a connection of this host, at most [`PREVIOUS`].
     pub previous: Vec<Ipv4Addr>,
     /// Its connections, at most [`CONNECTIONS`].
     pub entries: Vec<Entry>,
-    /// The router has answered it before, and is to show that it still knows it. To one that does not it says nothing: it names the
-    /// connections that there were then.
+    /// The greeting was answered before, and is repeated to check that the router still knows it. A router that does
+    /// not know it ignores the entries, as they may be outdated, and asks for a new greeting.
     pub again: bool,
-    /// Empty where the host shares one key with all routers. Else one code for each previous router, in their order: of this
-    /// greeting without codes, by the key that the host shares with that router. So the router that is greeted can show each of
-    /// them that the host has greeted it, and none can say so by itself.
+    /// Empty if the host shares one key with all routers. Otherwise one code for each previous router, in their order.
+    /// It is computed over this greeting without codes, with the key that the host shares with that router. With it the
+    /// greeted router can prove the greeting to that router, and cannot forge one.
     pub codes: Vec<[u8; CODE]>,
 }
 
@@ -38,16 +39,17 @@ pub struct Greeting {
 const AGAIN: u8 = 1;
 /// Flag: there is a code for each previous router.
 const CODES: u8 = 2;
-/// Bytes of the largest datagram's payload: 1500 without the headers of IP and UDP.
+/// Bytes of the largest datagram's payload: 1500 less the headers of IP and UDP.
 const ROOM: usize = 1500 - 28;
 
 impl Greeting {
-    /// How many previous routers fit into a greeting with this many entries, if each of them has a code.
+    /// Returns the number of previous routers that fit into a greeting with this many entries, if each of them has a
+    /// code.
     pub(crate) const fn room_for_codes(entries: usize) -> usize {
         (ROOM - AROUND - 20 - entries * entry::LEN) / (4 + CODE)
     }
 
-    /// With a code for each previous router, by the key that `key` says is shared with it.
+    /// Adds a code for each previous router, by the key that `key` returns for it.
     #[must_use]
     pub fn with_codes<'a>(self, key: impl Fn(Ipv4Addr) -> &'a Key) -> Self {
         let plain = Self { codes: Vec::new(), ..self };
@@ -57,7 +59,8 @@ impl Greeting {
 }
 
 impl Signed<Greeting> {
-    /// What a previous router is shown of it: signed with the key that the host shares with that one.
+    /// Returns the greeting as a previous router receives it: signed with the key that the host shares with that
+    /// router. `None` if the greeting has codes and does not name `old`.
     pub fn shown_to(&self, old: Ipv4Addr) -> Option<Self> {
         let Greeting { previous, codes, .. } = &self.message;
         if codes.is_empty() {
@@ -78,7 +81,7 @@ impl Message for Greeting {
             return Err(Malformed("itcp_too_many"));
         }
         let flags = r.u8()?;
-        // A code is for a previous router.
+        // Codes are refused if there is no previous router.
         if flags & !(AGAIN | CODES) != 0 || (flags & CODES != 0 && routers == 0) {
             return Err(Malformed("itcp_greeting_flags"));
         }
@@ -87,7 +90,7 @@ impl Message for Greeting {
         let codes = if flags & CODES == 0 { 0 } else { routers };
         let codes = (0..codes).map(|_| r.array()).collect::<Result<_, _>>()?;
         let entries = (0..entries).map(|_| Entry::take(r)).collect::<Result<Vec<_>, _>>()?;
-        // Nobody may name what is another's.
+        // A host may name only its own connections.
         if entries.iter().any(|entry| *entry.host.ip() != host) {
             return Err(Malformed("itcp_entry_of_another"));
         }
@@ -107,25 +110,26 @@ impl Message for Greeting {
     }
 }
 
-/// What a router says to a greeting.
+/// The answer to a greeting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Welcome {
-    /// It is ready: what comes for the connections is kept until they are here.
+    /// The router is ready. It buffers packets for the connections until they have come.
     Ready,
-    /// It has heard something later from this host.
+    /// The router has accepted a later message of this host, or does not know the repeated greeting.
     Stale,
 }
 
-/// Bodies of type 2: `0 host · 4 sequence u64 · 12 router · 16 code u8 · 17 reserved (3)`.
+/// The answer to a greeting: bodies of type 2.
+/// `0 host · 4 sequence u64 · 12 router · 16 code u8 · 17 reserved (3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GreetingReply {
-    /// To whom.
+    /// The host that sent the greeting.
     pub host: Ipv4Addr,
-    /// Of the greeting that it answers; with [`Welcome::Stale`], the latest that the router has heard.
+    /// The sequence of the greeting that it answers. With [`Welcome::Stale`], the sequence that the host has to exceed.
     pub sequence: u64,
-    /// By whom.
+    /// The router that answers.
     pub router: Ipv4Addr,
-    /// What it says.
+    /// The answer.
     pub welcome: Welcome,
 }
 
@@ -155,15 +159,15 @@ impl Message for GreetingReply {
     }
 }
 
-/// Connections that are gone, so that nobody waits for them: bodies of type 5.
+/// A report of lost connections, so that the host does not wait for them: bodies of type 5.
 /// `0 host · 4 router · 8 number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// Whose.
+    /// The host.
     pub host: Ipv4Addr,
-    /// Who says so.
+    /// The router that reports it.
     pub router: Ipv4Addr,
-    /// Which.
+    /// The lost connections, at most [`CONNECTIONS`].
     pub connections: Vec<ConnectionId>,
 }
 

@@ -1,10 +1,10 @@
-//! What mobile hosts and support routers say to each other: bytes and authentication. The layouts are ours where the paper
-//! (Bakre and Badrinath, 1995) gives contents only; numbers are big-endian, addresses IPv4, inside an i-entry and a socket's
-//! state mapped into IPv6 (RFC 4291, section 2.5.5.2).
+//! The messages between mobile hosts and support routers: layout and authentication. Where the paper (Bakre and
+//! Badrinath, 1995) gives contents only, the layout is defined here. Numbers are big-endian. Addresses are IPv4; in an
+//! i-entry and in a socket's state they are mapped into IPv6 (RFC 4291, section 2.5.5.2).
 //!
 //! - [`Greeting`], [`GreetingReply`], [`ForwardPointer`], [`ForwardReply`], [`Lost`]: datagrams to UDP port [`PORT`].
-//! - [`Call`], [`Answer`]: what begins a connection of a mobile host to TCP port [`PORT`] of its router.
-//! - [`Frame`]: what routers say on the connection between them, while they hand over.
+//! - [`Call`], [`Answer`]: the first messages on a connection of a mobile host to TCP port [`PORT`] of its router.
+//! - [`Frame`]: the messages on the connection between two routers, during a handoff.
 
 mod call;
 mod entry;
@@ -26,12 +26,12 @@ pub use state::{Side, SocketState};
 
 use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4};
 
-/// The port of support routers, of UDP and of TCP (ours: none is assigned).
+/// The UDP and TCP port of support routers (not assigned by IANA).
 pub const PORT: u16 = 4954;
-/// Connections of one mobile host: its greeting has to fit one datagram (ours).
+/// Connections of one mobile host, at most: its greeting has to fit one datagram.
 pub const CONNECTIONS: usize = 16;
-/// Routers that a greeting names as earlier ones (ours): as many as its datagram has room for. One that is not named hands over
-/// nothing.
+/// Earlier routers that a greeting names, at most: as many as fit its datagram. A router that it does not name hands
+/// over nothing.
 pub const PREVIOUS: usize = 16;
 
 /// A datagram to or from [`PORT`].
@@ -39,18 +39,19 @@ pub const PREVIOUS: usize = 16;
 pub enum Datagram {
     /// Type 1, from a mobile host to its new router.
     Greeting(Signed<Greeting>),
-    /// Type 2, back.
+    /// Type 2, the answer.
     GreetingReply(Signed<GreetingReply>),
     /// Type 3, from a new router to an earlier one.
     ForwardPointer(Signed<ForwardPointer>),
-    /// Type 4, back.
+    /// Type 4, the answer.
     ForwardReply(Signed<ForwardReply>),
     /// Type 5, from a router to a mobile host.
     Lost(Signed<Lost>),
 }
 
 impl Datagram {
-    /// The message in a datagram's payload.
+    /// Parses a datagram's payload, or returns an error if it is malformed or of an unknown type. Does not check the
+    /// signature.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         match payload.get(3) {
             Some(&Greeting::TYPE) => Signed::parse(payload).map(Self::Greeting),
@@ -77,7 +78,7 @@ fn put_socket(out: &mut Vec<u8>, at: SocketAddrV4) {
     out.extend(at.port().to_be_bytes());
 }
 
-/// An IPv4 address in sixteen bytes.
+/// Reads an IPv4 address in 16 bytes.
 fn mapped(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
     let [zeros @ .., a, b, c, d] = r.array::<16>()?;
     if zeros != [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] {

@@ -1,12 +1,13 @@
-//! What routers say to each other by datagrams. Signed with the routers' key.
+//! The datagrams between routers. Signed with the key of the two routers.
 
 use super::greeting::Greeting;
 use super::signed::{AROUND, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// "That host is with me": bodies of type 3. It carries the host's own greeting, signed by the host with the key that it shares
-/// with the earlier router ([`Signed::shown_to`]): so that one need not believe the new one.
+/// A forward pointer, by which a new router notifies an earlier one that a host is with it: bodies of type 3. It
+/// carries the host's own greeting, signed with the key that the host shares with the earlier router
+/// ([`Signed::shown_to`]). So the earlier router need not trust the new one.
 ///
 /// ```text
 /// 0 from router · 4 to router · 8 length u16 · 10 reserved u16 · 12 greeting
@@ -15,13 +16,13 @@ use wire::{Ipv4Addr, Malformed, Reader};
 pub struct ForwardPointer {
     /// The new router.
     pub new: Ipv4Addr,
-    /// The earlier one.
+    /// The earlier router.
     pub old: Ipv4Addr,
-    /// What the host said to the new one.
+    /// The host's greeting to the new router.
     pub greeting: Signed<Greeting>,
 }
 
-/// The longest greeting.
+/// The length of the longest greeting, in bytes.
 const MOST: usize = AROUND + 20 + 4 * PREVIOUS + entry::LEN * CONNECTIONS;
 
 impl Message for ForwardPointer {
@@ -47,17 +48,17 @@ impl Message for ForwardPointer {
     }
 }
 
-/// What the earlier router says: bodies of type 4.
+/// The answer of the earlier router: bodies of type 4.
 /// `0 from router · 4 host · 8 sequence u64 · 16 connections u16 · 18 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardReply {
-    /// Who says so.
+    /// The earlier router.
     pub old: Ipv4Addr,
-    /// Of which host.
+    /// The mobile host.
     pub host: Ipv4Addr,
-    /// Of its greeting.
+    /// The sequence of its greeting.
     pub sequence: u64,
-    /// How many connections it will offer.
+    /// The number of connections that the earlier router has, and will offer.
     pub connections: u16,
 }
 

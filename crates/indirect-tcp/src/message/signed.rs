@@ -1,4 +1,4 @@
-//! What all messages have in common: four bytes in front, and a code behind.
+//! The frame of all messages: 4 bytes of header, the body, and an authentication code.
 //!
 //! ```text
 //! +-------------------------------+---------------+---------------+
@@ -22,35 +22,36 @@ pub(super) const CODE: usize = 32;
 
 /// The body of a message.
 pub trait Message: Clone + PartialEq + Eq + Debug + Sized {
-    /// Its type.
+    /// The type in the header.
     const TYPE: u8;
-    /// Reads a body; what is left over is refused by the caller.
+    /// Reads a body. The caller refuses trailing bytes.
     fn take(r: &mut Reader<'_>) -> Result<Self, Malformed>;
-    /// The inverse.
+    /// Writes the body that [`Self::take`] reads.
     fn put(&self, out: &mut Vec<u8>);
 }
 
-/// A message with the code that was made of it. It is well-formed; whether it is authentic, a key tells.
+/// A well-formed message with its authentication code. [`Self::is_by`] checks whether it is authentic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signed<T> {
-    /// What it says.
+    /// The body.
     pub message: T,
     code: [u8; CODE],
 }
 
 impl<T: Message> Signed<T> {
-    /// A message, signed with a key.
+    /// Returns the message, signed with a key.
     pub fn new(message: T, key: &Key) -> Self {
         let code = code(&message, key);
         Self { message, code }
     }
 
-    /// A message with the code that its signer made of it.
+    /// Returns the message with a code that the signer computed earlier.
     pub(super) const fn with_code(message: T, code: [u8; CODE]) -> Self {
         Self { message, code }
     }
 
-    /// The message in these bytes, which are all of it.
+    /// Parses a whole message, or returns an error if it is malformed, of another type, or longer. Does not check the
+    /// code.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("itcp_truncated"));
         if r.u16()? != MAGIC {
@@ -70,20 +71,20 @@ impl<T: Message> Signed<T> {
         Ok(Self { message, code })
     }
 
-    /// Its bytes.
+    /// Returns the encoded message.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = front(&self.message);
         out.extend(self.code);
         out
     }
 
-    /// Whether it was signed with this key.
+    /// Returns whether it was signed with this key. The comparison takes constant time.
     pub fn is_by(&self, key: &Key) -> bool {
         auth::equal(&code(&self.message, key), &self.code)
     }
 }
 
-/// The code that this key makes of a message.
+/// Returns the authentication code of a message.
 pub(super) fn code<T: Message>(message: &T, key: &Key) -> [u8; CODE] {
     auth::hmac_sha256(key, &[&front(message)])
 }

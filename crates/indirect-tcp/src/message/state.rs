@@ -1,11 +1,12 @@
-//! A socket's state as it travels: 144 bytes, then what was received and not read, then what was not acknowledged.
+//! The state of a socket in a handoff: 144 bytes, then the bytes received and not read, then the bytes not
+//! acknowledged.
 //!
 //! ```text
 //!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 our window's scale u8 · 7 the peer's u8
 //!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
-//!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
-//!  60 first number received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
-//!  72 window's number u32 · 76 the peer's window u32 · 80 its largest u32 · 84 our window u32 · 88 where we said so u32
+//!  48 SND.UNA u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
+//!  60 sequence of the first byte received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
+//!  72 SND.WL1 u32 · 76 SND.WND u32 · 80 largest SND.WND u32 · 84 RCV.WND u32 · 88 RCV.NXT when it was announced u32
 //!  92 smoothed round trip u32 · 96 its variation u32: microseconds, or both zero (a hint: RFC 9040, section 7)
 //! 100 hints, zero here: congestion window, buffers, options (28) · 128 congestion control's name (16)
 //! 144 bytes received · bytes to send
@@ -16,7 +17,7 @@ use super::{mapped, put_mapped, zeros};
 use wire::{Duration, Malformed, Reader, RoundTripTime, Seq, SocketAddrV4, TcpState};
 
 const VERSION: u8 = 1;
-/// Bytes of one queue (ours; a router's buffers are far smaller).
+/// Bytes of one queue, at most (not in the paper). A router's buffers are far smaller.
 pub(super) const QUEUE: u32 = 2 << 20;
 
 mod flag {
@@ -24,18 +25,18 @@ mod flag {
     pub(super) const FINISHED: u16 = 1;
     /// Our FIN was sent.
     pub(super) const FIN_SENT: u16 = 2;
-    /// The windows are valid: always, here.
+    /// The windows are valid. Always set here.
     pub(super) const WINDOW: u16 = 8;
     pub(super) const TIMESTAMP: u16 = 16;
     pub(super) const SCALE: u16 = 32;
     pub(super) const SACK: u16 = 64;
-    /// The user finished, whether the FIN was sent or not (ours).
+    /// The user finished, whether the FIN was sent or not (not in the paper).
     pub(super) const FINISHING: u16 = 512;
-    /// There are no others.
+    /// All flags.
     pub(super) const KNOWN: u16 = FINISHED | FIN_SENT | WINDOW | TIMESTAMP | SCALE | SACK | FINISHING;
 }
 
-/// Linux' number of a state, by whether our FIN was sent and whether the peer's has come.
+/// Returns Linux' number of the TCP state, from whether our FIN was sent and whether the peer's has come.
 const fn number(fin_sent: bool, finished: bool) -> u8 {
     match (fin_sent, finished) {
         (false, false) => 1, // ESTABLISHED
@@ -45,7 +46,7 @@ const fn number(fin_sent: bool, finished: bool) -> u8 {
     }
 }
 
-/// Which half of a connection.
+/// A half of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
     /// To the mobile host.
@@ -59,18 +60,18 @@ pub enum Side {
 pub struct SocketState {
     /// Which half.
     pub side: Side,
-    /// Its state; the acknowledgment that goes with the window is not carried, and is the oldest number not acknowledged.
+    /// The TCP state. `window_ack` (SND.WL2) is not carried: it is set to SND.UNA.
     pub tcp: TcpState,
 }
 
 impl SocketState {
-    /// Whether there is nothing left to relay between this half and the other: both its ends have finished, and all that its
-    /// peer sent was read. Only such a half can be without the other.
+    /// Returns whether no bytes are left to relay between this half and the other: both ends have finished, and all
+    /// bytes of its peer were read. Only such a half may be sent without the other.
     pub const fn is_self_contained(&self) -> bool {
         self.tcp.finishing && self.tcp.finished && self.tcp.unread.is_empty()
     }
 
-    /// This state of this half.
+    /// Returns the state of one half, with `window_ack` set to `send_una`.
     pub fn new(side: Side, mut tcp: TcpState) -> Self {
         tcp.window_ack = tcp.send_una;
         Self { side, tcp }
@@ -97,7 +98,8 @@ impl SocketState {
             return Err(Malformed("itcp_state_of_connection"));
         }
         let (send_scale, receive_scale) = (r.u8()?, r.u8()?);
-        // The flag says that there is a scale: one way of writing each state, and a scale of 14 at most (RFC 7323, 2.3).
+        // The flag and the scales must agree, so that each state has one encoding. A scale is at most 14 (RFC 7323,
+        // section 2.3).
         let scaled = flags & flag::SCALE != 0;
         if send_scale > 14 || receive_scale > 14 || scaled != ((send_scale, receive_scale) != (0, 0)) {
             return Err(Malformed("itcp_state_scale"));
@@ -121,7 +123,7 @@ impl SocketState {
         }
         let fin_sent = flags & flag::FIN_SENT != 0;
         if fin_sent && unsent > 0 {
-            return Err(Malformed("itcp_state_flags")); // what stands before the FIN goes before it
+            return Err(Malformed("itcp_state_flags")); // bytes before the FIN are sent before it
         }
         if mss == 0 || mss > u32::from(u16::MAX) || local_port == 0 || remote_port == 0 {
             return Err(Malformed("itcp_state_range"));
@@ -214,7 +216,7 @@ impl SocketState {
     }
 }
 
-/// A round trip that was measured takes a microsecond at least.
+/// Parses two numbers of microseconds. Both are zero if no round trip was measured; a measured one is at least 1 µs.
 fn round_trip(smoothed: u32, variation: u32) -> Result<Option<RoundTripTime>, Malformed> {
     let span = |micros: u32| Duration::from_micros(micros.into());
     match (smoothed, variation) {

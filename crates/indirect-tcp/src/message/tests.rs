@@ -138,7 +138,8 @@ fn the_largest_greeting_and_its_pointer_fit_one_datagram() {
     assert_eq!(Signed::<ForwardPointer>::parse(&bytes).map(|signed| signed.message), Ok(pointer));
 }
 
-/// With a code for each previous router there is room for fewer of them, and still for each of a few connections.
+/// With codes fewer previous routers fit into a greeting with many entries: 16 with up to 11 entries, at least 7 with
+/// 16.
 #[test]
 fn the_largest_greeting_with_codes_fits_one_datagram() {
     for entries in 0..=CONNECTIONS {
@@ -184,7 +185,7 @@ fn a_datagram_is_told_by_its_type() {
     assert_eq!(with(20, PREVIOUS as u8 + 1), "itcp_too_many");
     assert_eq!(with(21, CONNECTIONS as u8 + 1), "itcp_too_many");
     assert_eq!(with(22, 4), "itcp_greeting_flags");
-    // The flag says that there are codes, and there is no previous router to have one.
+    // The flag for codes, without a previous router.
     let alone = Greeting { previous: Vec::new(), ..greeting() };
     let mut flagged = Signed::new(alone, &key()).emit();
     flagged[22] = 2;
@@ -298,7 +299,7 @@ fn every_refusal_of_a_frame_has_its_reason() {
         "itcp_state_scale",
         "a scale of none"
     );
-    // All is sent and our FIN too, after what is unsent.
+    // First all bytes and our FIN are sent. Then one byte is unsent although the FIN is sent.
     let sent =
         TcpState { unacknowledged: vec![1, 2], send_next: tcp().send_una.plus(3), finishing: true, ..tcp() };
     let sent = Body::State(Box::new(SocketState::new(Side::Far, sent)));
@@ -318,7 +319,7 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(refused, "itcp_state_round_trip", "a variation of nothing");
 }
 
-/// The header of a state as the specification draws it, field by field.
+/// The layout in `state.rs`, field by field.
 #[test]
 fn a_state_is_these_bytes() {
     let mut bytes = Vec::new();
@@ -333,7 +334,7 @@ fn a_state_is_these_bytes() {
     assert_eq!(&bytes[144..], b"read mesent+not");
 }
 
-/// Two ends that have said hello.
+/// Two ends that have exchanged hellos.
 fn channels() -> [Channel; 2] {
     let mut ends = [Channel::new(key(), true), Channel::new(key(), false)];
     for end in &mut ends {
@@ -379,7 +380,7 @@ fn what_can_be_no_frame_is_not_waited_for() {
     bytes[8] = 1;
     frames.push(&bytes);
     assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));
-    // Nor is a long one, before who sends it has proved anything.
+    // A long frame is refused too, before its sender is authenticated.
     let long = Frame { handoff: 1, body: Body::UserBuffer(Way::Up, vec![0; 4096]) }.emit();
     let mut frames = Frames::default();
     frames.push(&long[..20]);

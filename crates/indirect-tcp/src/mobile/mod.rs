@@ -4,8 +4,8 @@
 //!  program ── Serve/Served ── this role ── TCP ── support router ── TCP ── peer
 //! ```
 //!
-//! The stream of a program is the stream to the router, behind a call and its answer. A handoff does not touch it: the router
-//! at its other end changes, and nothing else.
+//! A program's stream is relayed to the stream to the router, after a call and its answer. A handoff does not change
+//! it: only the router at its other end changes.
 
 mod routers;
 mod streams;
@@ -25,18 +25,19 @@ use streams::far;
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, Packet, Reason, WallTime, udp};
 
-/// How long greetings still name a connection that its program has closed: the last FIN may be retransmitted.
+/// The time for which greetings still name a connection that its program has closed, as the last FIN may be
+/// retransmitted.
 const CLOSING: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// The router has not answered.
+    /// The greeting is repeated, as the router has not answered.
     Repeat,
-    /// It will not.
+    /// The connections are given up, as the router has not answered.
     Hopeless,
-    /// A connection that was closed is over.
+    /// Greetings do not name a closed connection any more.
     Closing,
-    /// The router is to show that it has not forgotten us.
+    /// The answered greeting is repeated, to check that the router still knows the host.
     Refresh,
 }
 
@@ -53,23 +54,23 @@ pub struct MobileHost {
     config: MobileHostConfig,
     listens: [Listen; 1],
     serves: [Transport; 1],
-    /// The router that packets leave by.
+    /// The present router: the host's gateway.
     router: Option<Ipv4Addr>,
-    /// Those before it, the latest first.
+    /// Earlier routers, the latest first.
     previous: VecDeque<Ipv4Addr>,
-    /// What the router was told and has not answered.
+    /// The greeting that the router has not answered yet.
     greeting: Option<Said>,
-    /// The greeting that it answered last.
+    /// The greeting that the router answered last.
     answered: Option<Signed<Greeting>>,
-    /// The latest number that was used.
+    /// The latest sequence that was used.
     sequence: u64,
     clock: WallTime,
     timers: Timers<Timer, 4>,
-    /// By the stream of the program.
+    /// The connections, by the program's stream.
     connections: BTreeMap<StreamId, Connection>,
-    /// What was closed in order, until when it is named: the oldest first.
+    /// Connections that ended cleanly, each with the time until which greetings name it, the oldest first.
     closing: VecDeque<(Entry, Instant)>,
-    /// Whose a stream to the router is.
+    /// The program's stream for each stream to the router.
     programs: BTreeMap<StreamId, StreamId>,
     next_number: u32,
     next_stream: u32,
@@ -80,7 +81,7 @@ pub struct MobileHost {
 #[derive(Debug)]
 struct Said {
     greeting: Signed<Greeting>,
-    /// How often it was sent.
+    /// The number of times that it was sent.
     attempt: u32,
 }
 
@@ -92,9 +93,9 @@ struct Connection {
     /// The stream to the router.
     inner: Option<StreamId>,
     state: State,
-    /// What may be written to it.
+    /// Bytes that may be written to it.
     credit: usize,
-    /// What the program asked to read and has not got.
+    /// Bytes that the program asked to read and has not received.
     wanted: usize,
     finishing: bool,
 }
@@ -103,14 +104,15 @@ struct Connection {
 enum State {
     /// There is no router yet, or the stream to it is not open.
     Waiting,
-    /// It is asked, once it can be said in one piece; what it has said.
+    /// The stream to the router is open. `called`: the call was sent, which needs credit for all of it. `heard`: the
+    /// part of the answer that has come.
     Calling { entry: Entry, called: bool, heard: Vec<u8> },
-    /// It has connected.
+    /// The router has answered that it is connected.
     Open(Entry),
 }
 
 impl MobileHost {
-    /// A host with this configuration.
+    /// Returns the role with this configuration, or an error if [`MobileHostConfig::check`] fails.
     pub fn new(config: MobileHostConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -133,13 +135,13 @@ impl MobileHost {
         })
     }
 
-    /// Later than all before, after a restart too: the clock goes on meanwhile.
+    /// Returns a sequence above all before. It is at least the wall clock, so it is higher after a restart too.
     fn next_sequence(&mut self, now: Instant) -> u64 {
         self.sequence = (self.sequence + 1).max(self.wall(now));
         self.sequence
     }
 
-    /// Nanoseconds since 1970.
+    /// Returns the wall clock in nanoseconds since 1970.
     fn wall(&self, now: Instant) -> u64 {
         self.clock.plus(now.since(Instant::ZERO)).0.max(0).cast_unsigned()
     }
@@ -175,13 +177,13 @@ impl MobileHost {
         }
     }
 
-    /// A connection that its program has closed is named to routers for a while.
+    /// Keeps a connection that its program has closed, so that greetings name it for [`CLOSING`].
     fn still_to_name(&mut self, now: Instant, entry: Entry, out: &mut Outbox) {
         self.closing.push_back((Entry { closing: true, ..entry }, now + CLOSING));
         self.closing_ends(now, out);
     }
 
-    /// Connections that were closed long ago are over; so are the oldest of too many.
+    /// Removes closed connections after [`CLOSING`], and the oldest if there are more than [`CONNECTIONS`].
     fn closing_ends(&mut self, now: Instant, out: &mut Outbox) {
         let is_over = |closing: &VecDeque<(Entry, Instant)>| {
             closing.len() > CONNECTIONS || closing.front().is_some_and(|(_, until)| *until <= now)

@@ -1,4 +1,4 @@
-//! Routers that are greeted, and what they say.
+//! Greetings to routers, and their answers.
 
 use super::{Connection, MobileHost, Said, State, Timer};
 use crate::mark::Event;
@@ -8,19 +8,20 @@ use node::stream::refusal as refused;
 use node::{Addr, Outbox, StreamId};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
-/// A greeting is repeated after this time, and then after twice the time.
+/// A greeting is repeated after this time. Each next wait is twice the last.
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
-/// But not later than after this.
+/// The longest time between two repetitions.
 const LONGEST_REPEAT: Duration = Duration::from_secs(4);
-/// While it has connections a host repeats its last greeting after this time: only its answer says that the router still knows of
-/// them. One that has restarted does not, and its advertisements need not show that it has. As often as other soft state here.
+/// While it has connections, a host repeats its last greeting after this time. Only the answer shows that the router
+/// still knows them: a router that has restarted does not, and its advertisements need not show the restart. Other soft
+/// state here has the same interval.
 const REFRESH: Duration = Duration::from_secs(3);
-/// A host gives up its connections when its router has not answered for this time.
+/// The time without an answer of its router after which a host gives up its connections.
 const HOPELESS: Duration = Duration::from_mins(1);
 
 impl MobileHost {
-    /// Packets leave by this router from now on. It may be the same one, which has restarted: it knows nothing of us any more, and
-    /// is greeted again.
+    /// Handles a new gateway. It may be the same router after a restart, which has lost the host's state: then it is
+    /// greeted again.
     pub(super) fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.router == Some(router) {
             return self.greet(now, router, out);
@@ -28,13 +29,13 @@ impl MobileHost {
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);
             self.previous.push_front(left);
-            // Without a connection only the last router has anything to forget.
+            // Without a connection only the last router has state of this host to delete.
             let any =
                 !self.closing.is_empty() || self.connections.values().any(Connection::is_known_to_router);
             self.previous.truncate(if any { PREVIOUS + 1 } else { 1 });
         }
         self.greet(now, router, out);
-        // A connection for which no call was sent begins anew with this router.
+        // A connection for which no call was sent yet is opened through this router.
         let uncalled = |connection: &Connection| {
             matches!(connection.state, State::Waiting | State::Calling { called: false, .. })
         };
@@ -49,7 +50,8 @@ impl MobileHost {
         let sequence = self.next_sequence(now);
         let entries = self.connections.values_mut().filter_map(|connection| match &mut connection.state {
             State::Open(entry) => Some(*entry),
-            // It may have been connected: if so it comes along, and if not we hear that it is lost.
+            // The router may have connected it. If so, the connection moves too; if not, the host is notified that it
+            // is lost.
             State::Calling { entry, called: true, .. } => {
                 entry.calling &= *entry.router.ip() == router;
                 Some(*entry)
@@ -75,8 +77,8 @@ impl MobileHost {
         self.repeat(now, out);
     }
 
-    /// Says once more what was answered, if any connection depends on it. A router that knows it answers as before; one that has
-    /// restarted wants to hear a later greeting, which names the connections that there are now.
+    /// Repeats the answered greeting, if any connection depends on it. A router that knows it answers as before. A
+    /// router that has restarted asks for a later greeting, which names the present connections.
     pub(super) fn refresh(&mut self, now: Instant, out: &mut Outbox) {
         if !self.connections.values().any(Connection::is_known_to_router) {
             return;
@@ -89,14 +91,14 @@ impl MobileHost {
         }
     }
 
-    /// Sets when to say it once more.
+    /// Sets the timer of [`Self::refresh`], unless it is set.
     pub(super) fn refresh_later(&mut self, now: Instant) {
         if self.answered.is_some() && self.timers.due(Timer::Refresh).is_none() {
             self.timers.set(Timer::Refresh, now + REFRESH);
         }
     }
 
-    /// Says it, and sets when to say it again.
+    /// Sends the greeting, and sets the timer for its repetition.
     pub(super) fn repeat(&mut self, now: Instant, out: &mut Outbox) {
         let Some(Said { greeting, attempt }) = &mut self.greeting else { return };
         let pause = (FIRST_REPEAT * (1 << (*attempt).min(6))).min(LONGEST_REPEAT);
@@ -137,7 +139,7 @@ impl MobileHost {
                 self.timers.stop(Timer::Hopeless);
                 self.refresh_later(now);
             }
-            // Our clock went back, or the router has restarted.
+            // This host's clock went back, or the router has restarted.
             Welcome::Stale if sequence >= greeting.message.sequence => {
                 self.sequence = self.sequence.max(sequence);
                 out.mark(Event::NotWelcome { router, why: "stale" }.into());
@@ -148,7 +150,7 @@ impl MobileHost {
         Ok(())
     }
 
-    /// Connections that the routers have lost, as one says where this host is or was.
+    /// Handles a report of lost connections from the present or an earlier router.
     pub(super) fn lost(&mut self, lost: &Signed<Lost>, out: &mut Outbox) -> Result<(), Reason> {
         let router = lost.message.router;
         if !lost.is_by(self.config.key_of(router)) {
@@ -165,7 +167,7 @@ impl MobileHost {
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
             match self.connections.get(&program).map(|connection| &connection.state) {
-                // It was not connected, or the answer was never heard: it is called for again.
+                // It was not connected, or the answer was lost, so the host calls again.
                 Some(State::Calling { .. }) => self.begin(program, out),
                 _ => self.end(program, Some(refused::RESET), out),
             }

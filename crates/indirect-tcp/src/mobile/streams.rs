@@ -47,7 +47,7 @@ impl MobileHost {
         self.begin(program, out);
     }
 
-    /// Connects to the router, if there is one. A connection that was called for before has another number then.
+    /// Opens a stream to the router, if there is one. A connection for which a call was sent before gets a new number.
     pub(super) fn begin(&mut self, program: StreamId, out: &mut Outbox) {
         let Some(router) = self.router else { return };
         let Some(connection) = self.connections.get_mut(&program) else { return };
@@ -102,7 +102,7 @@ impl MobileHost {
                 connection.finishing = true;
                 connection.pass(op, out);
             }
-            // It is the router that moves connections.
+            // Only routers move connections.
             StreamOp::Export => {
                 out.served(Told::Refused(program, refused::NOT_FROZEN.to_owned()));
             }
@@ -110,7 +110,8 @@ impl MobileHost {
         }
     }
 
-    /// The end of a connection on both sides of this role, and what the program is told.
+    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program asked for
+    /// it.
     pub(super) fn end(&mut self, program: StreamId, why: Option<&str>, out: &mut Outbox) {
         let Some(connection) = self.connections.remove(&program) else { return };
         if let Some(inner) = connection.inner {
@@ -167,7 +168,7 @@ impl MobileHost {
                 connection.inner = None;
                 let open = if let State::Open(entry) = connection.state { Some(entry) } else { None };
                 match open {
-                    // Its guard stays: the far half's last segments may stray here too.
+                    // Its guard stays: the last segments of the far half may reach this host too.
                     Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
                     _ => connection.lift(inner, out),
                 }
@@ -180,7 +181,7 @@ impl MobileHost {
         }
     }
 
-    /// Asks the router to connect, once it can be said in one piece.
+    /// Sends the call, once the stream has credit for all of it.
     fn call(&mut self, now: Instant, program: StreamId, out: &mut Outbox) {
         let sequence = self.next_sequence(now);
         let Some(connection) = self.connections.get_mut(&program) else { return };
@@ -190,10 +191,11 @@ impl MobileHost {
         }
         *called = true;
         entry.id.call = sequence;
-        // The same ports again: the guard is this one's now.
+        // A closed connection had the same ports: its guard now belongs to this one.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
         let Entry { id: ConnectionId { number, .. }, router, peer, .. } = *entry;
-        // A segment that comes here while routers change is dropped: a reset would end the connection.
+        // A segment of the far half that reaches this host during a handoff is dropped: a reset would end the
+        // connection.
         let guard = StreamOp::Guard(far(entry), Some(Guard::Drop));
         let call =
             Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };
@@ -236,7 +238,7 @@ impl MobileHost {
         }
     }
 
-    /// The stream of a call has ended: one to a router before this one is made here.
+    /// The stream of a call has ended. A call to an earlier router is repeated through the present one.
     fn call_ended(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
         let state = self.connections.get(&program).map(|connection| &connection.state);
         if matches!(state, Some(State::Calling { entry: Entry { calling: false, .. }, .. })) {
@@ -248,7 +250,7 @@ impl MobileHost {
 }
 
 impl Connection {
-    /// Passes on what the program asks for.
+    /// Passes an operation to the stream to the router, if there is one.
     fn pass(&self, op: StreamOp, out: &mut Outbox) {
         if let Some(inner) = self.inner {
             out.stream(inner, op);
@@ -263,7 +265,7 @@ impl Connection {
         }
     }
 
-    /// Whether a router was called for it.
+    /// Returns whether a router was called for it.
     pub(super) const fn is_known_to_router(&self) -> bool {
         self.id().is_some()
     }
@@ -281,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// The guard of a connection is of no use any more.
+    /// Lifts the guard of the connection, if a call has set it.
     fn lift(&self, inner: StreamId, out: &mut Outbox) {
         if let State::Open(entry) | State::Calling { entry, called: true, .. } = &self.state {
             out.stream(inner, StreamOp::Guard(far(entry), None));
@@ -289,7 +291,7 @@ impl Connection {
     }
 }
 
-/// The far half, as this host would see it if a segment of it strayed here.
+/// Returns the far half as this host would see it if one of its segments reached this host.
 pub(super) const fn far(entry: &Entry) -> Tuple {
     Tuple { local: entry.host, remote: entry.peer }
 }

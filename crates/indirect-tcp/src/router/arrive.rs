@@ -1,5 +1,5 @@
-//! The new router's side of a handoff. It takes only what an authentic greeting has named, and says nothing on it before
-//! all of it is here.
+//! The new router's side of a handoff. It accepts only connections that an authentic greeting names, and sends nothing
+//! on a connection before its state is complete.
 
 use super::greet::same;
 use super::ledger::{Arrival, Arriving, Connection, Stage};
@@ -12,8 +12,8 @@ use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
 
-/// Doublings of a host's time-out that are taken back when its connection has come: as many as there are in an outage of 12 s that
-/// begins with a time-out of 200 ms.
+/// The number of doublings of the host's retransmission time-out to revert when its connection has come. An outage of
+/// 12 s has 6 if the first time-out is 200 ms.
 const DOUBLINGS: u32 = 6;
 
 /// A commit that came from an old router.
@@ -24,14 +24,14 @@ struct Received {
     attempt: u32,
     /// The halves of which a state came before.
     halves: Halves,
-    /// The connection between routers by which it came.
+    /// The stream to the old router by which it came.
     by: StreamId,
-    /// The handoff on that connection.
+    /// The number of the handoff on that stream.
     handoff: u64,
 }
 
 impl SupportRouter {
-    /// An old router says something.
+    /// Handles a frame from an old router.
     pub(super) fn offered(
         &mut self,
         now: Instant,
@@ -102,7 +102,7 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// An old router offers the connections of a host.
+    /// Answers an offer of the connections of a host.
     fn offer(
         &mut self,
         now: Instant,
@@ -122,20 +122,22 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Whose a connection is that was committed to this router by an attempt, after a greeting with this sequence.
+    /// Returns whether this router took a connection by this attempt. `sequence` is that of the greeting by which it
+    /// was offered.
     fn whose(&self, host: Ipv4Addr, (connection, attempt): (ConnectionId, u32), sequence: u64) -> Verdict {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken
         } else if sequence <= self.began {
-            // That was before this router restarted. It may have taken the connection and lost it: no router has its state.
+            // The greeting is from before this router restarted. This router may have taken the connection and lost it,
+            // so no router has its state.
             Verdict::Failed
         } else {
             Verdict::Unknown
         }
     }
 
-    /// The old router hands over what is expected here: it is waited for as long again. It tries for half a minute, as each
-    /// time-out of what is lost on the way is twice the last.
+    /// Extends the wait for expected connections, as the old router hands them over. The transfer may take half a
+    /// minute, as each retransmission time-out is twice the last.
     pub(super) fn still_comes(&mut self, now: Instant, address: Ipv4Addr, verdict: Verdict) {
         let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
         let host = self.hosts.get(&address).filter(|_| verdict == Verdict::Taken);
@@ -152,8 +154,8 @@ impl SupportRouter {
         }
     }
 
-    /// Whether the host's greeting names the router at the other end as one that may have its connections. Any other has not been
-    /// told of the greeting by this router.
+    /// Returns whether the host's greeting names the router at the other end as one that may have its connections. This
+    /// router has sent a forward pointer to no other.
     fn is_named(&self, address: Ipv4Addr, id: StreamId) -> bool {
         let Some(Use::Link(link)) = self.streams.get(&id) else { return false };
         let greeting = self.hosts.get(&address).and_then(|host| host.greeting.as_ref());
@@ -165,7 +167,8 @@ impl SupportRouter {
         self.connection(host, id.number).filter(|here| here.entry.id == id)
     }
 
-    /// The connection is one that its host has named, by the same ends.
+    /// Begins to receive a connection, if the host's greeting names it with the same end points and this attempt was
+    /// not taken before.
     fn begins(
         &mut self,
         now: Instant,
@@ -181,7 +184,7 @@ impl SupportRouter {
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
             return;
         };
-        // It comes back before we heard that it had been taken: ours is of the past.
+        // It comes back before the answer that the other router took it, so the state here is outdated.
         if here.committed().is_some_and(|commit| commit.attempt < attempt) {
             self.expect_again(now, address, number, out);
         }
@@ -244,7 +247,8 @@ impl SupportRouter {
         }
     }
 
-    /// That was all of a connection. Whatever is answered is final: what is not taken now will not be by this attempt.
+    /// Handles a commit, which ends the state of a connection. The answer is final: if the connection is not taken now,
+    /// this attempt will never take it.
     fn commit(&mut self, now: Instant, received: Received, known: Verdict, out: &mut Outbox) {
         let Received { host, connection, attempt, halves, by, handoff } = received;
         let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));
@@ -261,7 +265,7 @@ impl SupportRouter {
         }
         let verdict = match known {
             _ if taken => Verdict::Taken,
-            // The host was told that it is lost, or does not know it.
+            // The host was notified that it is lost, or does not name it.
             Verdict::Taken => Verdict::Failed,
             // The host has moved on. The sender of the commit keeps the connection until a forward pointer names the next
             // router.
@@ -271,7 +275,7 @@ impl SupportRouter {
         self.send_on(by, handoff, body, out);
     }
 
-    /// Something happened to a half that has come.
+    /// Handles an event of a half that is being imported.
     pub(super) fn arriving(
         &mut self,
         now: Instant,
@@ -298,7 +302,8 @@ impl SupportRouter {
         }
     }
 
-    /// If all of it is here it is ours: first that is said, then the connection speaks.
+    /// Takes the connection if its state is complete. The answer to the commit is sent before any segment of the
+    /// connection.
     fn take(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
@@ -337,8 +342,9 @@ impl SupportRouter {
         }
     }
 
-    /// The host's own stack may wait for a time-out that has doubled while there was no path. It is told that what it sent could not
-    /// be delivered, as was the case: each report takes one doubling back, and what is overdue goes at once (RFC 6069, section 4).
+    /// Shortens the wait of the host's own TCP, whose retransmission time-out has doubled while there was no path.
+    /// Sends it ICMP host unreachable about its oldest unacknowledged segment, which was true at that time. Each report
+    /// reverts one doubling, and an overdue retransmission is sent at once (RFC 6069, section 4).
     fn end_wait(&self, address: Ipv4Addr, near: Tuple, expected: Seq, out: &mut Outbox) {
         let Some((iface, mac)) = self.hosts.get(&address).and_then(|host| host.way) else { return };
         let mut segment = near.remote.port().to_be_bytes().to_vec();
@@ -351,13 +357,13 @@ impl SupportRouter {
         }
     }
 
-    /// It came, and cannot be set up: the old router resets both ends, and the host is told.
+    /// The connection has come and cannot be set up. The old router resets both ends, and the host is notified.
     fn cannot_come(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         self.lose(now, address, &[number], "cannot be set up", out);
     }
 
-    /// A commit that waits for its connection to be set up is answered before the connection is forgotten: without an answer
-    /// the old router would wait.
+    /// Answers a commit whose connection is still being set up, before the connection is removed. Without an answer the
+    /// old router would wait.
     pub(super) fn answer_commit(
         &mut self,
         address: Ipv4Addr,
@@ -373,7 +379,7 @@ impl SupportRouter {
         }
     }
 
-    /// The old router's connection broke: what has not been taken will come again, or never.
+    /// The stream from the old router broke. Connections that were not taken are expected again.
     pub(super) fn arrival_interrupted(&mut self, address: Ipv4Addr, id: StreamId, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let mut ended = Vec::new();

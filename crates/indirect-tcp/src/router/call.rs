@@ -1,4 +1,4 @@
-//! Connections that begin here: on behalf of a host, from its own address.
+//! Connections that begin here: this router opens them for a mobile host, from the host's own address.
 
 use super::ledger::{Connection, Stage};
 use super::link::Link;
@@ -10,18 +10,18 @@ use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
-/// How long somebody may take to say who he is.
+/// The time that an accepted connection has to authenticate itself.
 const PREAMBLE: Duration = Duration::from_secs(5);
-/// Who may do so at a time.
+/// Accepted connections that are not authenticated yet, at most.
 const CALLERS: usize = 64;
-/// The same from one address: as many as a host has connections.
+/// The same from one address: the number of connections that a host may have.
 const FROM_ONE: usize = CONNECTIONS;
-/// By the third byte a host's call differs from a router's frame.
+/// Bytes to read first: at the third byte a host's call differs from a router's frame.
 const TELLING: usize = 4;
 const CALL: [u8; 3] = [0x49, 0x54, 1];
 
 impl SupportRouter {
-    /// Somebody connected: a host or a router.
+    /// A host or a router has connected.
     pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
         if let Some(oldest) = self.displaced_by(*near.remote.ip()) {
             self.count(refusal::BUSY);
@@ -32,9 +32,10 @@ impl SupportRouter {
         out.stream(id, StreamOp::Read(TELLING));
     }
 
-    /// Who makes room for a caller from `source`: the oldest of those from there that have proved nothing, if there are as many as
-    /// one address may have; or, if there are too many in all, the oldest of the address with the most. So whoever holds many places
-    /// holds none against others, and who proves in time who it is keeps its own.
+    /// Returns the unauthenticated connection to close for a new one from `source`, or `None` if there is room. If
+    /// `source` has [`FROM_ONE`] of them, it is the oldest of these. If there are [`CALLERS`] in all, it is the oldest
+    /// from the address with the most. So an address with many connections cannot keep others out, and a connection
+    /// that authenticates itself in time is not closed.
     fn displaced_by(&self, source: Ipv4Addr) -> Option<StreamId> {
         let mut unproved: BTreeMap<Ipv4Addr, Vec<StreamId>> = BTreeMap::new();
         for (id, what) in &self.streams {
@@ -53,7 +54,7 @@ impl SupportRouter {
         own.or(most)?.first().copied()
     }
 
-    /// It says something. Not one byte more is read than a call has: what follows is the peer's.
+    /// Handles an event of an accepted connection. Reads no byte beyond the call, as what follows is data for the peer.
     pub(super) fn caller(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
         match event {
             StreamEvent::Room(more) => {
@@ -77,7 +78,7 @@ impl SupportRouter {
         let missing = match heard.len() {
             len if len < TELLING => TELLING - len,
             _ if !heard.starts_with(&CALL) => {
-                // The timer runs on until it has proved which router it is.
+                // The timer stays set until the router has authenticated itself.
                 let (link, heard) = (Link::accepted(*room, *near.remote.ip()), std::mem::take(heard));
                 self.set_link(id, out);
                 self.streams.insert(id, Use::Link(Box::new(link)));
@@ -129,7 +130,7 @@ impl SupportRouter {
             out.stream(id, StreamOp::Finish);
             return Ok(());
         }
-        // From the host's own address and port: to its peer nobody stands between.
+        // The host's own address and port, so that the router is transparent to the peer.
         let entry = Entry {
             id: connection_id,
             host: near.remote,
@@ -162,7 +163,7 @@ impl SupportRouter {
         }
     }
 
-    /// The far half is up, or cannot be; or the host gave up meanwhile.
+    /// The far half is open or has failed, or the host has closed the near half.
     pub(super) fn connecting(
         &mut self,
         address: Ipv4Addr,
@@ -200,7 +201,7 @@ impl SupportRouter {
     }
 }
 
-/// Why a connection cannot be, for who asked for it.
+/// Returns the code that reports to the host why a connection failed.
 fn code(why: Option<&str>) -> Code {
     match why {
         Some(refused::REFUSED) => Code::Refused,

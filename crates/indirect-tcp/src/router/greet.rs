@@ -1,4 +1,4 @@
-//! Hosts that come, and hosts that went elsewhere.
+//! Greetings of hosts that come, and forward pointers about hosts that have left.
 
 use super::ledger::{Connection, Host, Stage};
 use super::{Due, SupportRouter, refusal, routed};
@@ -10,15 +10,16 @@ use node::{Action, Addr, Class, Guard, Hop, Key, Life, Outbox, Route, StreamOp};
 use std::collections::BTreeMap;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp};
 
-/// A forward pointer is repeated after this time, and then after twice the time.
+/// A forward pointer is repeated after this time. Each next wait is twice the last.
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
-/// How often in all.
+/// The number of times that it is sent in all.
 const ATTEMPTS: u32 = 6;
-/// So long after a greeting a call that it names may come: one that is lost in the air is repeated by then.
+/// A call that a greeting names may come until this time after the greeting. A call that is lost in the air is repeated
+/// by then.
 const CALLED: Duration = Duration::from_secs(1);
 
 impl SupportRouter {
-    /// A mobile host says that it is here.
+    /// Handles a greeting: a mobile host is at this router now.
     pub(super) fn greeted(
         &mut self,
         now: Instant,
@@ -40,7 +41,7 @@ impl SupportRouter {
         }
         let again = host.greeting.as_ref() == Some(&greeting);
         if message.sequence <= host.greeted && !again {
-            // Its clock may have gone back: it is told what it has to exceed.
+            // Its clock may have gone back, so the answer has the sequence that it has to exceed.
             let reply = GreetingReply { sequence: host.greeted, ..answer(message, Welcome::Stale) };
             Self::welcome(&Signed::new(reply, &host.key), way, out);
             return Err(refusal::STALE);
@@ -69,8 +70,9 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// A host whose greeting was answered asks whether this router still knows of it. Then it is also told once more which of its
-    /// connections were lost, as that may be lost too. If not, this router has restarted: the host is to greet it anew.
+    /// Handles the repetition of an answered greeting, by which a host asks whether this router still knows it. If so,
+    /// the reports of its lost connections are repeated too, as a report may have been lost. If not, this router has
+    /// restarted, and the host has to send a new greeting.
     fn greeted_again(
         &mut self,
         way: (Iface, Mac),
@@ -93,8 +95,9 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// What the host has and is not here is expected; what is here and the host does not have is ended; what was about to
-    /// leave stays, unless it has.
+    /// Compares the connections here with those that the greeting names. Those that are only in the greeting are
+    /// expected. Those that are only here are ended. Those that were leaving are resumed, unless another router may own
+    /// them.
     fn welcome_connections(&mut self, now: Instant, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         self.end_unlisted(greeting, out);
@@ -132,11 +135,12 @@ impl SupportRouter {
 
     fn welcome(reply: &Signed<GreetingReply>, (iface, mac): (Iface, Mac), out: &mut Outbox) {
         let (from, to) = (Addr::new(reply.message.router, PORT), Addr::new(reply.message.host, PORT));
-        // It may not be registered yet, so by its link address.
+        // It is sent to the link address, as the host may not be registered with Mobile IP yet.
         out.send(iface, Packet::new(mac, udp::packet(from, to, &reply.emit())));
     }
 
-    /// Tells an earlier router, and once more until it has answered.
+    /// Sends a forward pointer to an earlier router, and repeats it until that has answered, at most [`ATTEMPTS`]
+    /// times.
     pub(super) fn point(&mut self, now: Instant, address: Ipv4Addr, old: Ipv4Addr, out: &mut Outbox) {
         let own = self.config.address;
         let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
@@ -155,7 +159,7 @@ impl SupportRouter {
         self.due.set(Due::Pointer(address, old), now + pause);
     }
 
-    /// An earlier router has heard. Where none of them has a connection, nothing will come.
+    /// Handles the answer to a forward pointer. If no earlier router has a connection, the expected ones are lost.
     pub(super) fn pointer_answered(
         &mut self,
         now: Instant,
@@ -182,7 +186,7 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// An earlier router has handed over all that it had.
+    /// Notes that an earlier router has handed over all its connections of a host.
     pub(super) fn all_came_from(
         &mut self,
         now: Instant,
@@ -197,7 +201,7 @@ impl SupportRouter {
         self.lose_what_nobody_has(now, address, out);
     }
 
-    /// What is still expected when no earlier router has anything will not come.
+    /// Gives up the expected connections if no earlier router has any.
     fn lose_what_nobody_has(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let previous = host.greeting.as_ref().map_or(&[][..], |greeting| &greeting.message.previous);
@@ -210,7 +214,7 @@ impl SupportRouter {
         }
     }
 
-    /// Another router says that a host is with it now.
+    /// Handles a forward pointer: a host is at another router now.
     pub(super) fn forwarded(
         &mut self,
         now: Instant,
@@ -234,7 +238,7 @@ impl SupportRouter {
         if message.sequence < host.greeted || (message.sequence == host.greeted && host.way.is_some()) {
             return Err(refusal::STALE);
         }
-        // It has called here since then: it is here, and greets in a moment.
+        // The host has called here since: it is here, and its greeting will follow.
         if host.last_call().is_some_and(|called| called > message.sequence) {
             return Err(refusal::STALE);
         }
@@ -271,7 +275,7 @@ impl SupportRouter {
         out.route(near_way(message.host), None);
     }
 
-    /// What the host does not have any more. What it called for after this greeting is none of that.
+    /// Ends the connections that the greeting does not name, except those that the host called for after it.
     fn end_unlisted(&mut self, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         let Some(host) = self.hosts.get(&address) else { return };
@@ -285,7 +289,7 @@ impl SupportRouter {
             self.answer_commit(address, number, Verdict::Failed, out);
             let Some(connection) = self.forget(address, number) else { continue };
             for (_, id) in connection.halves() {
-                // What is frozen would say nothing, and its peer has to hear.
+                // A frozen socket would send no reset, and its peer has to be notified.
                 out.stream(id, StreamOp::Thaw);
                 out.stream(id, StreamOp::Abort);
             }
@@ -296,7 +300,8 @@ impl SupportRouter {
         }
     }
 
-    /// What was on its way here will go elsewhere: whoever has it hears of that by itself.
+    /// Removes the connections that are expected or arriving, as the host has moved on. The router that owns them
+    /// receives a forward pointer too.
     fn drop_expected(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let expected = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
@@ -306,14 +311,15 @@ impl SupportRouter {
             self.answer_commit(address, number, Verdict::Moved, out);
             let Some(connection) = self.forget(address, number) else { continue };
             connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
-            // What was kept must not be answered: there is no socket here, and there is one elsewhere.
+            // The buffered packets must not be answered: the socket is at another router.
             self.silence(now, connection.entry.near(), Guard::Drop, out);
             self.silence(now, connection.entry.far(), Guard::Drop, out);
         }
     }
 
-    /// Of what has no far half yet there is nothing to hand over, and its peer's answer may come by where the host is now: it
-    /// is called for again there. The peer has not heard that it is open, and forgets it without a word.
+    /// Removes the connections without an open far half. They cannot be handed over, and the peer's SYN-ACK may be
+    /// routed to the host's new router, where the host calls again. The peer is in SYN-RECEIVED at most, so a reset
+    /// ends its side without notifying its application (RFC 9293, section 3.10.7.4).
     fn drop_connecting(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let connecting = |here: &Connection| matches!(here.stage, Stage::Connecting);
@@ -328,7 +334,7 @@ impl SupportRouter {
         self.listen();
     }
 
-    /// Connections that were expected have not come.
+    /// Gives up the expected connections that have not come in time.
     pub(super) fn patience_ends(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let late = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
@@ -337,8 +343,8 @@ impl SupportRouter {
         self.lose(now, address, &numbers, "never came", out);
     }
 
-    /// Calls that its host waits for have not come. This router may have had them before it restarted, and the host's stack has
-    /// nothing to say that would be answered by a reset.
+    /// Reports calls that a greeting names and that have not come as lost. This router may have received them before it
+    /// restarted. The host's stack only waits and sends nothing, so no reset would notify it.
     pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let lost: Vec<ConnectionId> = std::mem::take(&mut host.awaited).into_iter().collect();
@@ -369,7 +375,7 @@ impl SupportRouter {
     }
 }
 
-/// Whether two entries are about one connection.
+/// Returns whether two entries have the same identifier and end points.
 pub(super) fn same(one: &crate::message::Entry, other: &crate::message::Entry) -> bool {
     let ends = |entry: &crate::message::Entry| (entry.id, entry.host, entry.router, entry.peer);
     ends(one) == ends(other)
@@ -379,7 +385,7 @@ fn answer(greeting: &Greeting, welcome: Welcome) -> GreetingReply {
     GreetingReply { host: greeting.host, sequence: greeting.sequence, router: greeting.router, welcome }
 }
 
-/// The route of what this router's own sockets send to a host that is here: straight over its own link.
+/// Returns the key of the route from this router's own sockets to a host that is here, directly over its link.
 const fn near_way(host: Ipv4Addr) -> Key {
     Key { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::host(host) }
 }

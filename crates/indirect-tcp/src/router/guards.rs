@@ -1,15 +1,15 @@
-//! Guards: tuples on which this host's stack answers nothing, or only resets. The connections are being moved, have
-//! left, or have ended.
+//! Guards: tuples on which this host's stack answers nothing, or only by resets. Their connections are being moved,
+//! have left, or have ended.
 
 use super::{Due, LISTENER, SupportRouter};
 use crate::message::Entry;
 use node::{Guard, Outbox, StreamOp, Tuple};
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// How long a connection's last segments are intercepted: several retransmissions of a lost FIN. Not the two minutes of
-/// TIME-WAIT, for its host may use the port again, at another router.
+/// The time for which a connection's last segments are intercepted: several retransmissions of a lost FIN. It is less
+/// than the two minutes of TIME-WAIT, as the host may use the port again, at another router.
 const LAST_SEGMENTS: Duration = Duration::from_secs(10);
-/// Connections that have ended, whose last segments are taken in at a time.
+/// The limit of ended connections whose last segments are intercepted at a time.
 const ENDED: usize = 1024;
 
 impl SupportRouter {
@@ -17,7 +17,7 @@ impl SupportRouter {
         out.stream(LISTENER, StreamOp::Guard(tuple, guard.into()));
     }
 
-    /// Keeps what comes for a connection that is on its way.
+    /// Buffers packets for a connection that is on its way here.
     pub(super) fn hold(&mut self, connection: &Entry, out: &mut Outbox) {
         for tuple in [connection.near(), connection.far()] {
             self.counts_no_more(tuple);
@@ -25,7 +25,7 @@ impl SupportRouter {
         }
     }
 
-    /// A connection has the same ends as one before it: what was said of that one does not count for it.
+    /// Removes the guard and the timers of an earlier connection with the same end points.
     pub(super) fn begins_anew(&mut self, tuple: Tuple, out: &mut Outbox) {
         self.counts_no_more(tuple);
         Self::guard(tuple, None, out);
@@ -76,7 +76,7 @@ impl SupportRouter {
         }
     }
 
-    /// Lifts a guard.
+    /// Lifts the guard of a tuple.
     pub(super) fn speaks_again(&mut self, tuple: Tuple, out: &mut Outbox) {
         self.not_silent(tuple);
         Self::guard(tuple, None, out);
@@ -111,7 +111,7 @@ mod tests {
         hosts = [{ address = "10.1.0.7", key = "01010101010101010101010101010101" }]
     "#;
 
-    /// The near half of a connection of the host's.
+    /// Returns the near half of a connection of the host.
     fn half(port: u16) -> Tuple {
         let [local, remote] = [([10, 1, 0, 1], PORT), ([10, 1, 0, 7], port)];
         let end = |(address, port): ([u8; 4], u16)| SocketAddrV4::new(address.into(), port);
@@ -124,12 +124,13 @@ mod tests {
         out.drain_effects().filter(lifts).count()
     }
 
-    /// As long as a guard stands.
+    /// Advances the time by the 2 minutes that a guard lasts.
     fn time_passes(router: &mut SupportRouter, out: &mut Outbox) {
         router.handle(Instant::from_millis(120_000), Input::Timeout, out);
     }
 
-    /// The oldest of more than 256 guards is lifted once, and not one that stands for a later connection with the same ends.
+    /// The oldest of more than 256 guards is lifted once. A guard that a later connection with the same end points
+    /// replaced is not lifted.
     #[test]
     fn a_guard_is_lifted_for_others_only_while_it_stands() {
         let many = |router: &mut SupportRouter, out: &mut Outbox| {

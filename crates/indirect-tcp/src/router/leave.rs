@@ -1,4 +1,5 @@
-//! The old router's side of a handoff. It begins it, and owns each connection until the new one has said that it took it.
+//! The old router's side of a handoff. It starts the transfer, and owns each connection until the new router has
+//! answered that it took it.
 
 use super::ledger::{Commit, Connection, Leaving, Stage};
 use super::{Due, SupportRouter, refusal};
@@ -8,12 +9,13 @@ use node::stream::refusal as refused;
 use node::{Guard, Outbox, StreamEvent, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
-/// A router that has not heard for so long what becomes of a host's connections gives them up: the connection to the other
-/// router may be silent without being broken.
+/// The time without a sign of the new router after which the handoff of a host's connections is given up. The
+/// connection between the routers may be silent without being broken.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 impl SupportRouter {
-    /// Offers a host's connections to where the host is, or first opens the way.
+    /// Offers a host's connections to the host's new router. Opens the connection to that router first if it is not
+    /// open.
     pub(super) fn depart(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(to) = self.departure(address).map(|departure| departure.to) else { return };
         if !self.link_to(now, to, out) {
@@ -34,7 +36,7 @@ impl SupportRouter {
         self.hosts.get(&address)?.departure.as_ref()
     }
 
-    /// The new router says something.
+    /// Handles a frame from the new router.
     pub(super) fn answered(
         &mut self,
         now: Instant,
@@ -49,7 +51,7 @@ impl SupportRouter {
             self.commit_answered(now, router, (host, connection, attempt), verdict, out);
             return Ok(());
         }
-        // An answer to what was given up meanwhile is no fault of the other end's.
+        // It answers a handoff that was given up meanwhile. That is no error of the peer.
         let Some(address) = self.hosts.iter().find(|(_, host)| of(host)).map(|(address, _)| *address) else {
             return Ok(());
         };
@@ -73,12 +75,12 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// The other router answers: it has as long again for what is left.
+    /// Restarts the give-up timer, as the other router has answered.
     pub(super) fn progress(&mut self, now: Instant, address: Ipv4Addr) {
         self.due.set(Due::GiveUp(address), now + GIVE_UP);
     }
 
-    /// Asks a router for its word on what was committed to it, on a new connection between the two.
+    /// Asks a router, on a new connection to it, whether it took the connections that were committed to it.
     pub(super) fn ask_whose(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         let mut asked = Vec::new();
         for (address, host) in &self.hosts {
@@ -97,8 +99,8 @@ impl SupportRouter {
         }
     }
 
-    /// One connection after the other stands still and leaves, without a wait for the answers to those before it: a round trip
-    /// between the routers counts once for all connections of a host.
+    /// Freezes and ships the next connection, without waiting for the answers about the previous ones. So all
+    /// connections of a host together need one round trip between the routers.
     fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let Some(departure) = &host.departure else { return };
@@ -106,13 +108,14 @@ impl SupportRouter {
         let first = |wanted: &dyn Fn(&Connection) -> bool| {
             host.connections.iter().find(|(_, here)| wanted(here)).map(|(number, _)| *number)
         };
-        // A connection that is frozen already continues from there.
+        // A frozen connection without a commit is shipped first.
         let frozen =
             |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed.is_none());
         if let Some(number) = first(&frozen) {
             return self.ship(address, number, out);
         }
-        // A later call came before its greeting: the host is here again, and the other router would refuse the connection.
+        // A connection called for after the greeting stays: the host is here again, and the other router would refuse
+        // the connection.
         let leaves = |here: &Connection| {
             matches!(here.stage, Stage::Serving | Stage::Over) && !here.is_called_after(departure.sequence)
         };
@@ -120,7 +123,7 @@ impl SupportRouter {
             return self.freeze(address, number, out);
         }
         if first(&|here| here.committed().is_some()).is_some() {
-            return; // a router has not said yet whether it has it
+            return; // a commit is not answered yet
         }
         out.mark(Event::HandedOver { host: address }.into());
         self.send_to(to, handoff, Body::Done, out);
@@ -128,7 +131,7 @@ impl SupportRouter {
 
     fn freeze(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
-        // Where one half has ended cleanly there is no relay any more, and nothing between the two.
+        // If one half has ended cleanly, there is no relay any more, and no bytes are between the halves.
         let relayed = connection.near.zip(connection.far);
         let staged = if relayed.is_none() { Some(Default::default()) } else { None };
         connection.stage = Stage::Leaving(Leaving { staged, ..Leaving::default() });
@@ -142,7 +145,7 @@ impl SupportRouter {
         }
     }
 
-    /// Asks for the state of the next half; ships them all if there is none left to ask for.
+    /// Exports the state of the next half. If all states are known, ships the connection.
     fn export_next(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &connection.stage else { return };
@@ -152,7 +155,7 @@ impl SupportRouter {
         }
     }
 
-    /// Something happened to a half that stands still: what was asked for, step by step.
+    /// Handles an event of a frozen half: the answers to `Part` and `Export`.
     pub(super) fn leaving(
         &mut self,
         address: Ipv4Addr,
@@ -170,7 +173,8 @@ impl SupportRouter {
                     Some(if moves_unread { staged.map(<[u8]>::to_vec) } else { Default::default() });
                 self.export_next(address, number, out);
             }
-            // Both have finished, and each has all that there was for it: the relay is over, and nothing is between them.
+            // Both halves have finished, and each has all bytes of the other. So the relay has ended, and no bytes are
+            // between them.
             StreamEvent::Refused(refused::NOT_JOINED) => {
                 leaving.staged = Some(Default::default());
                 self.export_next(address, number, out);
@@ -183,7 +187,8 @@ impl SupportRouter {
                 leaving.states.push(SocketState::new(side, state));
                 self.export_next(address, number, out);
             }
-            // It has ended cleanly: its peer has all, and what it had received the relay has given back.
+            // It has ended cleanly: its peer has acknowledged all bytes. `Part` has returned the bytes that it had
+            // received.
             StreamEvent::Refused(refused::NOT_ESTABLISHED) => {
                 leaving.over.push(side);
                 self.export_next(address, number, out);
@@ -193,7 +198,8 @@ impl SupportRouter {
         }
     }
 
-    /// Sends all of it, in the paper's order, once the new router wants it; then the next connection leaves.
+    /// Sends the state of a connection, in the paper's order, if the new router has accepted the offer and the state is
+    /// complete. Then the next connection leaves.
     fn ship(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(departure) = self.departure(address).filter(|departure| departure.accepted) else { return };
         let (to, sequence, Some(handoff)) = (departure.to, departure.sequence, departure.handoff) else {
@@ -221,8 +227,8 @@ impl SupportRouter {
         self.next_to_leave(address, out);
     }
 
-    /// The router to which a connection was committed says whose it is. All others' words, and those on another attempt, say
-    /// nothing.
+    /// Handles the answer to a commit. Only an answer from the router to which the connection was committed counts, and
+    /// only about that attempt.
     fn commit_answered(
         &mut self,
         now: Instant,
@@ -256,25 +262,26 @@ impl SupportRouter {
                 }
                 return;
             }
-            // This router still owns it. The host is here again, or its next router is not known yet: serve it here.
+            // This router still owns the connection. The host is here again, or its next router is not known yet, so it
+            // is served here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
             Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
-            // It stands still, and is shipped to where the host is now.
+            // It stays frozen, and is shipped to the host's present router.
             Verdict::Unknown | Verdict::Moved => {}
         }
         self.next_to_leave(address, out);
     }
 
-    /// The new router owns it.
+    /// The new router owns the connection, so it is deleted here.
     fn handed_over(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         if self.end_silently(now, address, number, out) {
             out.mark(Event::Forgotten { host: address, connection: number }.into());
         }
     }
 
-    /// It goes on at another router, or may do so: here it ends without a word, and what still comes for it is not answered by a
-    /// reset. Whether there was such a connection.
+    /// Deletes a connection that another router owns or may own. No segment is sent, and later segments for it are not
+    /// answered by a reset. Returns whether the connection existed.
     fn end_silently(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) -> bool {
         let Some(connection) = self.forget(address, number) else { return false };
         if *connection.entry.router.ip() == self.config.address {
@@ -284,7 +291,8 @@ impl SupportRouter {
         true
     }
 
-    /// It went, and its host came back meanwhile: the other router has heard, and hands it back.
+    /// The connection was taken by another router, and its host has returned meanwhile. The other router has been
+    /// notified, and hands the connection back.
     pub(super) fn expect_again(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(entry) = self.connection(address, number).map(|here| here.entry) else { return };
         self.handed_over(now, address, number, out);
@@ -297,8 +305,8 @@ impl SupportRouter {
         self.due.set(Due::Patience(address), now + self.config.patience);
     }
 
-    /// The new router does not want them: the host is elsewhere again, and whoever has it will say so. Until then they go on
-    /// here.
+    /// The new router rejected the offer: the host has moved on, and its present router will send a forward pointer.
+    /// Until then the connections are served here.
     fn not_wanted(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         host.departure = None;
@@ -308,7 +316,7 @@ impl SupportRouter {
         }
     }
 
-    /// A connection that stands still goes on where it is, as if nothing had been; not if another may have it already.
+    /// Resumes a frozen connection unchanged. It stays frozen if it was committed to another router, which may own it.
     pub(super) fn resume(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
@@ -328,7 +336,7 @@ impl SupportRouter {
         out.mark(Event::Resumed { host: address, connection: number }.into());
     }
 
-    /// It cannot be moved: both its ends hear of that, and the new router.
+    /// The connection cannot be moved. Both its ends are reset, and the new router is notified.
     fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number).map(|here| here.entry.id) else { return };
         self.reset(address, number, "cannot be moved", out);
@@ -341,8 +349,9 @@ impl SupportRouter {
         self.next_to_leave(address, out);
     }
 
-    /// The other router may have had it, and have restarted since: then the state that was here is of the past, and neither end
-    /// may believe a reset from it. The host is told, and both are when they next say something.
+    /// The other router may have taken the connection and then restarted. So the state here is outdated, and the ends
+    /// would not accept the sequence numbers of a reset made from it. The host is notified now, and both ends get a
+    /// reset when they next send.
     fn refuse_stale(&mut self, now: Instant, address: Ipv4Addr, entry: &Entry, out: &mut Outbox) {
         for tuple in [entry.near(), entry.far()] {
             self.refuse(now, tuple, out);
@@ -354,16 +363,16 @@ impl SupportRouter {
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {
         let Some(connection) = self.forget(address, number) else { return };
         for (_, id) in connection.halves() {
-            // What is frozen has not even a reset to say.
+            // A frozen socket would send no reset.
             out.stream(id, StreamOp::Thaw);
             out.stream(id, StreamOp::Abort);
         }
         out.mark(Event::Lost { host: address, connection: number, why }.into());
     }
 
-    /// Another router has not answered for too long. A connection whose commit was not answered ends here without a reset, as
-    /// the other router may own it. If its host is here again, no other router will serve it: both ends get a reset. The
-    /// host's other connections are reset if the host is elsewhere.
+    /// Gives up a handoff, as the other router has not answered in time. A connection whose commit was not answered
+    /// ends here without a reset, as the other router may own it. If its host is here again, no other router will serve
+    /// it, so both ends get a reset. The host's other connections are reset if the host is elsewhere.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();
@@ -388,8 +397,9 @@ impl SupportRouter {
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
                 self.forget(address, number);
             } else {
-                // A greeting ends the departure and resumes each connection that has no commit. A connection that leaves was
-                // called for before its departure, so the greeting names it, or ends it. After that none is frozen here.
+                // A greeting ends the departure and resumes each connection that has no commit. A connection that
+                // leaves was called for before its departure. So the greeting names it, and it is resumed, or does not
+                // name it, and it is ended. No such connection is frozen then.
                 debug_assert!(!is_here, "a connection leaves without a commit, and its host is here");
                 self.reset(address, number, "router unreachable", out);
             }
@@ -399,7 +409,8 @@ impl SupportRouter {
         }
     }
 
-    /// The connections of a host are to go elsewhere, and are offered there.
+    /// Starts the handoff of a host's connections to router `to`, and offers them there. `sequence` is that of the
+    /// greeting.
     pub(super) fn begin_departure(
         &mut self,
         now: Instant,
@@ -414,11 +425,12 @@ impl SupportRouter {
     }
 }
 
-/// Halves, their states, and what is on its way between them.
+/// Halves, their states, and the bytes between them in each direction.
 type Shipment = (Halves, Vec<SocketState>, Vec<(Way, Vec<u8>)>);
 
-/// What is shipped of a connection: which halves there are, their states, and what is on its way between them. Of a half that
-/// is alone nothing is relayed any more: what was on its way to it is what it has still to send, and then its end.
+/// Returns what is shipped of a connection: which halves exist, their states, and the bytes between them. If only one
+/// half is left, nothing is relayed any more. The bytes that were on their way to it are added to its unsent bytes,
+/// followed by its FIN.
 fn parts(states: &[SocketState], staged: &[Vec<u8>; 2]) -> Shipment {
     let mut states = states.to_vec();
     let has = |side| states.iter().any(|state: &SocketState| state.side == side);

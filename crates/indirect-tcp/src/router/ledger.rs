@@ -1,4 +1,4 @@
-//! What a router knows of hosts and their connections.
+//! The state that a router has of mobile hosts and their connections.
 
 use crate::message::{CONNECTIONS, ConnectionId, Entry, Greeting, Halves, Side, Signed, SocketState};
 use auth::Key;
@@ -10,43 +10,45 @@ use wire::{Iface, Ipv4Addr, Mac, Seq};
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: Key,
-    /// The sequence of its latest greeting, to whomever.
+    /// The sequence of its latest greeting, to this or another router.
     pub(super) greeted: u64,
-    /// Its latest calls: they may overtake each other, and greetings too, but none counts twice.
+    /// The sequences of its latest calls. Calls may arrive out of order, also relative to greetings, but each counts
+    /// once.
     calls: BTreeSet<u64>,
-    /// Calls up to this one are not remembered any more.
+    /// Calls up to this sequence are not remembered any more, and are refused.
     called: u64,
-    /// Calls that its latest greeting to this router names, and that have not come.
+    /// Calls that its latest greeting to this router names, and that have not come yet.
     pub(super) awaited: BTreeSet<ConnectionId>,
-    /// How it is reached, while it is here.
+    /// The interface and the link address by which it is reached, while it is here.
     pub(super) way: Option<(Iface, Mac)>,
     /// The greeting with which it came, while it is here.
     pub(super) greeting: Option<Signed<Greeting>>,
-    /// What each earlier router was told, and has answered.
+    /// The forward pointer to each earlier router, with its answer.
     pub(super) pointers: BTreeMap<Ipv4Addr, Pointer>,
     pub(super) connections: BTreeMap<u32, Connection>,
-    /// Where its connections are to go.
+    /// The handoff of its connections to another router.
     pub(super) departure: Option<Departure>,
-    /// Connections that were taken here from another router, each with its latest attempt: asked for when an answer may have
-    /// been lost. An earlier attempt was taken too, or there would have been no later one. The last that was taken is last.
+    /// Connections that were taken from another router, each with its latest attempt, the last taken at the end. Used
+    /// to answer a `Status`, as an answer may have been lost. An earlier attempt for the same connection was taken too:
+    /// otherwise there would have been no later one.
     taken: VecDeque<(ConnectionId, u32)>,
-    /// Connections that it was told are lost, each with how often it will be told again.
+    /// Connections that the host was notified are lost, each with the number of repetitions left.
     lost: VecDeque<(ConnectionId, u32)>,
     /// Tuples that are guarded because of this host (dropped or reset), the oldest first.
     pub(super) silent: VecDeque<Tuple>,
 }
 
-/// How often a host that asks is told again that a connection is lost: that it hears none of these happens once in a million times
-/// where one datagram in ten is lost.
+/// The number of times that the report of a lost connection is repeated to a host that asks. If one datagram in ten is
+/// lost, all six reports are lost once in a million times.
 const LOST_AGAIN: u32 = 5;
 
-/// Calls of one host that are remembered.
+/// Calls of one host that are remembered, at most.
 const CALLS: usize = 256;
-/// Connections of one host that are over, and remembered.
+/// Connections of one host that are over and remembered, at most.
 const OVER: usize = 256;
-/// Connections of one host that were taken from other routers, and remembered.
+/// Connections of one host that were taken from other routers and are remembered, at most.
 const TAKEN: usize = 256;
-/// Guards that one host can have at a time: eight times both halves of all its connections.
+/// Guards that one host can have at a time: eight times those of both halves of all its connections.
 const GUARDS: usize = 8 * 2 * CONNECTIONS;
 
 impl Host {
@@ -68,8 +70,8 @@ impl Host {
         }
     }
 
-    /// Whether a call for this connection is new: it was not heard before, and is later than the latest greeting, or named by
-    /// it. It is not asked again with the same sequence.
+    /// Returns whether a call for this connection is new, and notes it. It is new if its sequence was not used before,
+    /// and if it is later than the latest greeting or named by it.
     pub(super) fn may_call(&mut self, id: ConnectionId) -> bool {
         let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
@@ -80,24 +82,24 @@ impl Host {
         new
     }
 
-    /// Nothing that it said up to now counts any more.
+    /// Makes all messages up to this sequence stale.
     pub(super) fn forgets(&mut self, sequence: u64) {
         (self.greeted, self.called) = (sequence, sequence);
     }
 
-    /// It has greeted a router.
+    /// Notes a greeting with this sequence, to this or another router.
     pub(super) fn greets(&mut self, sequence: u64) {
         self.greeted = sequence;
         self.awaited.clear();
         self.lost.clear();
     }
 
-    /// The sequence of its latest call.
+    /// Returns the sequence of its latest call that is remembered.
     pub(super) fn last_call(&self) -> Option<u64> {
         self.calls.last().copied()
     }
 
-    /// It is told that these connections are lost, and will be again when it asks.
+    /// Notes connections of which the host is notified that they are lost.
     pub(super) fn note_lost(&mut self, lost: &[ConnectionId]) {
         self.lost.extend(lost.iter().map(|id| (*id, LOST_AGAIN)));
         while self.lost.len() > CONNECTIONS {
@@ -105,7 +107,7 @@ impl Host {
         }
     }
 
-    /// Returns what it must be notified of again.
+    /// Returns the lost connections to report once more.
     pub(super) fn lost_again(&mut self) -> Vec<ConnectionId> {
         let again = self.lost.iter().map(|(id, _)| *id).collect();
         self.lost.retain_mut(|(_, times)| {
@@ -122,19 +124,20 @@ impl Host {
         if self.silent.len() > GUARDS { self.silent.pop_front() } else { None }
     }
 
-    /// Whether another router is to answer what becomes of its connections.
+    /// Returns whether an answer of `router` about the host's connections is outstanding: an offer is for it, or a
+    /// commit was sent to it.
     pub(super) fn waits_for(&self, router: Ipv4Addr) -> bool {
         let mut asked = self.connections.values().filter_map(Connection::committed);
         self.departure.as_ref().is_some_and(|departure| departure.to == router)
             || asked.any(|commit| commit.to == router)
     }
 
-    /// Connections that are not over.
+    /// Returns the number of connections that are not over.
     pub(super) fn open(&self) -> usize {
         self.connections.values().filter(|here| !here.is_over()).count()
     }
 
-    /// Of too many connections that are over the oldest is forgotten.
+    /// Removes the oldest connection that is over, if there are more than `OVER`.
     pub(super) fn bound_over(&mut self) {
         if self.connections.len() - self.open() > OVER {
             let oldest = self.connections.iter().find(|(_, here)| here.is_over()).map(|(number, _)| *number);
@@ -173,7 +176,7 @@ impl Host {
 pub(super) struct Pointer {
     /// How often it was sent.
     pub(super) sent: u32,
-    /// The connections that the earlier router had when it answered.
+    /// The number of connections that the earlier router had when it answered.
     pub(super) answer: Option<u16>,
 }
 
@@ -184,9 +187,9 @@ pub(super) struct Departure {
     pub(super) to: Ipv4Addr,
     /// The sequence of the greeting.
     pub(super) sequence: u64,
-    /// Its number on the connection to the new router; none while there is no connection.
+    /// Its number on the connection to the new router. `None` while that is not open.
     pub(super) handoff: Option<u64>,
-    /// The new router has said that it wants them.
+    /// The new router has accepted the offer.
     pub(super) accepted: bool,
 }
 
@@ -196,21 +199,22 @@ pub(super) struct Connection {
     pub(super) entry: Entry,
     pub(super) near: Option<StreamId>,
     pub(super) far: Option<StreamId>,
-    /// The sequence of the call by which it began; none where it came from another router. A greeting from before does not name
-    /// it.
+    /// The sequence of the call by which it began. `None` if it came from another router. A greeting with a lower
+    /// sequence does not name it.
     pub(super) called: Option<u64>,
-    /// The number of the latest attempt to hand it over, by whichever router.
+    /// The number of the latest attempt to hand it over, by any router.
     pub(super) attempt: u32,
     pub(super) stage: Stage,
 }
 
 impl Connection {
-    /// One that is to come.
+    /// Returns a connection that is expected from another router.
     pub(super) const fn expected(entry: Entry) -> Self {
         Self { entry, near: None, far: None, called: None, attempt: 0, stage: Stage::Expected }
     }
 
-    /// The attempt of which only the router that it went to can say whether it succeeded.
+    /// Returns the commit that is not answered, if any. Only the router to which it was sent knows whether the attempt
+    /// succeeded.
     pub(super) const fn committed(&self) -> Option<Commit> {
         match &self.stage {
             Stage::Leaving(leaving) => leaving.committed,
@@ -218,18 +222,18 @@ impl Connection {
         }
     }
 
-    /// Whether both halves have ended cleanly.
+    /// Returns whether both halves have ended cleanly.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Whether its host called for it after the greeting with this sequence. That greeting does not name it, and its router does
-    /// not know of it.
+    /// Returns whether its host called for it after the greeting with this sequence. That greeting does not name it,
+    /// and the router that was greeted does not know it.
     pub(super) fn is_called_after(&self, sequence: u64) -> bool {
         self.called.is_some_and(|called| called > sequence)
     }
 
-    /// The streams of the halves that there are.
+    /// Returns the streams of the existing halves.
     pub(super) fn halves(&self) -> impl Iterator<Item = (Side, StreamId)> + use<> {
         let near = self.near.map(|id| (Side::Near, id));
         near.into_iter().chain(self.far.map(|id| (Side::Far, id)))
@@ -247,21 +251,21 @@ impl Connection {
     }
 }
 
-/// Where a connection is.
+/// The stage of a connection.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// The far half is being opened.
     Connecting,
-    /// It is relayed.
+    /// It is served here: both halves are relayed, or one has ended.
     Serving,
-    /// It stands still, on its way to another router.
+    /// It is frozen, to be handed over to another router.
     Leaving(Leaving),
-    /// It is to come.
+    /// A greeting names it, and no other router has sent it yet.
     Expected,
-    /// It comes.
+    /// Its state is being received.
     Arriving(Arriving),
-    /// Both halves have ended cleanly. The host may not know that yet: until it names the connection no more, each router
-    /// that it names it to has to know that nothing was lost.
+    /// Both halves have ended cleanly. The host may not know that yet. So each router to which the host names the
+    /// connection has to know that nothing was lost, until the host does not name it any more.
     Over,
 }
 
@@ -278,29 +282,28 @@ impl Stage {
     }
 }
 
-/// What is known of a connection that leaves.
+/// The progress of a connection that leaves.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
-    /// Once it has parted: what was on its way up, and down.
+    /// After `Part`: the bytes on their way up to the peer, and down to the host.
     pub(super) staged: Option<[Vec<u8>; 2]>,
-    /// The near half's state, then the far one's, of those that are not over.
+    /// The near half's state, then the far half's. A half that is over has none.
     pub(super) states: Vec<SocketState>,
-    /// Halves that have ended cleanly and still had a socket: what these had received is in `staged`.
+    /// Halves that have ended cleanly but still had a socket. The bytes that they had received are in `staged`.
     pub(super) over: Vec<Side>,
-    /// The commit has left: from now on only the router that it went to can say whose the connection is, wherever the host
-    /// goes meanwhile.
+    /// The commit was sent. From then on only the router to which it was sent knows the owner, wherever the host moves.
     pub(super) committed: Option<Commit>,
 }
 
 impl Leaving {
-    /// The next of these halves of which it is not known yet where it stands.
+    /// Returns the next of these halves that is neither exported nor known to be over.
     pub(super) fn next(&self, halves: impl Iterator<Item = (Side, StreamId)>) -> Option<StreamId> {
         let known = |side| self.over.contains(&side) || self.states.iter().any(|state| state.side == side);
         halves.into_iter().find(|(side, _)| !known(*side)).map(|(_, id)| id)
     }
 }
 
-/// A commit that has left and was not answered.
+/// A commit that was sent and not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Commit {
     pub(super) to: Ipv4Addr,
@@ -309,25 +312,25 @@ pub(super) struct Commit {
     pub(super) sequence: u64,
 }
 
-/// What is known of a connection that comes.
+/// The progress of a connection that comes.
 #[derive(Debug)]
 pub(super) struct Arriving {
-    /// The connection between routers by which it comes.
+    /// The stream to the old router by which it comes.
     pub(super) by: StreamId,
     pub(super) near: Arrival,
     pub(super) far: Arrival,
     pub(super) staged: [Vec<u8>; 2],
-    /// Halves whose state leaves nothing to relay.
+    /// Halves that have no bytes to relay ([`SocketState::is_self_contained`]).
     pub(super) self_contained: Vec<Side>,
-    /// Bytes that came in both states and beside them.
+    /// Bytes in both states and in the user buffers.
     pub(super) buffered: usize,
-    /// The next number that the near half expects from the mobile host.
+    /// The next sequence number that the near half expects from the mobile host.
     pub(super) expected: Option<Seq>,
-    /// The handoff in which the commit came.
+    /// The handoff of the commit, if it has come.
     pub(super) commit: Option<u64>,
 }
 
-/// How far one half is.
+/// The progress of one half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
     Missing,
@@ -349,8 +352,8 @@ impl Arriving {
         }
     }
 
-    /// Whether what has come is what a commit says: each half that there is, no other, and where one is alone, nothing that
-    /// would be for the other.
+    /// Returns whether the received state matches a commit: the states of the halves that exist, and no others. If only
+    /// one half exists, it has no bytes for the other.
     pub(super) fn is(&self, halves: Halves) -> bool {
         let sides = [Side::Near, Side::Far];
         let as_said = sides.iter().all(|side| halves.has(*side) == (self.arrival(*side) != Arrival::Missing));
@@ -360,7 +363,7 @@ impl Arriving {
         as_said && (halves == Halves::BOTH || alone)
     }
 
-    /// Whether each half that has come is set up.
+    /// Returns whether each half that has come is imported.
     pub(super) fn is_set_up(&self) -> bool {
         [self.near, self.far].iter().all(|half| *half != Arrival::Importing)
     }
@@ -381,7 +384,7 @@ mod tests {
         ConnectionId { number, call }
     }
 
-    /// What a host has greeted is no matter of its calls, and no call of so many counts twice.
+    /// Calls do not change the sequence of the latest greeting. No call counts twice, even if there were many.
     #[test]
     fn many_calls_change_no_greeting() {
         let mut host = Host::new(Key::new([1; 16]));
@@ -393,7 +396,8 @@ mod tests {
         assert!((0..1_000).all(|sequence| !host.may_call(id(1, sequence))));
     }
 
-    /// A call that was sent before the greeting, and that the greeting names, may come after it; no other call with its number.
+    /// A call that was sent before the greeting, and that the greeting names, may come after it. Another call with the
+    /// same number may not.
     #[test]
     fn a_greeting_names_calls_by_number_and_sequence() {
         let mut host = Host::new(Key::new([1; 16]));
@@ -404,7 +408,7 @@ mod tests {
         assert!(!host.may_call(id(1, 5)), "it was heard");
     }
 
-    /// Of connections that are over the oldest make room, and of what a host is told again that it has lost.
+    /// Connections that are over and reports of lost connections are bounded: the oldest are removed.
     #[test]
     fn what_is_remembered_of_a_host_is_bounded() {
         let mut host = Host::new(Key::new([1; 16]));
@@ -436,7 +440,7 @@ mod tests {
         assert!(last.is_empty());
     }
 
-    /// A connection that lives long has a lower number than those that came after it.
+    /// A long-lived connection has a lower number than later ones, so numbers do not give the order.
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
         let mut host = Host::new(Key::new([1; 16]));

@@ -1,4 +1,5 @@
-//! The connection between two routers: one for each that hands over, opened by it.
+//! The connection between two routers. The router that hands over opens it, so there are two if each hands over to the
+//! other.
 
 use super::ledger::Host;
 use super::{Due, Outgoing, SupportRouter, Use, refusal};
@@ -8,49 +9,50 @@ use node::{Addr, Knob, Outbox, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
 
-/// Bytes asked for at once.
+/// Bytes of one read.
 const CHUNK: usize = 64 * 1024;
-/// The buffers of a connection between routers, where halves have others than the host's.
+/// The buffers of a connection between routers, in bytes. Set only if the configuration sets those of the halves.
 const LINK: u32 = 1024 * 1024;
-/// A connection that broke is tried again after this time.
+/// A broken connection is opened again after this time.
 const RETRY: Duration = Duration::from_millis(500);
-/// One on which nothing happens for so long while something is to be said is given up for a new one. A few segments that are lost
-/// in a row leave a time-out of many seconds; a new connection begins with 1 s (RFC 6298, section 2).
+/// A connection that is needed and shows no activity for this time is replaced by a new one. After several losses in a
+/// row the retransmission time-out is many seconds; a new connection begins with 1 s (RFC 6298, section 2).
 const STALLED: Duration = Duration::from_secs(3);
 
-/// One end of such a connection.
+/// One end of a connection between routers.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// Who is at the other end: known from the start by who opened, and by the other from the hello.
+    /// The router at the other end. The router that opened the connection knows it from the start, the other one from
+    /// the hello.
     pub(super) peer: Option<Ipv4Addr>,
     opened: bool,
     /// The hellos were exchanged.
     up: bool,
-    /// Who connected; none if we did.
+    /// The address that connected, or `None` if this router did.
     pub(super) source: Option<Ipv4Addr>,
-    /// The other end knows the key that both hellos make: it is no record of an earlier hello.
+    /// The other end has sent a frame with the key that both hellos make, so its hello is not a replay.
     pub(super) proven: bool,
     nonce: [u8; 16],
     channel: Option<Channel>,
     frames: Frames,
     outgoing: Outgoing,
-    /// Handoffs offered on it so far.
+    /// The number of handoffs offered on it.
     handoffs: u64,
-    /// What the peer offers, by number: whose connections, and which of them the next frames are about.
+    /// The peer's offers, by the number of the handoff.
     pub(super) offers: BTreeMap<u64, Offer>,
 }
 
-/// What another router offers.
+/// An offer of another router.
 #[derive(Debug)]
 pub(super) struct Offer {
     pub(super) host: Ipv4Addr,
-    /// Of the greeting by which the host came here.
+    /// The sequence of the greeting by which the host came here.
     pub(super) sequence: u64,
     /// The connection that the next frames are about.
     pub(super) current: Option<ConnectionId>,
 }
 
-/// Handoffs that one connection carries at a time; a peer that offers more is not one of ours.
+/// Open offers on one connection, at most. A peer that sends more is refused.
 const OFFERS: usize = 1024;
 
 impl Link {
@@ -76,7 +78,7 @@ impl Link {
         link
     }
 
-    /// Puts a frame on its way; its bytes.
+    /// Sends a frame. Returns its length with the code, in bytes, or 0 if the hello has not come yet.
     fn send(&mut self, id: StreamId, frame: &Frame, out: &mut Outbox) -> usize {
         let Some(channel) = &mut self.channel else { return 0 };
         let bytes = channel.seal(frame);
@@ -86,7 +88,7 @@ impl Link {
 }
 
 impl SupportRouter {
-    /// The connection to another router: opened now, if there is none. Whether it can carry frames already.
+    /// Opens the connection to another router if there is none. Returns whether frames can be sent on it now.
     pub(super) fn link_to(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) -> bool {
         self.due.set_by(Due::Stalled(router), now + STALLED);
         if let Some(id) = self.links.get(&router) {
@@ -98,13 +100,13 @@ impl SupportRouter {
         let id = self.new_stream(Use::Link(Box::new(link)));
         self.links.insert(router, id);
         let peer = Addr::new(router, PORT);
-        // The last bytes of a state would wait for what came before them, and that for a delayed acknowledgment.
+        // With Nagle's algorithm the last bytes of a state would wait for an acknowledgment, which the peer may delay.
         out.stream(id, StreamOp::Set(Knob::Nagle(false)));
         out.stream(id, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
         false
     }
 
-    /// One that was accepted began as a half would, and is none: what it carries is bounded by what it is told.
+    /// Sets the buffers of an accepted connection from a router, which was accepted with those of a half.
     pub(super) fn set_link(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| Knob::SendBuffer(LINK));
@@ -119,14 +121,14 @@ impl SupportRouter {
         words.as_flattened().try_into().unwrap_or_default()
     }
 
-    /// A number for the next handoff to another router.
+    /// Returns the number of the next handoff to another router, or `None` if there is no connection to it.
     pub(super) fn next_handoff(&mut self, router: Ipv4Addr) -> Option<u64> {
         let Some(Use::Link(link)) = self.streams.get_mut(self.links.get(&router)?) else { return None };
         link.handoffs += 1;
         Some(link.handoffs)
     }
 
-    /// Sends a frame to another router, on the connection that we opened; its bytes with their code.
+    /// Sends a frame on the connection that this router opened to another. Returns its length with the code, in bytes.
     pub(super) fn send_to(&mut self, router: Ipv4Addr, handoff: u64, body: Body, out: &mut Outbox) -> usize {
         let Some(id) = self.links.get(&router).copied() else { return 0 };
         self.send_on(id, handoff, body, out)
@@ -137,7 +139,7 @@ impl SupportRouter {
         link.send(id, &Frame { handoff, body }, out)
     }
 
-    /// Something happened to such a connection.
+    /// Handles an event of a connection between routers.
     pub(super) fn link(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
         let own = self.config.address;
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return };
@@ -206,7 +208,8 @@ impl SupportRouter {
         Ok(true)
     }
 
-    /// The first frame: who it is, proved by the routers' key, and a number that makes all that follows this connection's.
+    /// Handles the first frame. It names the router, is authenticated with the key of the two routers, and has a nonce
+    /// that binds all later frames to this connection.
     fn hello(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address;
         let nonce = self.nonce();
@@ -224,7 +227,7 @@ impl SupportRouter {
             self.linked(now, router, out);
             return Ok(());
         }
-        // Who it claims to be says which key has to have signed it.
+        // The router that it claims to be determines the key.
         let claim = bytes.get(..bytes.len().saturating_sub(16)).ok_or(Malformed("itcp_frame_truncated"))?;
         let Body::Hello { router, nonce: theirs } = Frame::parse(claim)?.body else {
             return Err(refusal::UNEXPECTED);
@@ -241,7 +244,8 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// A new offer; [`OFFERS`] at a time, and one for each host: a later one ends those before.
+    /// Notes a new offer, which replaces earlier ones for the same host. Returns an error if there are [`OFFERS`]
+    /// others.
     pub(super) fn note_offer(
         &mut self,
         id: StreamId,
@@ -258,8 +262,9 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// A router speaks on this connection: what it opened before is broken at its end, and what is still to come from there
-    /// must not count. It was proved by the code of a frame, which no recorded hello has.
+    /// Closes earlier connections that the same router opened. It uses this one, so the earlier ones are broken at its
+    /// end, and frames still in flight on them must not count. The code of its first frame after the hello has proved
+    /// that this hello is not a replay.
     pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(Use::Link(link)) = self.streams.get(&id) else { return };
         let peer = link.peer;
@@ -274,7 +279,8 @@ impl SupportRouter {
         }
     }
 
-    /// What came by a connection between routers, and was not taken, is void.
+    /// Removes a connection between routers. The state that came by it and was not taken is discarded. Returns the
+    /// other router if this was the connection that this router opened to it.
     fn link_ended(&mut self, id: StreamId, out: &mut Outbox) -> Option<Ipv4Addr> {
         let Some(Use::Link(link)) = self.streams.remove(&id) else { return None };
         self.due.stop(Due::Caller(id));
@@ -284,8 +290,8 @@ impl SupportRouter {
         link.peer.filter(|router| self.links.get(router) == Some(&id))
     }
 
-    /// Something happened on a connection that we opened, which has as long again. If the other router takes bytes, or says
-    /// something (`answers`), it has as long again for all hosts whose connections are to go there.
+    /// Restarts the stall timer of a connection that this router opened. If the other router accepts or sends bytes
+    /// (`answers`), also restarts the give-up timers of all hosts whose connections go there.
     fn link_works(&mut self, now: Instant, router: Ipv4Addr, answers: bool) {
         self.due.set(Due::Stalled(router), now + STALLED);
         let waits = |host: &Host| answers && host.waits_for(router);
@@ -295,22 +301,22 @@ impl SupportRouter {
         }
     }
 
-    /// Where there is nothing to say, silence is no fault.
+    /// Stops the stall timer if the connection is not needed: then silence is no error.
     pub(super) fn link_rests(&mut self, router: Ipv4Addr) {
         if !self.is_needed(router) {
             self.due.stop(Due::Stalled(router));
         }
     }
 
-    /// Nothing has happened for too long on the connection to another router: what was said on it is asked for, or said again, on a
-    /// new one.
+    /// The connection to another router shows no activity. If it is needed it is closed: the commits are asked about,
+    /// and the offers repeated, on a new one.
     pub(super) fn stalled(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
             self.hang_up_on(router, out);
         }
     }
 
-    /// A router was silent for too long on the connection that we opened.
+    /// Aborts the connection that this router opened to another.
     pub(super) fn hang_up_on(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         if let Some(id) = self.links.get(&router).copied() {
             out.stream(id, StreamOp::Abort);
@@ -330,19 +336,19 @@ impl SupportRouter {
         }
     }
 
-    /// Whether there is something to say to another router: an offer, or a question.
+    /// Returns whether an offer to `router`, or a question about a commit, is pending.
     fn is_needed(&self, router: Ipv4Addr) -> bool {
         self.hosts.values().any(|host| host.waits_for(router))
     }
 
-    /// Tries again for those whose connections are to go there, or may be there.
+    /// Opens a broken connection again, if it is still needed.
     pub(super) fn relink(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
             self.link_to(now, router, out);
         }
     }
 
-    /// A connection to another router is up: first the questions, then the offers.
+    /// The connection to another router is up. Asks about the commits first, then sends the offers.
     fn linked(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         self.ask_whose(router, out);
         let bound = self

@@ -1,15 +1,16 @@
-//! The support router: it stands between mobile hosts and their peers, and hands over what it has when they leave.
+//! The support router: it relays between mobile hosts and their peers, and hands connections over when the hosts leave.
 //!
 //! ```text
 //!            call                     both halves up              forward pointer
-//!   (nobody) ────> connecting ───────────────────────> serving ────────────────────> leaving ──> forgotten
-//!   (nobody) ────> expected ──> arriving ──> commit ──────^                             │
-//!          greeting        entry                          └──── no: it goes on here ────┘
+//!   (none) ──────> connecting ───────────────────────> serving ────────────────────> leaving ──> forgotten
+//!   (none) ──────> expected ──> arriving ──> commit ──────^                             │
+//!          greeting        entry                          └── refused: resumed here ────┘
 //! ```
 //!
-//! A *half* is one of the two TCP connections of which a connection consists: the near one to the mobile host, the far one
-//! to its peer. What a forged message could do: nothing, for each is checked before anything else. A mobile host's greeting
-//! and calls are signed with its key and counted upwards; a forward pointer is signed by a router, and carries the greeting.
+//! A *half* is one of the two TCP connections of which a connection consists. The near half leads to the mobile host,
+//! the far half to its peer. A forged message has no effect: each message is authenticated before it changes any state.
+//! A mobile host signs its greetings and calls with its key, and each has a higher sequence number. A router signs a
+//! forward pointer, and it carries the host's greeting.
 
 mod arrive;
 mod call;
@@ -38,56 +39,56 @@ use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 pub mod refusal {
     use wire::Reason;
 
-    /// No such host or router is known here.
+    /// The host or router is not configured here.
     pub const STRANGER: Reason = Reason("itcp_stranger");
-    /// It was not signed by who it says.
+    /// The signature is not that of the sender.
     pub const FORGED: Reason = Reason("itcp_forged");
-    /// Something later was heard before.
+    /// A later message was accepted before.
     pub const STALE: Reason = Reason("itcp_stale");
-    /// It is meant for another router, or came by a way that it cannot have come.
+    /// It is addressed to another router, or came from where it cannot come.
     pub const MISDIRECTED: Reason = Reason("itcp_misdirected");
-    /// It is of a kind that is not for routers.
+    /// Routers do not receive this type of message.
     pub const UNEXPECTED: Reason = Reason("itcp_unexpected");
-    /// A caller has not said in time who it is.
+    /// A caller did not authenticate itself in time.
     pub const SILENT: Reason = Reason("itcp_silent");
-    /// Too many callers have not said yet who they are.
+    /// Too many callers have not authenticated themselves.
     pub const BUSY: Reason = Reason("itcp_busy");
 }
 
-/// What a stream is to this router.
+/// The use of a stream.
 #[derive(Debug)]
 enum Use {
-    /// Somebody connected and has not said enough yet.
+    /// An accepted connection of which the first message is incomplete.
     Caller {
         near: Tuple,
         heard: Vec<u8>,
-        /// What may be written to it.
+        /// Bytes that may be written to it.
         room: usize,
     },
     Half(Ipv4Addr, u32, Side),
     Link(Box<Link>),
 }
 
-/// When something is due.
+/// The timers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
-    /// Who connected has said nothing for too long.
+    /// An accepted connection has not authenticated itself.
     Caller(StreamId),
-    /// Connections of a host that were expected have not come.
+    /// Expected connections of a host have not come.
     Patience(Ipv4Addr),
-    /// Calls that a host has named have not come.
+    /// Calls that a host's greeting names have not come.
     Called(Ipv4Addr),
     /// An earlier router has not answered a forward pointer.
     Pointer(Ipv4Addr, Ipv4Addr),
-    /// A connection to another router is to be tried again.
+    /// A broken connection to another router is opened again.
     Relink(Ipv4Addr),
-    /// Nothing has happened for too long on the connection to another router.
+    /// The connection to another router shows no activity.
     Stalled(Ipv4Addr),
-    /// Another router has not answered for too long what becomes of this host's connections.
+    /// Another router has not answered whether it took this host's connections.
     GiveUp(Ipv4Addr),
-    /// A guard has stood long enough.
+    /// A guard is lifted.
     Silence(Tuple),
-    /// The last segments of what has ended have come, if they ever will.
+    /// The last segments of an ended connection are no longer intercepted.
     Ended(Tuple),
 }
 
@@ -99,25 +100,28 @@ pub struct SupportRouter {
     hosts: BTreeMap<Ipv4Addr, Host>,
     routers: BTreeMap<Ipv4Addr, Key>,
     streams: BTreeMap<StreamId, Use>,
-    /// The connections that we opened to other routers.
+    /// The connections that this router opened to other routers.
     links: BTreeMap<Ipv4Addr, StreamId>,
     due: Expiry<Due>,
-    /// What was lost is reset for a while, wherever it comes by.
+    /// Halves of lost connections, on which segments are answered by resets for `silence`, even if they would be
+    /// forwarded.
     resets: BTreeSet<Tuple>,
-    /// What has ended here in order: its last segments are still taken in.
+    /// Halves of connections that have ended cleanly here. Their last segments are still intercepted.
     ended: BTreeSet<Tuple>,
     next_stream: u32,
-    /// Greetings up to this sequence were accepted before this router restarted, if at all.
+    /// The wall clock at the start, in nanoseconds since 1970. Greetings with sequences up to this one belong to the
+    /// time before.
     began: u64,
     chance: Seed,
     refused: BTreeMap<Reason, u64>,
 }
 
-/// The stream on which callers are listened for, and guards are set.
+/// The stream that listens for callers, and through which guards are set.
 const LISTENER: StreamId = StreamId(0);
 
 impl SupportRouter {
-    /// A router with this configuration.
+    /// Returns a router with this configuration, or an error if [`SupportRouterConfig::check`] fails. `chance` seeds
+    /// its nonces.
     pub fn new(config: SupportRouterConfig, chance: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let hosts = config.hosts.iter().map(|peer| (peer.address, Host::new(peer.key.clone()))).collect();
@@ -150,8 +154,8 @@ impl SupportRouter {
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
         if ip.protocol != wire::ipv4::UDP {
-            // A segment of a connection that is here, or an error about one: its socket is this host's, whatever address it
-            // has.
+            // It is a segment of a connection of this router, or an ICMP error about one. The socket is on this host,
+            // even if the address is not.
             return out.send(Iface::HOST, packet);
         }
         match self.datagram(now, rx.iface, packet.link.src, &ip, payload, out) {
@@ -210,7 +214,7 @@ impl SupportRouter {
         }
     }
 
-    /// Something happened to one half of a connection.
+    /// Handles an event of one half of a connection.
     fn half(
         &mut self,
         now: Instant,
@@ -239,7 +243,8 @@ impl SupportRouter {
         self.hosts.get_mut(&host)?.connections.get_mut(&number)
     }
 
-    /// A connection is not ours any more, or there is none any more. Its streams have been ended by whoever calls.
+    /// Removes a connection that this router does not own any more, or that does not exist any more. The caller has
+    /// ended its streams.
     fn forget(&mut self, host: Ipv4Addr, number: u32) -> Option<Connection> {
         let connection = self.hosts.get_mut(&host)?.connections.remove(&number)?;
         for id in [connection.near, connection.far].into_iter().flatten() {
@@ -249,8 +254,8 @@ impl SupportRouter {
         Some(connection)
     }
 
-    /// Both halves have ended, here or at an earlier router. What their peers say last is for this host's stack: the mobile
-    /// host, to which it is addressed, would answer by a reset.
+    /// Both halves have ended, here or at an earlier router. This host's stack takes the last segments of the peers.
+    /// The mobile host, to which they are addressed, would answer them by a reset.
     fn ended(&mut self, now: Instant, host: Ipv4Addr, number: u32) {
         let Some(known) = self.hosts.get_mut(&host) else { return };
         let Some(connection) = known.connections.get_mut(&number) else { return };
@@ -266,8 +271,8 @@ impl SupportRouter {
         self.listen();
     }
 
-    /// Sets what the router intercepts: both halves of each connection that it has or expects, by their addresses and
-    /// ports. Packets of a connection that is about to leave are forwarded.
+    /// Sets which packets are intercepted: both halves of each connection that is here or expected, by their end points
+    /// only. Packets for a connection that is leaving are routed normally.
     fn listen(&mut self) {
         self.listens.truncate(1);
         let over = self.ended.iter().filter(|tuple| *tuple.local.ip() != self.config.address);
@@ -295,8 +300,8 @@ impl SupportRouter {
         }
     }
 
-    /// A half that is about to be, or all that are accepted: bounded by buffers of its own, for what they hold has to move with
-    /// it. It adds no wait to what an end sends.
+    /// Sets the options of a stream before it is opened, or those of all that are accepted. Each half has its own
+    /// buffer limits, as the bytes in its buffers move with it. Without Nagle's algorithm the relay adds no delay.
     fn set_half(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(Knob::SendBuffer);
@@ -306,8 +311,8 @@ impl SupportRouter {
         }
     }
 
-    /// A connection that should have come is not to be had: both ends are told, the host at once, its peer when it next says
-    /// something.
+    /// Gives up connections that were expected. Both ends are notified: the host at once, its peer by a reset when it
+    /// next sends.
     fn lose(&mut self, now: Instant, host: Ipv4Addr, numbers: &[u32], why: &'static str, out: &mut Outbox) {
         let mut lost = Vec::new();
         for number in numbers {
@@ -334,7 +339,7 @@ impl SupportRouter {
         }
     }
 
-    /// A connection that its host had closed does not come: its earlier router has seen its end.
+    /// A connection that its host had closed does not come. Its earlier router has seen its end.
     fn is_over(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(host, number) else { return };
         let (entry, halves) = (connection.entry, connection.halves());
@@ -385,8 +390,8 @@ impl Role for SupportRouter {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(boot) => {
-                // Hosts number their greetings by the wall clock too. What they sent before this router started is old. A host
-                // whose clock is behind gets the number that its next greeting has to exceed.
+                // Messages from before this start are stale, as sequences are taken from the wall clock. A host whose
+                // clock is behind is sent the sequence that it has to exceed.
                 let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
                 let before = wall.max(0).cast_unsigned().saturating_sub(1);
                 self.began = before;
@@ -422,13 +427,13 @@ impl Role for SupportRouter {
     }
 }
 
-/// A datagram from this router, as the table decides.
+/// Returns a datagram from this router, to be sent by the routing table.
 fn routed(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Packet {
     let (from, to) = (Addr::new(from, PORT), Addr::new(to, PORT));
     Packet::new(Mac::ZERO, udp::packet(from, to, payload))
 }
 
-/// Bytes on their way into a stream that takes only so many at a time.
+/// Bytes that wait until a stream has credit for them.
 #[derive(Debug, Default)]
 struct Outgoing {
     bytes: VecDeque<u8>,

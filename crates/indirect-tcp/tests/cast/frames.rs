@@ -1,4 +1,4 @@
-//! The other router, on the connection between the two.
+//! The other router's side of the connection between the two.
 
 use super::names::Args;
 use super::{HOST, IndirectTcp, LEFT, RIGHT, accepted, entry, named, router_key};
@@ -16,7 +16,7 @@ pub(super) struct Right {
     frames: Frames,
     /// The handoff that the frames are about.
     handoff: u64,
-    /// What it has heard and not been asked about.
+    /// Frames that it has received and that the script has not consumed.
     heard: VecDeque<Body>,
 }
 
@@ -35,12 +35,12 @@ impl Right {
         }
     }
 
-    /// The role connected to it.
+    /// Returns the end of a connection that the role opened.
     pub(super) fn called() -> Self {
         Self::new(false)
     }
 
-    /// The role writes.
+    /// Receives bytes that the role writes.
     pub(super) fn hears(&mut self, bytes: &[u8]) {
         self.frames.push(bytes);
         while let Some(bytes) = self.frames.next_frame().unwrap() {
@@ -76,7 +76,7 @@ impl Right {
     }
 }
 
-/// `connects`, `accepts` with its hello, `says` a frame, or is `gone`.
+/// Runs a step of the right router: it `connects`, `accepts` with its hello, `says` a frame, or is `gone`.
 pub(super) fn right(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
     let bytes = match *what {
         ["connects"] => {
@@ -153,7 +153,7 @@ fn body(words: &[&str]) -> Body {
     }
 }
 
-/// `halves=near`, `far`, `none`; if nothing is said, both.
+/// Returns the halves of `halves=near`, `far` or `none`; both by default.
 fn halves(args: &Args<'_>) -> Halves {
     match args.get::<String>("halves").as_deref() {
         None => Halves::BOTH,
@@ -161,7 +161,7 @@ fn halves(args: &Args<'_>) -> Halves {
     }
 }
 
-/// The port that it connects to is not said in every line.
+/// Returns whether this is the right router's listener. Transcripts do not repeat its port.
 pub(super) const fn is_right(peer: Addr) -> bool {
     peer.port() == PORT && peer.ip().octets()[1] == RIGHT.octets()[1]
 }

@@ -1,5 +1,5 @@
-//! Who speaks in the transcripts: a mobile host, two support routers, a fixed host. The role is the mobile host's side, or
-//! the left router.
+//! The nodes of the transcripts: a mobile host, two support routers, a fixed host. The role under test is the mobile
+//! host's side or the left router.
 
 mod frames;
 mod names;
@@ -29,10 +29,10 @@ const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The mobile host's end of its connection, and the service at the fixed host.
 const HOST_PORT: u16 = 50_000;
 const SERVICE: u16 = 80;
-/// The program that a script speaks for.
+/// The stream of the script's program.
 const PROGRAM: StreamId = StreamId(StreamId::OUTSIDE);
 
-/// Everybody's link address.
+/// The link addresses of the neighbors.
 const PEOPLE: [(&str, Mac); 2] =
     [("the host", Mac([2, 0, 0, 0, 0, 7])), ("the network", Mac([2, 0, 0, 0, 0, 9]))];
 
@@ -56,12 +56,12 @@ fn router_key(forged: bool) -> Secret {
 
 #[derive(Default)]
 pub(crate) struct IndirectTcp {
-    /// Streams by what they are to a reader.
+    /// The names of streams in the transcript.
     streams: BTreeMap<StreamId, &'static str>,
     listener: Option<StreamId>,
     /// Streams that the driver has accepted.
     accepted: u32,
-    /// The other router, on the connection that there is.
+    /// The other router's end of the present connection.
     right: Option<Right>,
     /// The mobile host's last greeting, and its last call.
     greeting: Option<Greeting>,
@@ -74,7 +74,7 @@ fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
     toml::Value::Table(table).try_into().unwrap()
 }
 
-/// Tells the other roles of its node by whom packets leave: what Mobile IP does on a whole host.
+/// A role that reports the gateway to the other roles of its node, as Mobile IP does on a real host.
 #[derive(Debug)]
 struct Beneath;
 
@@ -219,14 +219,14 @@ impl Cast for IndirectTcp {
     }
 }
 
-/// Sequences are nanoseconds of the wall clock; a script counts them from a thousand seconds after the routers began.
+/// Sequences are nanoseconds of the wall clock. Those of a script count from 1000 s after the start of the routers.
 const BEGIN: u64 = crate::transcript::WALL.0.cast_unsigned() + 1_000_000_000_000;
 
 fn sequence(args: &Args<'_>, default: u64) -> u64 {
     BEGIN + args.get("sequence").unwrap_or(default)
 }
 
-/// The sequence of the call by which a connection began.
+/// Returns the sequence of the call by which a connection began.
 fn call(args: &Args<'_>) -> u64 {
     BEGIN + args.get("call").unwrap_or(6)
 }
@@ -239,13 +239,13 @@ fn router_of(name: &str) -> Ipv4Addr {
     }
 }
 
-/// The stream of this name.
+/// Returns the latest stream of this name.
 fn named(teller: &Teller<IndirectTcp>, name: &str) -> StreamId {
     let mut streams = teller.cast.streams.iter().rev();
     *streams.find(|(_, other)| **other == name).unwrap_or_else(|| panic!("no stream {name}")).0
 }
 
-/// Somebody connects to the router.
+/// Lets a caller connect to the router.
 fn accepted(teller: &mut Teller<IndirectTcp>, name: &'static str, peer: Addr) -> StreamId {
     let new = StreamId(StreamId::DRIVER + teller.cast.accepted);
     teller.cast.accepted += 1;
@@ -263,7 +263,7 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
     packet
 }
 
-/// The one connection that there is, opened at this router by a call with this sequence.
+/// Returns the only connection, opened at this router by a call with this sequence.
 const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     Entry {
         id: ConnectionId { number: 1, call },
@@ -276,7 +276,7 @@ const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     }
 }
 
-/// A greeting to this router: `entries=1` with a connection that was opened `at` another.
+/// Returns a greeting to this router. `entries=1`: it names a connection that was opened `at` another router.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let entry =
         Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };
@@ -300,13 +300,13 @@ fn calls(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
     let call = Call { host: HOST, connection, sequence, router: LEFT, peer };
     let bytes = Signed::new(call, &host_key(args.has("forged"))).emit();
     let id = accepted(teller, "near", Addr::new(HOST, HOST_PORT));
-    // What tells a host from a router is read first, and then not one byte more than a call has.
+    // The bytes that distinguish a host from a router are read first, then no byte beyond the call.
     let (head, tail) = bytes.split_at(4);
     teller.give(Input::Stream(id, StreamEvent::Data(head)));
     teller.give(Input::Stream(id, StreamEvent::Data(tail)));
 }
 
-/// Something happens to a socket.
+/// Gives the role an event of a socket.
 fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
     let id = named(teller, half);
     let give = |teller: &mut Teller<IndirectTcp>, event: StreamEvent<'_>| {
@@ -338,7 +338,7 @@ fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
     }
 }
 
-/// What a frozen socket gives: a hundred bytes were not acknowledged, ten not read.
+/// Returns the exported state of a socket: 100 bytes were not acknowledged, 10 not read.
 fn state(half: &str) -> TcpState {
     let (local, remote) = match half {
         "near" => (entry(LEFT, 0).near().local, entry(LEFT, 0).near().remote),
@@ -347,7 +347,7 @@ fn state(half: &str) -> TcpState {
     names::established(local, remote)
 }
 
-/// A router speaks to the mobile host.
+/// Sends a router's message to the mobile host.
 fn left(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
     let payload = match *what {
         ["welcomes", ref args @ ..] => {

@@ -1,4 +1,4 @@
-//! What is said and asked, in words.
+//! Messages and operations as text.
 
 use super::frames::is_right;
 use super::{FIXED, HOST};
@@ -31,7 +31,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// An established connection: a hundred bytes were sent and not acknowledged, ten received and not read.
+/// Returns an established connection: 100 bytes were sent and not acknowledged, 10 received and not read.
 pub(super) fn established(local: Addr, remote: Addr) -> TcpState {
     TcpState {
         send_next: Seq(1100),
@@ -41,7 +41,7 @@ pub(super) fn established(local: Addr, remote: Addr) -> TcpState {
     }
 }
 
-/// A bare segment between two ends.
+/// Returns a segment without data between two ends.
 pub(super) fn segment(from: Addr, to: Addr) -> Vec<u8> {
     let mut tcp = Vec::new();
     tcp.extend(from.port().to_be_bytes());
@@ -51,7 +51,7 @@ pub(super) fn segment(from: Addr, to: Addr) -> Vec<u8> {
     Header::new(TCP, *from.ip(), *to.ip()).emit(&tcp)
 }
 
-/// What a stream is for, by how it begins.
+/// Returns the name of a stream, by its first operation.
 pub(super) fn purpose(op: &StreamOp) -> &'static str {
     match op {
         StreamOp::Open { peer, .. } if *peer.ip() == FIXED => "far",
@@ -63,7 +63,7 @@ pub(super) fn purpose(op: &StreamOp) -> &'static str {
     }
 }
 
-/// An operation on a stream.
+/// Returns an operation on a stream as text.
 pub(super) fn operation(name: &str, op: &StreamOp) -> String {
     let said = match op {
         StreamOp::Open { local, peer, foreign, .. } => {
@@ -143,7 +143,7 @@ fn body(body: &Body) -> String {
     }
 }
 
-/// What a program is told.
+/// Returns an event that a program gets, as text.
 pub(super) fn told(told: &Told) -> String {
     let said = match told {
         Told::Opened(_, at) => format!("it is open, from {at}"),
@@ -156,14 +156,14 @@ pub(super) fn told(told: &Told) -> String {
     format!("tell the program: {said}")
 }
 
-/// The message in a datagram.
+/// Returns the message in a packet, or `None` if there is none.
 pub(super) fn itcp(packet: &Packet) -> Option<Datagram> {
     let (ip, payload) = Header::parse(&packet.bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;
     Datagram::parse(datagram.payload).ok()
 }
 
-/// A packet in words.
+/// Returns a packet as text.
 pub(super) fn packet_name(packet: &Packet) -> String {
     let (ip, _) = Header::parse(&packet.bytes).unwrap();
     match itcp(packet) {

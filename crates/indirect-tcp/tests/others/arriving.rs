@@ -12,7 +12,7 @@ fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     stage.says(right, 1, Body::Abort { connection: id(1) });
     assert_eq!(stage.marks(), ["connection_lost"], "it was to come");
 
-    // The host was elsewhere meanwhile: the word is about an earlier visit.
+    // The host was elsewhere meanwhile: the abort belongs to an earlier visit.
     let (mut stage, right) = comes_from_the_right();
     stage.points(THIRD, 20, vec![entry(1, RIGHT)]);
     stage.greets(30, &[THIRD, RIGHT], vec![entry(1, RIGHT)]);
@@ -21,7 +21,7 @@ fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     assert!(stage.marks().is_empty());
     assert_eq!(stage.stage(1).unwrap(), "expected");
 
-    // It has come.
+    // The connection was already taken.
     let (mut stage, right) = comes_from_the_right();
     stage.ships(right, 1, entry(1, RIGHT), 1);
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
@@ -40,12 +40,12 @@ fn a_commit_is_of_the_attempt_that_came() {
     assert_eq!(stage.stage(1).unwrap(), "arriving");
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
     assert_eq!(stage.marks(), ["taken"]);
-    // Said once more it is answered as before, and so is what was taken earlier.
+    // A repeated commit is answered as before, and so is an earlier attempt.
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
     assert_eq!(stage.commits(right, 1, 1, 3), [Verdict::Taken]);
     assert!(stage.marks().is_empty());
 
-    // Another router that may have it commits what has come from the right.
+    // Another earlier router commits a connection that came from the right one.
     let (mut stage, [right, third]) = both_others_offer();
     stage.ships(right, 1, entry(1, RIGHT), 4);
     stage.says(third, 1, Body::Entry(entry(1, RIGHT), 4));
@@ -63,8 +63,8 @@ fn a_commit_of_another_connection_ends_the_connection_between_the_routers() {
     assert!(stage.marks().is_empty(), "nothing is taken");
 }
 
-/// What comes of a connection comes by the connection between routers by which it began, and its halves have the ends that its
-/// host has named.
+/// The state of a connection must come on the stream between routers on which it began, and its halves must have the
+/// end points that the host has named.
 #[test]
 fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
     let (mut stage, right) = comes_from_the_right();
@@ -87,8 +87,8 @@ fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
     assert_eq!(stage.ahead, [[Vec::<u8>::new(), Vec::new()]]);
 }
 
-/// Its host restarts, and a number comes again: that is another connection, which is taken by its own first attempt. What is said
-/// of the former one is none of it.
+/// The host restarts, and reuses a number. That is another connection, which is taken by its own first attempt.
+/// Messages about the former one do not affect it.
 #[test]
 fn a_number_that_comes_again_is_another_connection() {
     let (mut stage, right) = comes_from_the_right();
@@ -120,8 +120,8 @@ fn a_number_that_comes_again_is_another_connection() {
     assert_eq!(stage.stage(1), None);
 }
 
-/// A connection that was taken here, left, and is expected again: its earlier attempt begins nothing, a later one does. So does
-/// one that comes back before its own commit was answered, if it is later than that.
+/// A connection that was taken here, left, and is expected again begins only with a later attempt. The same holds for a
+/// connection that comes back before its own commit was answered.
 #[test]
 fn a_connection_that_comes_back_comes_by_a_later_attempt() {
     let (mut stage, right) = comes_from_the_right();

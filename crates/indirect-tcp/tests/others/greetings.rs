@@ -1,10 +1,10 @@
-//! What a greeting names, and whom a router tells of it.
+//! Tests of the connections and routers that a greeting names.
 
 use crate::stage::{FIXED, LEFT, RIGHT, Stage, entry};
 use indirect_tcp::message::{Datagram, Entry};
 use node::Addr;
 
-/// An earlier router that does not answer is told six times, each time after twice as long.
+/// A forward pointer to a router that does not answer is sent six times. Each wait is twice the last.
 #[test]
 fn a_forward_pointer_is_repeated_so_often_and_no_more() {
     let mut stage = Stage::new();
@@ -18,8 +18,8 @@ fn a_forward_pointer_is_repeated_so_often_and_no_more() {
     assert_eq!(after, [1, 1, 2, 2, 3, 4, 5, 6, 6]);
 }
 
-/// A greeting names a connection by all its ends: the one that is here with the same number and another peer is none of the host's
-/// any more, and ends.
+/// A greeting names a connection by all its end points. A connection here with the same number and another peer is not
+/// the host's any more, and is ended.
 #[test]
 fn a_connection_is_the_same_by_all_its_ends() {
     for (peer_port, aborted, then) in [(80, 0, "serving"), (81, 2, "expected")] {

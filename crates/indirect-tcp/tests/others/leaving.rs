@@ -15,7 +15,8 @@ fn only_the_router_that_a_connection_was_committed_to_says_whose_it_is_and_of_th
     stage.says(right, 0, answer(1, 0, Verdict::Taken));
     stage.says(right, 0, answer(1, 2, Verdict::Taken));
     assert!(stage.marks().is_empty());
-    // It does not have it: the third gets it, by another attempt. What is said of the first does not count any more.
+    // The right router does not have it, so the third gets it by another attempt. Later answers about the first attempt
+    // are ignored.
     stage.says(right, 0, answer(1, 1, Verdict::Moved));
     assert_eq!(stage.marks(), ["shipped"]);
     stage.says(third, 0, answer(1, 1, Verdict::Taken));
@@ -25,7 +26,7 @@ fn only_the_router_that_a_connection_was_committed_to_says_whose_it_is_and_of_th
     assert_eq!(stage.marks(), ["forgotten", "handed_over"]);
 }
 
-/// Its connections leave one behind the other, and each is answered for itself, in any order.
+/// The connections leave one after the other, and each is answered separately, in any order.
 #[test]
 fn connections_leave_without_a_wait_for_the_answers_to_others() {
     let mut stage = Stage::new();
@@ -55,7 +56,8 @@ fn connections_leave_without_a_wait_for_the_answers_to_others() {
     assert_eq!(stage.said(right), [Body::Done]);
 }
 
-/// The host turns back, and its call comes before its greeting. The other router would refuse this connection: it stays.
+/// The host turns back, and its call comes before its greeting. The other router would refuse this connection, so it
+/// stays.
 #[test]
 fn a_connection_that_was_called_for_after_the_departure_stays() {
     let called_late = || {
@@ -78,15 +80,15 @@ fn a_connection_that_was_called_for_after_the_departure_stays() {
     stage.greets(13, &[RIGHT], Vec::new());
     assert_eq!(stage.stage(5).unwrap(), "serving");
 
-    // The other router cannot be reached: that costs only what would have gone there.
+    // The other router is unreachable: only the connections that should move there are lost.
     let mut stage = called_late();
     stage.at(31_000);
     assert_eq!(stage.marks(), ["connection_lost"]);
     assert_eq!([1, 5].map(|number| stage.stage(number)), [None, Some("serving".to_owned())]);
 }
 
-/// The host turns back while all of its connections are on their way: each goes on here once the other router has said that it
-/// does not have it, and one that it has comes back.
+/// The host turns back while all its connections are under way. A connection is resumed here if the other router
+/// answers that it does not have it. A connection that it has comes back.
 #[test]
 fn of_connections_on_their_way_each_goes_on_where_its_answer_says() {
     let mut stage = Stage::new();
@@ -107,8 +109,9 @@ fn of_connections_on_their_way_each_goes_on_where_its_answer_says() {
     assert_eq!([1, 2].map(|number| stage.stage(number).unwrap()), ["expected", "serving"]);
 }
 
-/// After half a minute without an answer the router does not know whose a connection is. If its host is elsewhere it ends without
-/// a word. If the host is here, no other router will serve it: both ends get a reset, and the host is told.
+/// After 30 s without an answer the router does not know the owner of a connection. If the host is elsewhere the
+/// connection ends without a reset. If the host is here, no other router will serve it: both ends get a reset, and the
+/// host is notified.
 #[test]
 fn a_connection_whose_commit_is_not_answered_ends_by_where_its_host_is() {
     let (mut stage, _) = leaves_for_the_right();
@@ -132,7 +135,8 @@ fn a_connection_whose_commit_is_not_answered_ends_by_where_its_host_is() {
     assert_eq!(stage.stage(1), None);
 }
 
-/// What has ended cleanly is not lost if no router takes it; what has not is reset; and if its host is here, it goes on.
+/// If no router takes the connections, those that have ended cleanly are not lost and the others are reset. If the host
+/// is here, they are resumed.
 #[test]
 fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
     let two = |goes_back: bool| {
@@ -160,8 +164,8 @@ fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
     assert_eq!(two(true), (0, 0, Some("serving".to_owned())));
 }
 
-/// A router that has restarted since a connection was offered to it may have had it. It does not say that it is still with the
-/// router that asks: that one's state may be of the past, and a connection that goes on from there hangs.
+/// A router that has restarted since the offer may have had the connection. It must not answer that the asking router
+/// still owns it: that router's state may be outdated, and a connection resumed from it would hang.
 #[test]
 fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     let asks = |stage: &mut Stage, sequence| {
@@ -174,7 +178,7 @@ fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     assert_eq!(asks(&mut stage, 999), [answer(1, 1, Verdict::Failed)]);
     assert_eq!(asks(&mut stage, 1_000), [answer(1, 1, Verdict::Unknown)]);
 
-    // The router that asked ends it, at both ends if its host is there again.
+    // The router that asked ends the connection, at both ends if its host is there again.
     let (mut stage, right) = leaves_for_the_right();
     stage.says(right, 0, answer(1, 1, Verdict::Failed));
     assert_eq!(stage.marks(), ["connection_lost", "handed_over"]);
@@ -189,7 +193,8 @@ fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     assert!(matches!(&stage.sent.last(), Some(Datagram::Lost(_))));
 }
 
-/// A router is called by its address, and all routers may have one key: who answers says that it is the one.
+/// A router is reached by its address, and all routers may have the same key. So the router that answers must state its
+/// address.
 #[test]
 fn the_router_that_was_called_answers() {
     let mut stage = Stage::new();

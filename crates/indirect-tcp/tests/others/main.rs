@@ -1,5 +1,5 @@
-//! What another router says too late, twice, or of what it was not asked: it changes nothing. Beside each is the message that
-//! counts. The sockets are models that do at once what they are told.
+//! Messages of another router that are late, repeated or unrequested: they change nothing. Beside each is the message
+//! that counts. The sockets are models that act at once.
 
 #![cfg(test)]
 

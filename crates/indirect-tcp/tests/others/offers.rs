@@ -1,11 +1,11 @@
-//! Who may offer connections, how many, and for how long they are waited for.
+//! Tests of offers: which routers may make them, how many, and how long the connections are waited for.
 
 use crate::stage::{RIGHT, Stage, THIRD, comes_from_the_right, entry, offer};
 use indirect_tcp::message::{Body, Entry, Verdict};
 use node::Guard;
 use wire::Ipv4Addr;
 
-/// Of two offers of one host's connections on one connection the later counts.
+/// Of two offers for one host on the same stream the later one counts.
 #[test]
 fn a_later_offer_ends_those_before_of_the_same_host() {
     let (mut stage, right) = comes_from_the_right();
@@ -17,7 +17,7 @@ fn a_later_offer_ends_those_before_of_the_same_host() {
     assert_eq!(stage.aborted, [right], "no router of ours goes on with an offer that it has made anew");
 }
 
-/// One router offers the connections of 1024 hosts at a time.
+/// A router may offer the connections of at most 1024 hosts at a time.
 #[test]
 fn a_router_that_offers_without_end_is_none_of_ours() {
     let mut stage = Stage::new();
@@ -31,8 +31,8 @@ fn a_router_that_offers_without_end_is_none_of_ours() {
     }
 }
 
-/// A host comes and goes without end, each time with 16 other connections, on both halves of which the router is silent for two
-/// minutes: 256 tuples at a time, the latest. After that there is none left.
+/// A host comes and goes without end, each time with 16 other connections. The router is silent on both halves of each
+/// for two minutes, on at most 256 tuples at a time: the latest ones. After that no guard is left.
 #[test]
 fn one_host_makes_its_router_silent_on_so_many_tuples_at_a_time() {
     let mut stage = Stage::new();
@@ -66,8 +66,8 @@ fn connections_come_from_routers_that_the_host_has_named() {
     assert_eq!(stage.said(right), [Body::OfferAnswer(Verdict::Taken)]);
 }
 
-/// An earlier router has answered that it has the connection: three times the patience from then on, and a repeated answer gives
-/// no more.
+/// An earlier router has answered that it has the connection. From then on it is waited for three times `patience`. A
+/// repeated answer does not extend that.
 #[test]
 fn what_an_earlier_router_has_is_waited_for_three_times_as_long_and_once() {
     let mut stage = Stage::new();

@@ -1,4 +1,4 @@
-//! A router under test, and what others say to it.
+//! A router under test, and the messages of other nodes to it.
 
 use crate::{config, tcp};
 use auth::Key;
@@ -23,7 +23,7 @@ pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 pub(crate) const THIRD: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 pub(crate) const HOST_PORT: u16 = 50_000;
-/// Any number that was never said before.
+/// A nonce that was not used before.
 pub(crate) const NONCE: [u8; 16] = [4; 16];
 
 pub(crate) fn host_key() -> Key {
@@ -34,12 +34,12 @@ pub(crate) fn router_key() -> Key {
     Key::new([2; 16])
 }
 
-/// A connection of the host's: its call is the one after the first greeting, or a later one.
+/// Returns the identifier of a connection of the host. Its call is the one after the first greeting, or a later one.
 pub(crate) const fn id(number: u32) -> ConnectionId {
     ConnectionId { number, call: 10 + number as u64 }
 }
 
-/// A connection of the host's, which began at this router.
+/// Returns a connection of the host that began at this router.
 pub(crate) fn entry(connection: u32, router: Ipv4Addr) -> Entry {
     Entry {
         id: id(connection),
@@ -77,17 +77,17 @@ pub(crate) struct Stage {
     pub(crate) others: BTreeMap<StreamId, Other>,
     /// The last connection that it opened to another router.
     pub(crate) opened: StreamId,
-    /// Which half a stream is, of which connection.
+    /// The connection and the half of each stream.
     pub(crate) halves: BTreeMap<StreamId, (Entry, Side)>,
     pub(crate) accepted: u32,
-    /// What it has marked, and what it has done to halves, since this was looked at.
+    /// Marks, and operations on halves, since they were last read.
     pub(crate) marks: Vec<String>,
     pub(crate) aborted: Vec<StreamId>,
     pub(crate) guards: Vec<Option<Guard>>,
-    /// The guards that stand.
+    /// The guards that are set.
     pub(crate) guarded: BTreeMap<Tuple, Guard>,
     pub(crate) sent: Vec<Datagram>,
-    /// Bytes ahead in each relay that it began.
+    /// The staged bytes of each relay that it began.
     pub(crate) ahead: Vec<[Vec<u8>; 2]>,
 }
 
@@ -208,7 +208,7 @@ impl Stage {
         self.hear(HOST, &Self::greeting(sequence, LEFT, previous, entries).emit());
     }
 
-    /// The host is at another router, which says so.
+    /// The host is at another router, which sends a forward pointer.
     pub(crate) fn points(&mut self, new: Ipv4Addr, sequence: u64, entries: Vec<Entry>) {
         let greeting = Self::greeting(sequence, new, &[LEFT], entries);
         let pointer = ForwardPointer { new, old: LEFT, greeting };
@@ -242,7 +242,7 @@ impl Stage {
         new
     }
 
-    /// The last connection that was opened to another router: it says hello.
+    /// The other router accepts the last connection that was opened to it, and sends its hello.
     pub(crate) fn accepts(&mut self, router: Ipv4Addr) -> StreamId {
         let id = self.opened;
         self.tell(id, StreamEvent::Opened(Addr::new(LEFT, 40_000)));
@@ -275,7 +275,7 @@ impl Stage {
         self.tell(id, StreamEvent::Data(&bytes));
     }
 
-    /// What it has said to another router since this was asked.
+    /// Returns the frames sent to another router since the last call.
     pub(crate) fn said(&mut self, id: StreamId) -> Vec<Body> {
         let other = self.others.get_mut(&id).unwrap();
         let mut said = Vec::new();
@@ -285,7 +285,7 @@ impl Stage {
         said
     }
 
-    /// A whole connection, but for its commit.
+    /// Ships a whole connection, without its commit.
     pub(crate) fn ships(&mut self, id: StreamId, handoff: u64, of: Entry, attempt: u32) {
         self.says(id, handoff, Body::Entry(of, attempt));
         for side in [Side::Near, Side::Far] {
@@ -316,7 +316,7 @@ impl Stage {
         std::mem::take(&mut self.marks)
     }
 
-    /// In which stage a connection is.
+    /// Returns the stage of a connection, or `None` if there is none.
     pub(crate) fn stage(&self, connection: u32) -> Option<String> {
         let status = self.role.status();
         let host = status.get("hosts")?.get(&HOST.to_string())?;
@@ -333,7 +333,7 @@ pub(crate) const fn answer(connection: u32, attempt: u32, verdict: Verdict) -> B
     Body::CommitAnswer { host: HOST, connection: id(connection), attempt, verdict }
 }
 
-/// It has a connection, and the host goes to the right.
+/// Returns a router with a connection whose host moves to the right.
 pub(crate) fn leaves_for_the_right() -> (Stage, StreamId) {
     let mut stage = Stage::new();
     stage.at(10);
@@ -346,7 +346,7 @@ pub(crate) fn leaves_for_the_right() -> (Stage, StreamId) {
     (stage, right)
 }
 
-/// The host has come from the right, which offers its connection.
+/// Returns a router whose host has come from the right, which offers its connection.
 pub(crate) fn comes_from_the_right() -> (Stage, StreamId) {
     let mut stage = Stage::new();
     stage.at(10);
@@ -358,7 +358,7 @@ pub(crate) fn comes_from_the_right() -> (Stage, StreamId) {
     (stage, right)
 }
 
-/// The host has named both other routers, and both offer its connection.
+/// Returns a router whose host has named both other routers, which both offer its connection.
 pub(crate) fn both_others_offer() -> (Stage, [StreamId; 2]) {
     let mut stage = Stage::new();
     stage.at(10);

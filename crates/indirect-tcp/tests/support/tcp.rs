@@ -3,7 +3,7 @@
 use node::Addr;
 use wire::{Seq, TcpState};
 
-/// An established connection with empty buffers.
+/// Returns an established connection with empty buffers.
 pub(crate) const fn established(local: Addr, remote: Addr) -> TcpState {
     TcpState {
         local,
