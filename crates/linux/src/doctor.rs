@@ -183,7 +183,7 @@ fn packet_socket() -> Result<String> {
         (PacketSocket::open("a0", &Options::default())?, PacketSocket::open("b0", &Options::default())?);
     let frame = Frame { kind: EtherType(0x88b5), src: Mac([2, 0, 0, 0, 0, 1]), dst: Mac([2, 0, 0, 0, 0, 2]) };
     let (clock, mut buffer) = (Clock::start(), [0; 2000]);
-    // A new link needs some time before it carries frames, and the kernel may first send frames of its own.
+    // A new link needs some time before it carries frames, and the kernel may first send some frames by itself.
     for _ in 0..TRIES {
         a.send(&ethernet::emit(&frame, &[0; 50]))?;
         poll(&mut [PollFd::new(&b, PollFlags::IN)], Some(&STEP)).attempt("wait for", "a frame")?;
