@@ -70,7 +70,7 @@ enum Verb {
 
 /// How a verb fails. The exit codes are part of the interface.
 pub(crate) enum Failure {
-    /// 1: something did not hold; the output has said what.
+    /// 1: something did not hold; the output names it.
     DidNotHold,
     /// 2: a usage or scenario error; nothing was started.
     Usage(String),

@@ -85,7 +85,7 @@ fn warn_of_readers(config: &Path) {
     }
 }
 
-/// Returns a text that says what the daemon would change on the machine where it was started.
+/// Returns a text about what the daemon would change on the machine where it was started.
 fn takes_over(spec: &Spec) -> String {
     let names: Vec<&str> = spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
     let names = names.join(", ");

@@ -17,8 +17,8 @@ pub(crate) enum Format {
 /// The first error of writing to standard output. `main` reports it at the end.
 static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Prints a result. An error is kept for [`unwritten`], except `EPIPE` from a reader that has exited, such as `head`:
-/// the verb then still does what it does besides printing.
+/// Prints a result. An error is kept for [`unwritten`], except `EPIPE` from a reader that has exited, such as `head`.
+/// In that case the verb continues with all that it does besides printing.
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
     let written = if linux::stdout_was_closed() {
@@ -74,8 +74,8 @@ pub(crate) fn show(line: std::fmt::Arguments<'_>) {
 /// Without a terminal, the interval of lines about progress.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Shows on standard error how many runs of a long job are done, and how long the rest takes: on a terminal one line
-/// that is updated, otherwise a line every ten seconds.
+/// Shows on standard error how many runs of a long job are done, and how long the rest takes. On a terminal this is
+/// one line that is updated, otherwise a line every ten seconds.
 pub(crate) struct Progress {
     done: usize,
     of: usize,
@@ -128,8 +128,8 @@ impl Drop for Progress {
     }
 }
 
-/// Shows the progress of a job of which only the estimated length is known: on a terminal a line that counts down,
-/// otherwise one line at the start.
+/// Shows the progress of a job of which only the estimated length is known. On a terminal this is a line that counts
+/// down, otherwise one line at the start.
 pub(crate) struct Countdown {
     end: Option<mpsc::Sender<()>>,
     counter: Option<std::thread::JoinHandle<()>>,

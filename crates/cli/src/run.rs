@@ -262,7 +262,7 @@ fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Optio
     measuring::keep(kept, &svg, &figure.svg()).map(Some)
 }
 
-/// Returns the text that says how several runs differ.
+/// Returns a text about how several runs differ.
 fn phases(args: &Args) -> Result<&'static str, Failure> {
     Ok(if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" })
 }

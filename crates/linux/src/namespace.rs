@@ -136,8 +136,8 @@ pub fn cookie() -> Result<u64> {
 /// From `asm-generic/socket.h`.
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
-/// Returns all network namespaces that this process can reach: those of processes, those with a name in the file
-/// system, and those that a process holds open by a descriptor.
+/// Returns all network namespaces that this process can reach. These are the namespaces of processes, those with a
+/// name in the file system, and those that a process holds open by a descriptor.
 pub(crate) fn all() -> Result<Vec<NetNs>> {
     let mut paths = vec![PathBuf::from("/proc/thread-self/ns/net")];
     let processes = std::fs::read_dir("/proc").attempt("look into", "/proc")?.flatten();

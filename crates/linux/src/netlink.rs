@@ -61,8 +61,8 @@ pub struct Link {
     pub mtu: u32,
     /// Whether it is administratively up.
     pub up: bool,
-    /// Whether it carries frames: it is up, has a carrier (a veth has when both ends are up), and is not dormant,
-    /// that is, waiting for authentication.
+    /// Whether it carries frames: it is up, has a carrier (a veth has when both ends are up), and is not dormant
+    /// (waiting for authentication).
     pub carries: bool,
     /// Whether the kernel does ARP on it.
     pub arp: bool,
@@ -144,8 +144,8 @@ impl Netlink {
         self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("set the MTU of", name)
     }
 
-    /// Makes the kernel's TCP queue and send data over this link segment by segment, instead of in large GSO packets
-    /// that are cut later: such a packet may grow beyond the send buffer. It applies to connections that begin from
+    /// Makes the kernel's TCP queue and send data over this link segment by segment, and not in large GSO packets
+    /// that are cut later. Such a packet may grow beyond the send buffer. It applies to connections that begin from
     /// now on.
     pub fn keep_segments(&mut self, name: &str) -> Result<()> {
         let mut message = named(name);

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::testing::{arp_request, datagram, hear, in_world, in_world_of_root_and_of_nobody, joined};
 
-    /// Returns the number of answers of the far kernel to an ARP request and a datagram to a closed port, and of
+    /// Sends an ARP request and a datagram to a closed port. Returns the number of the far kernel's answers, and of
     /// frames that its tap saw.
     fn answers(deaf: bool) -> (usize, usize) {
         let wire = joined();

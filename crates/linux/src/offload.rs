@@ -26,10 +26,10 @@ pub(crate) const UNSUPPORTED: Reason = Reason("offload_unsupported");
 
 /// The frame would become more packets than [`SEGMENTS`].
 pub(crate) const TOO_MANY: Reason = Reason("offload_too_many_segments");
-/// The largest number of packets that one frame may become. 64 KiB at the smallest MTU in use, 296 bytes (RFC 1144,
-/// section 5.2), are 256 segments of 256 bytes. A kernel leaves no more to a device at its own least path MTU, 552
-/// (`net.ipv4.route.min_pmtu`), and at most 128 UDP datagrams (`UDP_MAX_SEGMENTS`). Without a bound, one frame that
-/// costs its sender nothing costs the receiver 65,000 packets.
+/// The largest number of packets that one frame may become. At the smallest MTU in use, 296 bytes (RFC 1144, section
+/// 5.2), 64 KiB become 256 segments of 256 bytes. A kernel leaves fewer to a device: its own least path MTU is 552
+/// (`net.ipv4.route.min_pmtu`), and it combines at most 128 UDP datagrams (`UDP_MAX_SEGMENTS`). Without a limit, one
+/// frame that costs its sender nothing costs the receiver 65,000 packets.
 const SEGMENTS: usize = 256;
 
 /// What remains to be done to a frame.

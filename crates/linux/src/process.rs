@@ -130,7 +130,7 @@ pub fn bear_file_size_limit() {
     }
 }
 
-/// Sleeps. Only for polling loops that have no descriptor to wait on.
+/// Sleeps for `span`. Only for polling loops that have no descriptor to wait on.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
 pub fn pause(span: Duration) {
     std::thread::sleep(span);
@@ -162,9 +162,9 @@ pub fn lock_memory() {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
 }
 
-/// Gives the calling thread real-time priority, which root may have. For another user, the thread gets the lowest
-/// nice value allowed, and the run's timing report shows its lateness. Threads and processes that it starts have
-/// ordinary priority.
+/// Gives the calling thread real-time priority, which root may have. For another user it requests the nice value -15,
+/// which the kernel may refuse; the run's timing report shows the thread's lateness. Threads and processes that it
+/// starts have ordinary priority.
 ///
 /// All real-time threads of the machine have one priority and do not preempt each other. So a thread has it only
 /// while it carries packets, and not while it sets up or writes records.

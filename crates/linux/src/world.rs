@@ -293,7 +293,7 @@ impl Plan {
 }
 
 /// Makes this process die with the keeper, also if the keeper has died already: then the other end of the pipe is
-/// closed. (The parent's pid cannot be compared: it is zero, because the parent is outside the PID namespace.)
+/// closed. The parent's pid cannot be compared. It is zero, because the parent is outside the PID namespace.
 fn watch(keeper: &OwnedFd) -> io::Result<()> {
     die_with_parent()?;
     let mut end = [PollFd::new(keeper, PollFlags::IN)];

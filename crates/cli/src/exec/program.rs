@@ -34,7 +34,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & EXECUTABLE != 0)
 }
 
-/// Returns an error that says why preloading does not work for a program.
+/// Returns an error with the reason if preloading does not work for a program.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     let mut path = path.to_owned();
     for _ in 0..DEPTH {

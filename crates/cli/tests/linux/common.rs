@@ -177,8 +177,8 @@ fn this_test() -> String {
     std::thread::current().name().unwrap_or("unknown").to_owned()
 }
 
-/// Returns whether the test can go on: the run did its work in time, or was not delayed much. If it was not in time,
-/// and the machine delayed it by 20 ms or more, it says nothing about the code, and this test is counted as
+/// Returns whether the test can continue: the run did its work in time, or was not delayed much. If it was not in
+/// time, and the machine delayed it by at least 20 ms, it shows nothing about the code. This test then counts as
 /// inconclusive.
 pub(crate) fn did_in_time(output: &Output, did: bool) -> bool {
     const FAR_TOO_LATE_MS: f64 = 20.0;

@@ -1,6 +1,6 @@
 //! A hundred thousand packets are dropped at known places, some of them inside a kernel. Each must be found where it
-//! was dropped. The droppers have counters of their own: netfilter, the kernel's UDP, and the link emulator's random
-//! losses.
+//! was dropped. Netfilter, the kernel's UDP and the link emulator's random losses each have separate counters for
+//! comparison.
 
 use crate::common::*;
 use std::collections::BTreeMap;

@@ -50,7 +50,7 @@ fn handoffs(number: usize) {
         (run(&[&words[..], &["--set", &bytes]].concat(), out.path()), out.path().join(dir))
     };
     let (mut output, mut dir) = carry_out("run");
-    // If the machine stalls, more than the timing goes wrong, so such a run says nothing about the code.
+    // If the machine stalls, more than the timing goes wrong, so such a run shows nothing about the code.
     if output.doubts.iter().any(Doubt::is_timing) && !output.was_only_late() {
         eprintln!("once more, for the machine stood still: {}", text(&output.stderr));
         (output, dir) = carry_out("again");

@@ -27,7 +27,7 @@ fn run_without(what: &str, words: &[&str], library: &Path, out: &Path) -> Output
     ended(command(words, out).env("LD_PRELOAD", library).env("LACKS", what))
 }
 
-/// Asserts that it ended with 3, said what is missing, and started nothing.
+/// Asserts that it ended with 3, printed what is missing, and started nothing.
 fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
     for said in says {
         assert_exit(output, 3, said);

@@ -44,8 +44,8 @@ impl AsFd for Signals {
 
 /// The right to be the daemon of a network namespace. It has two parts. An abstract UNIX address belongs to its
 /// network namespace, and is free again when its process has ended for any reason. But any user may bind it. So
-/// daemons of one user also lock a file in that user's folder, and the address counts only if its holder may be a
-/// daemon at all.
+/// daemons of one user also lock a file in that user's folder. The address counts only if its holder may be a daemon
+/// at all.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// `None` if a process that may not be the daemon has bound the address.

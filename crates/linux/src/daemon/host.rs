@@ -114,7 +114,7 @@ pub(crate) fn forget_foreign() -> Result<()> {
     Netlink::open()?.forget_table(KERNEL_SIDE, FOREIGN)
 }
 
-/// Keeps the kernel from sending frames of its own on a device. Settings that the kernel does not have are skipped.
+/// Keeps the kernel from sending frames by itself on a device. Settings that the kernel does not have are skipped.
 pub(crate) fn quiet(device: &str) {
     let [ipv6_is_off, filter] = sysctls_of(device);
     let _ = sysctl(&ipv6_is_off, "1");

@@ -1,8 +1,8 @@
 //! The records of a daemon, and when they are written.
 //!
-//! For a host that will be killed, records are written while it runs: each is in the file before its frame leaves, so
-//! that every sent frame has a record. That takes time between two frames. So other hosts keep their records in
-//! memory until they end, up to a limit. Beyond it, a thread of the lowest priority writes the oldest records.
+//! For a host that will be killed, records are written while it runs. Each is in the file before its frame leaves, so
+//! every sent frame has a record. That takes time between two frames. So other hosts keep their records in memory
+//! until they end, up to a limit. Beyond it, a thread of the lowest priority writes the oldest records.
 
 use super::recording;
 use crate::error::{Attempt, Result};

@@ -2,7 +2,7 @@
 //! sync are written with the next, so the rate of syncs does not limit the rate of registrations.
 //!
 //! Requests are completed in order. When a commit fails, all requests behind it fail with it, up to the moment at
-//! which the daemon notices the failure: a later request of a role may depend on an earlier one.
+//! which the daemon notices the failure. The reason: a later request of a role may depend on an earlier one.
 
 use super::{Ages, Stall, Stalls, Waits};
 use crate::error::{Attempt, Result};

@@ -1,5 +1,5 @@
 //! What a daemon, or the link emulator, measures about itself: how long frames waited for it, how long it did not
-//! run, and how many frames it received and sent.
+//! run, and how many frames it handled.
 
 use crate::Clock;
 use crate::counters::Counters;

@@ -311,8 +311,8 @@ fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
 // --- compared with usrsctp: docs/risks.md, 9
 // ---------------------------------------------------------------------------
 
-/// Returns the bytes per second of one transfer to usrsctp, as usrsctp measured it; and the most bytes that our end
-/// buffered, if it was the sender.
+/// Returns the bytes per second of one transfer to usrsctp, as usrsctp measured it. Also returns the most bytes that
+/// our end buffered, if it was the sender.
 fn rate(stage: &Stage, ours: bool, bytes: u64) -> (f64, usize) {
     let mut peer = stage.peer(&["receive", "10.0.0.1", "5001", "-"]);
     wait_for("usrsctp", || peer.has_said("ready").then_some(()));

@@ -1,10 +1,12 @@
 //! Data of a moved connection that the former host sent and the peer has not acknowledged. It may have been lost or
 //! received.
 //!
-//! The kernel gets all of it as not sent yet, so that it is sent at once. If the kernel got it as sent, it would wait
-//! for a time-out: 3 s for a connection without a round-trip time (RFC 6298, section 5.7), or 1 s for the tail loss
-//! probe. But a peer that has received more than was sent again acknowledges bytes that this kernel has not sent, and
-//! the kernel discards such acknowledgments. So the daemon watches for such an acknowledgment before it reaches the
+//! The kernel gets all of it as not sent yet, so that it is sent at once. Data that the kernel gets as sent would
+//! wait for a time-out. That is 3 s for a connection without a round-trip time (RFC 6298, section 5.7), or 1 s for
+//! the tail loss probe.
+//!
+//! But a peer that has received more than was sent again acknowledges bytes that this kernel has not sent, and the
+//! kernel discards such acknowledgments. So the daemon watches for such an acknowledgment before it reaches the
 //! kernel, and restarts the socket at the peer's position.
 
 use super::options::{SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TcpInfo, deafen, get, queued, set};

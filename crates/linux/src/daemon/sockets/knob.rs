@@ -40,8 +40,7 @@ impl Knobs {
     }
 
     /// Limits both buffers of a relayed connection. By default the kernel would keep megabytes in a relay between a
-    /// fast network and a slow one, and all of it would have to move with the connection. The kernel doubles the
-    /// value.
+    /// fast network and a slow one. All of it would have to move with the connection. The kernel doubles the value.
     pub(super) fn cap(&self, fd: &impl AsFd) {
         if self.receive_buffer.is_none() {
             let _ = sockopt::set_socket_recv_buffer_size(fd, RELAYED);

@@ -24,8 +24,8 @@ pub(in crate::daemon) const SIOCOUTQNSD: libc::Ioctl = 0x894B;
 ///
 /// # Safety
 ///
-/// Every bit pattern must be a valid value, and there must be no padding, because the kernel reads and writes the
-/// bytes directly.
+/// Every bit pattern must be a valid value. There must be no padding, because the kernel reads and writes the bytes
+/// directly.
 pub(in crate::daemon) unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.

@@ -1,8 +1,8 @@
 //! Two joined connections: what one receives, the other sends, by `splice(2)` through one pipe per direction. So the
 //! bytes never leave the kernel.
 //!
-//! `sockmap` is not used: it has no back-pressure, and what is in it cannot be read back. Here nothing is read from a
-//! socket for which the pipe has no room, and what is in the pipe is read out when the relay ends.
+//! `sockmap` is not used: it has no back-pressure, and its bytes cannot be read back. Here nothing is read from a
+//! socket for which the pipe has no room. When the relay ends, the bytes in the pipe are read out.
 
 use super::options::{self, SIOCINQ};
 use super::socket::Socket;

@@ -218,7 +218,7 @@ fn settle_room(fd: &OwnedFd) -> io::Result<()> {
 fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let option = |code, value| set(fd, TCP, TCP_REPAIR_OPTIONS, [RepairOption { code, value }]);
     option(OPTION_MSS, state.mss)?;
-    // A scale of zero must be set too. Otherwise this kernel would use a scale of its own, and announce 1/128 of its
+    // A scale of zero must be set too. Otherwise this kernel would use its default scale, and announce 1/128 of its
     // window to a peer without scaling.
     let shifts = u32::from(state.send_scale.min(14)) | u32::from(state.receive_scale.min(14)) << 16;
     option(OPTION_WINDOW_SCALE, shifts)?;
@@ -227,8 +227,8 @@ fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     }
     if let Some(timestamp) = state.timestamp {
         option(OPTION_TIMESTAMPS, 0)?;
-        // With a clock of its own, the new host's timestamps would be older than those that the peer remembers in
-        // half of all cases. The peer would then drop all segments (RFC 7323, section 5).
+        // With its own clock, the new host's timestamps would be older than those that the peer remembers in half of
+        // all cases. The peer would then drop all segments (RFC 7323, section 5).
         set(fd, TCP, TCP_TIMESTAMP, timestamp)?;
     }
     Ok(())

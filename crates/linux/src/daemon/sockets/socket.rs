@@ -256,8 +256,8 @@ impl Socket {
         self.error().inspect_err(|error| self.lost = Some(*error))
     }
 
-    /// Returns the socket's error. The kernel also reports errors here that a connection survives, such as a router's
-    /// report that it has no route to the peer (RFC 5461, section 2.2). Those are ignored.
+    /// Returns the socket's error. The kernel also reports errors here that a connection survives (RFC 5461, section
+    /// 2.2). An example is a router's report that it has no route to the peer. Those are ignored.
     pub(super) fn error(&self) -> Result<(), Errno> {
         self.lost.map_or(Ok(()), Err)?;
         let told = sockopt::socket_error(&self.fd)?;
