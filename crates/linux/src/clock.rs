@@ -1,7 +1,7 @@
 //! The one place that reads clocks.
 //!
 //! Runs are measured on `CLOCK_BOOTTIME`: it never steps, counts through suspend, and is the same for every process of
-//! a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] leads from one to the other.
+//! a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] converts between them.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use wire::{Duration, Instant, WallTime};

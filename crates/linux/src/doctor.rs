@@ -29,9 +29,9 @@ pub struct Probe {
     pub detail: String,
 }
 
-/// What is needed for every lab on Linux.
+/// Label of what every lab on Linux needs.
 const LAB: &str = "labs on Linux";
-/// What is needed for them when the user is not root.
+/// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
 /// A frame is sent again after each `STEP`, at most `TRIES` times.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
