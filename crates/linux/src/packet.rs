@@ -1,8 +1,8 @@
 //! Raw Ethernet frames on one interface, with the kernel's receive stamp.
 //!
-//! A frame may be unfinished: its sender left a checksum or segmentation to hardware. [`Options::unfinished`] makes
-//! the kernel report that. Otherwise such frames are received as they are, so call [`crate::ethtool::offloads_off`]
-//! on the sending ends.
+//! A frame may be unfinished: its sender left a checksum or segmentation to hardware. [`Options::unfinished`] makes the
+//! kernel report that. Otherwise such frames are received as they are, so offloads must be off at both ends
+//! ([`crate::ethtool::offloads_off`]).
 
 use crate::error::{Attempt, Result, check};
 use crate::offload::{self, Unfinished};

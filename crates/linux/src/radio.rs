@@ -587,7 +587,7 @@ impl Radio {
 
     fn tell(&mut self, host: HostId, told: &Told) {
         if let Some((_, lines)) = self.daemons.iter_mut().find(|(daemon, _)| *daemon == Some(host)) {
-            // A daemon that has died or does not run is reported by its supervisor; the other daemons continue.
+            // A daemon that has died or does not run is reported by pid 1 of the lab; the other daemons continue.
             let _ = lines.send(told);
         }
     }
