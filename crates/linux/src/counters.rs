@@ -26,7 +26,7 @@ pub fn here() -> Result<Counters> {
     read("/proc/thread-self/net")
 }
 
-/// Returns the counters of a process's network namespace.
+/// Returns the counters of a process's network namespace. Fails if the process has ended.
 pub fn of(pid: u32) -> Result<Counters> {
     read(&format!("/proc/{pid}/net"))
 }

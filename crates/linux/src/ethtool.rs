@@ -20,7 +20,8 @@ const OFFLOADS: [(&str, u32, u32); 5] = [
 ];
 
 /// Switches segmentation, merging and checksum offloads of `device` off, so that every frame on it is one whole packet
-/// with a finished checksum. The device is looked up in the calling thread's network namespace.
+/// with a finished checksum. The device is looked up in the calling thread's network namespace. Fails if the device
+/// keeps an offload on.
 pub fn offloads_off(device: &str) -> Result<()> {
     let socket = any_socket().attempt("open a socket to set up", device)?;
     for (name, get, set) in OFFLOADS {

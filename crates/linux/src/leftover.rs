@@ -31,7 +31,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the process that has this pid now.
+    /// Returns the process that has this pid now. Fails with `ENOENT` or `ESRCH` if there is none.
     pub fn of(pid: u32) -> Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let line = fs::read_to_string(&path).attempt("read", &path)?;

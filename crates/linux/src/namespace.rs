@@ -34,7 +34,7 @@ impl NetNs {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// Returns a process's namespace.
+    /// Returns a process's namespace. Fails if the process has ended.
     pub fn of(pid: u32) -> Result<Self> {
         Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
@@ -45,7 +45,7 @@ impl NetNs {
     }
 
     /// Runs `work` inside, on a new thread, and returns its result. Sockets and [`NetNs`] that it opens stay inside;
-    /// the calling thread keeps its namespace.
+    /// the calling thread keeps its namespace. A panic of `work` is passed on.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         on_a_thread(|| {
             let moved = move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network));

@@ -112,7 +112,8 @@ impl Netlink {
         found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV)).attempt("find the link", name)
     }
 
-    /// Creates a veth pair. Both ends are down; each is used from its own namespace.
+    /// Creates a veth pair. Both ends are down; each is used from its own namespace. Fails with `EEXIST` if a name is
+    /// in use.
     pub fn add_veth(&mut self, a: &End<'_>, b: &End<'_>) -> Result<()> {
         let mut message = end(a);
         let info =
@@ -159,7 +160,7 @@ impl Netlink {
     }
 
     /// Adds an address in a prefix of `len` bits to a link. The kernel adds the route to the prefix when the link is
-    /// up.
+    /// up. Fails with `EEXIST` if the link has it.
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
         let message = self.address(name, address, len)?;
         let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
@@ -201,7 +202,8 @@ impl Netlink {
     }
 
     /// Routes `to` out of the link, by the neighbor `via` or, without one, directly to each destination. It replaces
-    /// an older route to the same prefix; [`Prefix::ANY`] is the default route.
+    /// an older route to the same prefix; [`Prefix::ANY`] is the default route. Fails with `ENETUNREACH` if `via` is
+    /// not on the link.
     pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
         self.set_route_for(to, name, via, &TcpMetrics::default())
     }

@@ -95,7 +95,8 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens one on `device` in the calling thread's network namespace.
+    /// Opens one on `device` in the calling thread's network namespace. Fails with `ENODEV` if there is no such
+    /// device.
     pub fn open(device: &str, options: &Options) -> Result<Self> {
         let index = rustix::net::netdevice::name_to_index;
         let fd = deaf().attempt("open a packet socket on", device)?;

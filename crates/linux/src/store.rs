@@ -150,7 +150,8 @@ impl Store {
         }
     }
 
-    /// Marks a clean end of the daemon, and closes the store.
+    /// Marks a clean end of the daemon, and closes the store. Fails if the file was removed or replaced, or cannot be
+    /// written.
     pub fn close(mut self) -> Result<()> {
         let end = |database: Database| -> Outcome<()> {
             let transaction = database.begin_write()?;

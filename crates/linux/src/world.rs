@@ -99,7 +99,8 @@ impl World {
         }
     }
 
-    /// Ends the world and everything in it, and waits at most [`LAST`] until that is done.
+    /// Ends the world and everything in it, and waits at most [`LAST`] until that is done. Fails if a process of the
+    /// world does not end in this time.
     pub fn end(&mut self) -> Result<ExitStatus> {
         self.lifeline = None;
         self.wait(Some(LAST))?.ok_or_else(|| Error {

@@ -237,7 +237,8 @@ struct Daemon {
     ends: bool,
 }
 
-/// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist.
+/// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist. Fails if another
+/// daemon has the namespace, if a step of the start or the end fails, or if the former state cannot be restored.
 pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
