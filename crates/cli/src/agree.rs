@@ -86,7 +86,7 @@ pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
     judged(&reports)
 }
 
-/// What was measured before.
+/// Reads what was measured before.
 fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure> {
     let path = if from.is_dir() { from.join(RECORD) } else { from.to_owned() };
     let recorded =
@@ -104,7 +104,7 @@ fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure
     Ok((recorded, reports))
 }
 
-/// The same runs on Linux, beside what the simulator gives now.
+/// Returns the recorded runs on Linux, with new runs of the simulator.
 fn simulated_again(recorded: &Recorded) -> Result<Recorded, Failure> {
     let mut again = Recorded::default();
     for measured in recorded.all() {
@@ -119,7 +119,7 @@ fn simulated_again(recorded: &Recorded) -> Result<Recorded, Failure> {
 /// The name of the record in a folder.
 const RECORD: &str = "agree.json";
 
-/// The name of the table there.
+/// The name of the table in a folder.
 const TABLE: &str = "agree.csv";
 
 fn figure_name(scenario: &str) -> String {
@@ -172,7 +172,7 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
     Ok((recorded, reports))
 }
 
-/// What to run; every one is read before any is started.
+/// Returns the scenarios to run. All are read before any is started.
 fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     let usage = |error: lab::ScenarioError| Failure::Usage(error.to_string());
     let names = if args.scenarios.is_empty() {
@@ -184,7 +184,7 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     names.iter().map(|name| Repeated::of(name, &args.set, args.seed).map_err(usage)).collect()
 }
 
-/// Of the simulator's first run.
+/// Returns the fingerprint of the simulator's first run.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<u64, Failure> {
     let outcome = simulate(scenario, 0, of)?;
     Ok(outcome.fingerprint.unwrap_or_default())
@@ -195,7 +195,7 @@ fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<lab::run::Outco
     lab::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Runs what is missing, and has it kept after each run on Linux.
+/// Executes the missing runs, and keeps the record after each run on Linux.
 fn complete(
     args: &Args,
     scenario: &Repeated,
@@ -218,7 +218,7 @@ fn complete(
     Ok(now)
 }
 
-/// Runs in the simulator what is missing.
+/// Executes the missing runs in the simulator.
 fn simulate_missing(scenario: &Repeated, now: &mut Measured) -> Result<(), Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     for is_same in [false, true] {
@@ -237,7 +237,7 @@ fn simulate_missing(scenario: &Repeated, now: &mut Measured) -> Result<(), Failu
     Ok(())
 }
 
-/// Does `run` for these numbers, so many side by side, and hands over what came out in their order.
+/// Executes `run` for these numbers, `jobs` at a time, and passes the results to `done` in the order of the numbers.
 fn each(
     numbers: &[u64],
     jobs: usize,
@@ -260,14 +260,14 @@ fn each(
     failed
 }
 
-/// Says at once that a run does not count.
+/// Reports at once that a run does not count.
 fn told(on: OnWorld, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
         tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
     }
 }
 
-/// A difference is a failure; that too few runs could be trusted is a doubt.
+/// Returns how the command ends. A difference is a failure; too few trusted runs are a doubt.
 fn judged(reports: &[Report]) -> Result<(), Failure> {
     let is = |agreement| move |report: &&Report| report.agreement == agreement;
     if reports.iter().any(|report| report.agreement == Agreement::Differs) {
@@ -278,7 +278,7 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
 }
 
-/// Why nothing can be said of a scenario: a line for each doubt of each run that does not count.
+/// Returns why nothing is known of a scenario: a line for each doubt of each run that does not count.
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {

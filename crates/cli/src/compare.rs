@@ -88,7 +88,7 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     if failed.iter().any(|verdict| !verdict.invalid) {
         return Err(Failure::DidNotHold);
     }
-    // Whether it holds is not known: no run was good enough to tell.
+    // No run was good enough to evaluate it, so it is not known whether it holds.
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(comparison.invalid())) }
 }
 
@@ -103,7 +103,7 @@ fn self_test(course: &'static Course, means: &Means) -> Result<(), Failure> {
     if tests.iter().all(compare::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
 }
 
-/// The ends of its files' names.
+/// The suffixes of its files' names.
 const FILES: [&str; 3] = ["csv", "json", "svg"];
 
 fn keep(args: &Args, folder: &mut Folder, comparison: &Comparison, json: &str) -> Result<(), Failure> {

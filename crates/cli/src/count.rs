@@ -1,4 +1,4 @@
-//! `wayfare run SCENARIO --no-records`: how fast a run is, and how much room it takes.
+//! `wayfare run SCENARIO --no-records`: the speed and memory of a run.
 
 use crate::Failure;
 use crate::output::{Format, print, tell};
@@ -14,8 +14,8 @@ use serde_json::json;
 use std::fmt::Write;
 use trace::NamedDoubt;
 
-/// One run after the other, so that none disturbs another's time: all seeds of the first point, if settings have several values,
-/// then all of the next.
+/// Executes the runs one after the other, so that none affects another's time. If settings have several values, all
+/// seeds of the first point of the grid come first, then those of the next.
 pub(crate) fn count(
     scenario: &str,
     settings: &[Setting],
@@ -56,7 +56,7 @@ pub(crate) fn count(
     judged(doubts, failures)
 }
 
-/// What a run cost: seconds, and bytes where the system says so.
+/// What a run cost: seconds, and bytes if the system reports them.
 struct Cost {
     setup: f64,
     wall: f64,
@@ -64,13 +64,14 @@ struct Cost {
     peak: Option<u64>,
 }
 
-/// Processor time of this thread so far, in seconds (the kernel's Documentation/scheduler/sched-stats.rst).
+/// Returns the processor time of this thread so far, in seconds (the kernel's
+/// Documentation/scheduler/sched-stats.rst).
 fn processor_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(stat.split_whitespace().next()?.parse::<u64>().ok()? as f64 / 1e9)
 }
 
-/// The largest resident set of this process so far (proc(5), `VmHWM`).
+/// Returns the largest resident set of this process so far, in bytes (proc(5), `VmHWM`).
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -37,7 +37,8 @@ fn examine() -> Result<(), Failure> {
     }
 }
 
-/// What dead labs and daemons left behind. What cannot be looked at is no lack of this machine.
+/// Prints what dead labs and daemons left behind. A path that cannot be read is reported, but not as missing from
+/// this machine.
 fn tell_of_leftovers() {
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     match look() {
@@ -80,7 +81,7 @@ fn tell_of_leftovers() {
     }
 }
 
-/// Daemons write what they change into a folder of their user's.
+/// Returns a text about the folder of another user, where that user's daemons record what they change.
 fn of_another(path: &impl std::fmt::Display, user: u32) -> String {
     let who = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     format!(

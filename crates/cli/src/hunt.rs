@@ -1,4 +1,4 @@
-//! `wayfare hunt [PROTOCOL]`: a search for violated promises.
+//! `wayfare hunt [PROTOCOL]`: a search for violated requirements in random scenarios.
 
 mod files;
 mod known;
@@ -77,7 +77,7 @@ impl On {
     }
 }
 
-/// Seeds within which a planted mistake must be found.
+/// Number of seeds within which a planted mistake must be found.
 const SELF_TEST: u64 = 200;
 
 pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
@@ -120,7 +120,8 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Searches for one protocol, and says how many seeds violate something, and whether seeds could not be judged.
+/// Searches scenarios of one protocol. Returns how many seeds violate something, and whether any seed could not be
+/// evaluated.
 fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool), Failure> {
     let stop = interrupt::flag()?;
     let jobs = args.jobs.map_or_else(|| args.on.jobs(), usize::from);
@@ -150,7 +151,7 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool)
     Ok((report(args, protocol, &found, known)?, is_incomplete))
 }
 
-/// Prints what was found by each judge, and says at how many seeds it is not known.
+/// Prints what each judge found. Returns at how many seeds something was found that is not known.
 fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> Result<usize, Failure> {
     let mut by_judge: BTreeMap<Judge, Vec<&Found>> = BTreeMap::new();
     for found in found {
@@ -187,7 +188,7 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
     Ok(failed)
 }
 
-/// Shrinks what was found at a seed, and writes it.
+/// Shrinks the scenario of a seed, and writes it to a file. A scenario from Linux is not shrunk.
 fn smallest(args: &Args, found: &Found, judge: Judge) -> Result<(), Failure> {
     let violation = found.violations.iter().find(|violation| violation.judge == judge);
     let Some(violation) = violation else { return Ok(()) };

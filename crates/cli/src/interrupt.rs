@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: they end a verb within a second, and nothing that is incomplete stays behind.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: each ends a verb within a second, and no incomplete files are left.
 
 use crate::Failure;
 use crate::output::tell;
@@ -8,26 +8,27 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-/// The signal that came last, or 0.
+/// The last signal, or 0.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// The process that does the verb's work, if it is another one: it ends with the verb.
+/// The process that does the verb's work, if it is a separate one. It ends with the verb.
 static WORKER: Mutex<Option<u32>> = Mutex::new(None);
 
-/// Whether a signal has come that ends the verb.
+/// Returns whether a signal that ends the verb has arrived.
 pub(crate) fn came() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// The exit code of a command that a signal ended (POSIX sh, section 2.8.2, and every shell): 128 and its number.
+/// Returns the exit code of a command that a signal ended: 128 plus its number (POSIX sh, section 2.8.2, and every
+/// shell).
 fn exit_code() -> u8 {
     let signal = u8::try_from(SIGNAL.load(Ordering::Relaxed)).ok().filter(|signal| (1..128).contains(signal));
     128 + signal.unwrap_or(SIGINT as u8)
 }
 
-/// Says that a signal ended the verb, and with which code. Only one thread gets an answer.
+/// Prints that a signal ended the verb, and returns the exit code. Only one thread returns from it.
 pub(crate) fn end() -> u8 {
     static END: Mutex<()> = Mutex::new(());
     std::mem::forget(END.lock());
@@ -35,8 +36,8 @@ pub(crate) fn end() -> u8 {
     exit_code()
 }
 
-/// Watches for the signals. The flag that is returned ends runs on Linux, which clean up after themselves. Where there is none,
-/// the process ends at once.
+/// Starts to watch for the signals. The returned flag ends runs on Linux, which clean up after themselves. If no run
+/// is active, the process ends at once.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     if let Some(flag) = FLAG.get() {
         return Ok(Arc::clone(flag));
@@ -61,14 +62,14 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 fn wait_for_labs() {
-    // The sender stays, so each wait takes its time.
+    // The sender is kept, so that each wait takes its full time.
     let (_stays, never) = mpsc::channel::<()>();
     while lab::linux::is_running() {
         let _ = never.recv_timeout(Duration::from_millis(10));
     }
 }
 
-/// Has `wait` wait for a process, which leads a process group of its own, and ends it with the verb.
+/// Calls `wait` for a process that leads a process group. A signal that ends the verb ends that group too.
 pub(crate) fn with_worker<T>(process: u32, wait: impl FnOnce() -> T) -> T {
     let set = |worker| *WORKER.lock().unwrap_or_else(PoisonError::into_inner) = worker;
     set(Some(process));

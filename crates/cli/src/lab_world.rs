@@ -1,4 +1,4 @@
-//! Pid 1 of a lab's world: started by `run --on linux`, by nobody else.
+//! Pid 1 of a lab's world. Only `run --on linux` starts it.
 
 use crate::Failure;
 use std::path::PathBuf;
@@ -9,6 +9,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn lab_world(args: &Args) -> Result<(), Failure> {
-    // The error is on standard output already, where the parent process reads it.
+    // The error has already been written to standard output, where the parent process reads it.
     lab::linux::carry_out(&args.dir).map_err(|_| Failure::DidNotHold)
 }

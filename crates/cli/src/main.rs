@@ -1,7 +1,7 @@
-//! `wayfare`: one file per verb.
+//! The command `wayfare`: one file per verb.
 
-#![deny(clippy::print_stdout)] // `output::print` notices what could not be written
-#![deny(clippy::print_stderr)] // `output::tell` does not panic where nothing can be written
+#![deny(clippy::print_stdout)] // `output::print` keeps the error of a failed write
+#![deny(clippy::print_stderr)] // `output::tell` does not panic if standard error cannot be written
 
 use clap::{Parser, Subcommand};
 use output::tell;
@@ -69,22 +69,23 @@ enum Verb {
     LabWorld(lab_world::Args),
 }
 
-/// How a verb ends, when not well. The numbers are part of the interface.
+/// How a verb fails. The exit codes are part of the interface.
 pub(crate) enum Failure {
-    /// 1: something did not hold; the output has said what.
+    /// 1: something did not hold; the output names it.
     DidNotHold,
-    /// 2: an error of usage or of the scenario; nothing was started.
+    /// 2: a usage or scenario error; nothing was started.
     Usage(String),
-    /// 3: this machine cannot do it; what is missing.
+    /// 3: this machine cannot do it; the text names what is missing.
     Machine(String),
-    /// 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 131 after SIGQUIT: 128 and the signal. Everything has been cleaned up.
+    /// 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 131 after SIGQUIT: 128 plus the signal. Everything has
+    /// been cleaned up.
     Interrupted,
-    /// 4: it ran, but is not to be trusted.
+    /// 4: it ran, but its result is not to be trusted, for these doubts.
     Untrusted(Vec<NamedDoubt>),
 }
 
 impl Failure {
-    /// It ran, and gave no result that could be judged.
+    /// Returns the failure of a verb that ran without a result that could be evaluated.
     pub(crate) fn no_result(why: String) -> Self {
         Self::Untrusted(vec![Doubt::NoResult { why }.into()])
     }
@@ -101,7 +102,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match output::unwritten() {
-        // What could not be written, as it was being removed already, is not the reason.
+        // An interrupted verb may fail to write to a file that is already removed. That is not the reason of its end.
         _ if result.is_err() && interrupt::came() => Err(Failure::Interrupted),
         Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
         None => result,
@@ -134,7 +135,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
     }
 }
 
-/// Says why the command failed, and ends with the number of that.
+/// Prints why the command failed, and returns its exit code.
 fn end(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -158,7 +159,7 @@ fn end(result: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// What a failed run on Linux means for who asked for it.
+/// Returns the failure of a verb whose run on Linux failed.
 pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
     use lab::linux::LinuxError;
     match error {

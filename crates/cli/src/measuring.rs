@@ -1,4 +1,4 @@
-//! What the verbs that measure have in common: which worlds, with what means, and how far they have come.
+//! What the measuring verbs share: the backends, the resources, and the progress.
 
 use crate::output::{show, span, tell};
 use crate::{Failure, interrupt};
@@ -33,7 +33,7 @@ impl On {
         }
     }
 
-    /// A world that is not to be had here is an error only where nothing else was asked for.
+    /// Handles a backend that is not available here. It is an error only if no other backend was requested.
     pub(crate) fn without(self, problem: String) -> Result<(), Failure> {
         if self == Self::Linux {
             return Err(Failure::Machine(problem));
@@ -43,8 +43,8 @@ impl On {
     }
 }
 
-/// Warns that every user of this machine can read a key on the command line. The run goes on: the key of an experiment may
-/// protect nothing.
+/// Warns that every user of this machine can read a key on the command line. The run continues: the key of an
+/// experiment may protect nothing.
 pub(crate) fn warn_of_keys(settings: &[Setting]) {
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
         tell!(
@@ -54,7 +54,7 @@ pub(crate) fn warn_of_keys(settings: &[Setting]) {
     }
 }
 
-/// What everything is measured with.
+/// The resources of a measurement.
 pub(crate) struct Means {
     jobs: usize,
     programs: Programs,
@@ -62,15 +62,15 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// This very program is what runs in a world on Linux.
+    /// Runs on Linux start this same program.
     pub(crate) fn new(jobs: u16) -> Result<Self, Failure> {
         let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
         let programs = Programs { wayfare, instead: None };
         Ok(Self { jobs: jobs.into(), programs, stop: interrupt::flag()? })
     }
 
-    /// Carries something out, and shows meanwhile how far it is. `estimate` is how long it takes on Linux; zero if that is
-    /// not known, or soon over.
+    /// Executes a measurement, and shows its progress. `estimate` is how long it takes on Linux; zero if that is
+    /// unknown or short.
     pub(crate) fn carry_out<T>(
         &self,
         what: &str,
@@ -89,13 +89,13 @@ impl Means {
         done
     }
 
-    /// What went wrong, unless somebody wanted it to end.
+    /// Returns the failure for a problem, or that of an interruption if the user stopped the verb.
     pub(crate) fn failure(&self, problem: String) -> Failure {
         if self.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::no_result(problem) }
     }
 }
 
-/// The number of something of which there is at least one.
+/// Parses a number that is at least 1.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("allowed: a whole number from 1 to {}", u64::MAX)),
@@ -103,27 +103,27 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A seed.
+/// Parses a seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", u64::MAX))
 }
 
-/// What it takes on Linux to make the namespaces, start the daemons, and collect what they recorded.
+/// Time on Linux to make the namespaces, start the daemons, and collect their records.
 pub(crate) const SETUP: Duration = Duration::from_secs(2);
 
-/// Claims the folder for a verb's files, before anything is measured that would then be lost: that of `--out`, or the first of
-/// `runs/BASE`, `runs/BASE.2` and so on in which these files may be written.
+/// Claims the folder for a verb's files before anything is measured, so that no result is lost. It is that of
+/// `--out`, or the first of `runs/BASE`, `runs/BASE.2` and so on into which these files may be written.
 pub(crate) fn folder(out: Option<&Path>, base: &str, names: &[&str], force: bool) -> Result<Folder, Failure> {
     let folder = out.map_or_else(|| Folder::default(base, names), Path::to_path_buf);
     Folder::open(&folder, names.iter().copied(), force).map_err(|error| unusable(&error))
 }
 
-/// Keeps a result there.
+/// Writes a result into the folder.
 pub(crate) fn keep(folder: &mut Folder, name: &str, text: &str) -> Result<PathBuf, Failure> {
     folder.keep(name, text).map_err(|error| unwritten(&folder.path().join(name), &error))
 }
 
-/// A result could not be kept.
+/// Returns the failure for a result that could not be written.
 pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::Usage(error.to_string()),
@@ -131,11 +131,11 @@ pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Nothing has been started: what is in the way there is an error of usage, and that this machine lets nothing be written
-/// there is one of the machine.
+/// Returns the failure for a folder or file that cannot be used; nothing has been started yet. A file in the way is a
+/// usage error. If this machine does not permit writing there, it is an error of the machine.
 pub(crate) fn unusable(error: &io::Error) -> Failure {
     match error.kind() {
-        // What is there cannot be read, or was changed.
+        // The existing file cannot be read, or was changed.
         io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock | io::ErrorKind::InvalidData => {
             Failure::Usage(error.to_string())
         }
@@ -143,7 +143,8 @@ pub(crate) fn unusable(error: &io::Error) -> Failure {
     }
 }
 
-/// How far a measurement is: on a terminal the last point, in the place of the one before; else a line now and then.
+/// Shows the progress of a measurement: on a terminal the last point, which replaces the previous one; otherwise a
+/// line at intervals.
 struct Pace<'a> {
     what: &'a str,
     estimate: Duration,
@@ -153,7 +154,7 @@ struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// Without a terminal, a point is named only if the last one was named this long ago.
+    /// Without a terminal, the shortest time between two lines.
     const QUIET: Duration = Duration::from_secs(10);
 
     fn new(what: &'a str, estimate: Duration) -> Self {
@@ -182,14 +183,14 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Removes the line of the last point, if there is a terminal that has one.
+/// Removes the line of the last point from the terminal.
 fn clear() {
     if std::io::stderr().is_terminal() {
         show(format_args!(""));
     }
 }
 
-/// Why a point takes longer.
+/// Prints why a point is repeated, and so takes longer.
 fn repeated(point: &str, why: &[trace::Doubt]) {
     clear();
     for why in why {

@@ -43,10 +43,11 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
 }
 
-/// What the configuration asks of this machine and it has not: the key, and what there is.
+/// Checks what the configuration needs from this machine. The error has the key of what is missing, and what exists
+/// instead.
 fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
     let links = Netlink::open().and_then(|mut net| net.links());
-    // Where they cannot be listed, the daemon says so.
+    // If the links cannot be listed, the daemon reports it.
     for (index, interface) in config.interfaces.iter().enumerate() {
         let Ok(links) = &links else { break };
         if !links.iter().any(|link| link.name == interface.name) {
@@ -70,7 +71,8 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
     }
 }
 
-/// Says that others than the daemon's user can read its keys. It starts all the same: a configuration may be a group's.
+/// Warns if other users can read the keys in the daemon's configuration. It is no error: the file may belong to a
+/// group.
 fn warn_of_readers(config: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(config).map_or(0, |file| file.permissions().mode() & 0o777);
@@ -83,7 +85,7 @@ fn warn_of_readers(config: &Path) {
     }
 }
 
-/// What the daemon would do to the machine that it was started on.
+/// Returns a text about what the daemon would change on the machine where it was started.
 fn takes_over(spec: &Spec) -> String {
     let names: Vec<&str> = spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
     let names = names.join(", ");

@@ -1,4 +1,4 @@
-//! What goes to the terminal, and what does not.
+//! Output to the terminal, and errors of writing it.
 
 use linux::Clock;
 use std::fs::File;
@@ -14,11 +14,11 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The first error of writing to standard output; `main` ends with it.
+/// The first error of writing to standard output. `main` reports it at the end.
 static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Prints a result. An error is kept for [`unwritten`], except that of a reader that has gone away, as `head` does: what the
-/// verb does beside printing is done all the same.
+/// Prints a result. An error is kept for [`unwritten`], except `EPIPE` from a reader that has exited, such as `head`.
+/// In that case the verb continues with all that it does besides printing.
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
     let written = if linux::stdout_was_closed() {
@@ -32,12 +32,13 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Why something printed did not reach standard output, if so.
+/// Returns the first error of [`print`], if there was one.
 pub(crate) fn unwritten() -> Option<io::Error> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// The file to which each doubt is appended as a line of JSON: what scripts and tests read, instead of the words.
+/// The environment variable with the file to which each doubt is appended as a line of JSON. Scripts and tests read
+/// it instead of the text.
 const DOUBTS: &str = "WAYFARE_DOUBTS";
 
 /// Appends doubts to the file that the environment names, if it names one.
@@ -50,13 +51,14 @@ pub(crate) fn keep_doubts(doubts: &[NamedDoubt]) {
     }
 }
 
-/// Writes to standard error, for [`tell`]. What cannot be written there is lost: it is about the results and none itself.
+/// Writes to standard error, for [`tell`]. An error is ignored: the text is about the results and not a result
+/// itself.
 pub(crate) fn write_error(text: std::fmt::Arguments<'_>) {
     let mut to = io::stderr().lock();
     let _ = to.write_fmt(text).and_then(|()| to.flush());
 }
 
-/// A line on standard error; `eprintln!` would panic where it cannot be written.
+/// Prints a line on standard error. `eprintln!` would panic if it cannot be written.
 macro_rules! tell {
     ($($what:tt)*) => {
         $crate::output::write_error(format_args!("{}\n", format_args!($($what)*)))
@@ -69,11 +71,11 @@ pub(crate) fn show(line: std::fmt::Arguments<'_>) {
     write_error(format_args!("\r\x1b[K{line}"));
 }
 
-/// Without a terminal, progress is a line now and then: the first after this span, the next after as long again.
+/// Without a terminal, the interval of lines about progress.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// How far a long job is and how long it still takes, on standard error: one line that changes on a terminal, else a line
-/// every ten seconds.
+/// Shows on standard error how many runs of a long job are done, and how long the rest takes. On a terminal this is
+/// one line that is updated, otherwise a line every ten seconds.
 pub(crate) struct Progress {
     done: usize,
     of: usize,
@@ -83,7 +85,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of `of` runs. One run alone has no progress.
+    /// Starts to show the progress of `of` runs. For a single run nothing is shown.
     pub(crate) fn new(of: usize) -> Self {
         let clock = Clock::start();
         let mut progress =
@@ -92,7 +94,7 @@ impl Progress {
         progress
     }
 
-    /// One more run is done.
+    /// Counts one more finished run.
     pub(crate) fn step(&mut self) {
         self.done += 1;
         self.show();
@@ -126,7 +128,8 @@ impl Drop for Progress {
     }
 }
 
-/// How far a job is of which only the length is known: on a terminal a line that counts down, else one line at the start.
+/// Shows the progress of a job of which only the estimated length is known. On a terminal this is a line that counts
+/// down, otherwise one line at the start.
 pub(crate) struct Countdown {
     end: Option<mpsc::Sender<()>>,
     counter: Option<std::thread::JoinHandle<()>>,
@@ -134,7 +137,7 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// Of shorter jobs nothing is shown.
+    /// For jobs shorter than this, nothing is shown.
     const SHORTEST: Duration = Duration::from_secs(3);
 
     pub(crate) fn new(what: &str, estimate: Duration) -> Self {
@@ -181,13 +184,13 @@ impl Drop for Countdown {
     }
 }
 
-/// Thirty characters wide.
+/// Returns a progress bar of 30 characters.
 fn bar(done: usize, of: usize) -> String {
     let filled = (done * 30).checked_div(of).unwrap_or(30).min(30);
     format!("[{}{}]", "#".repeat(filled), " ".repeat(30 - filled))
 }
 
-/// If the rest takes as long as what is done took.
+/// Returns the estimated time that is left, assuming the speed so far.
 fn left(done: usize, of: usize, took: Duration) -> String {
     if done == 0 || done >= of {
         return String::new();
@@ -196,7 +199,7 @@ fn left(done: usize, of: usize, took: Duration) -> String {
     format!(", {} left", span(seconds))
 }
 
-/// Seconds, in words.
+/// Returns a time in seconds as text.
 pub(crate) fn span(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

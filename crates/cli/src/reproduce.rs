@@ -87,7 +87,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     verdict(&reports)
 }
 
-/// The table of `--write-table`, and beside it what was measured on Linux.
+/// The table of `--write-table`, and the record of what was measured on Linux.
 struct TableFiles {
     table: SingleFile,
     beside: SingleFile,
@@ -95,7 +95,7 @@ struct TableFiles {
 }
 
 impl TableFiles {
-    /// Only an older table, and an older record, are replaced.
+    /// Opens both files. Only an older table, and an older record, are replaced.
     fn new(path: &Path, force: bool) -> Result<Self, Failure> {
         let beside = path.with_extension("linux.json");
         let old = std::fs::read_to_string(&beside).ok().and_then(|text| Recorded::read(&text).ok());
@@ -115,7 +115,8 @@ impl TableFiles {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let recorded = match Recorded::of(reports, &kernel, args.scale()) {
             Some(new) => {
-                // Numbers of experiments that were not asked for stay, if they are of the same kernel and scale.
+                // Keep the numbers of experiments that were not requested now, if they are of the same kernel and
+                // scale.
                 let new = match old.filter(|old| (&old.kernel, &old.scale) == (&new.kernel, &new.scale)) {
                     Some(old) => new.with_the_rest_of(old),
                     None => new,
@@ -149,7 +150,7 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
     }
     match (failed.is_empty(), invalid.is_empty()) {
         (false, _) => Err(Failure::DidNotHold),
-        // Whether it holds is not known: no run was good enough to tell.
+        // No run was good enough to evaluate it, so it is not known whether it holds.
         (true, false) => Err(Failure::Untrusted(reports.iter().flat_map(Report::invalid).collect())),
         (true, true) => Ok(()),
     }
@@ -222,12 +223,12 @@ fn write_figures(args: &Args, folder: &mut Folder, report: &Report) -> Result<()
     Ok(())
 }
 
-/// Before anything that may take long.
+/// Prints how long the experiments will take, before they start.
 fn estimate(args: &Args, experiments: &[&'static Experiment]) {
     for experiment in experiments {
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
             let (span, how) = match world {
-                // Of virtual time; how fast it passes depends on the scenario: some thousand times, or more.
+                // Virtual time. Its speed depends on the scenario: some thousand times real time, or more.
                 OnWorld::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
                 OnWorld::Linux => (
                     reproduce::span(experiment, args.scale(), *world, args.jobs.into()),

@@ -77,7 +77,7 @@ impl Args {
         self.runs.unwrap_or(1)
     }
 
-    /// The first of the runs that are asked for is this one, from 0, of so many.
+    /// Returns the index of the first requested run, from 0, and the number of all runs.
     fn repetitions(&self) -> (u64, u64) {
         match (self.repetition, self.of) {
             (Some(number), Some(of)) => (number - 1, of),
@@ -85,7 +85,7 @@ impl Args {
         }
     }
 
-    /// The seed and the phases of one of the runs that are asked for, from 0.
+    /// Returns the seed and the phases of a requested run; `number` counts from 0.
     fn repetition(&self, number: u64) -> (u64, Repetition) {
         let (first, of) = self.repetitions();
         let number = first + number;
@@ -101,7 +101,7 @@ enum On {
     Linux,
 }
 
-/// A capture without the whole IPv4 header (RFC 791, section 3.1) is of no packet that could be recognized.
+/// With less than the IPv4 header (RFC 791, section 3.1), no packet of a capture could be recognized.
 const LEAST_SNAP: u32 = 20;
 
 fn snap(text: &str) -> Result<Snap, String> {
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let jobs = match (args.jobs, args.on) {
         (Some(jobs), _) => jobs.into(),
         (None, On::Sim) => std::thread::available_parallelism().map_or(1, usize::from),
-        (None, On::Linux) => 1, // runs beside each other would disturb each other's timing
+        (None, On::Linux) => 1, // concurrent runs would disturb each other's timing
     };
     let stop = interrupt::flag()?;
     if let Some((sweep, all)) = sweep {
@@ -166,16 +166,16 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
         Format::Json => print(&json(&file)?),
         Format::Text => print(&text(&outcome, &dir)),
     }
-    // The text of a single run names its failures.
+    // The text of a single run lists its failures.
     judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
 }
 
-/// What `run.json` says.
+/// Returns the text of `run.json`.
 fn json(file: &RunFile) -> Result<String, Failure> {
     file.to_json().map_err(|error| Failure::Machine(format!("run.json cannot be written: {error}")))
 }
 
-/// How the command ends: a run with doubts has shown nothing, not even that something failed.
+/// Returns how the command ends. The result of a run with doubts counts for nothing, not even its failures.
 pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
     match failures {
         _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
@@ -184,10 +184,11 @@ pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Fai
     }
 }
 
-/// Doubts that are listed at most: of a million runs, the first few say what is wrong.
+/// The most doubts that are listed: of a million runs, the first few show what is wrong.
 const DOUBTS: usize = 100;
 
-/// Runs them one after the other, or `jobs` at a time, and keeps of each but its values: memory does not grow with their number.
+/// Executes the runs, at most `jobs` at a time. Only the values of each run are kept, so memory does not grow with
+/// their number.
 fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result<(), Failure> {
     let runs = args.runs();
     let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
@@ -261,7 +262,7 @@ fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Optio
     measuring::keep(kept, &svg, &figure.svg()).map(Some)
 }
 
-/// What differs between several runs, in words.
+/// Returns a text about how several runs differ.
 fn phases(args: &Args) -> Result<&'static str, Failure> {
     Ok(if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" })
 }
@@ -276,7 +277,7 @@ fn name(args: &Args) -> Result<String, Failure> {
     Ok(stem(&file))
 }
 
-/// The folder that holds several runs.
+/// Returns the folder that holds several runs.
 fn folder(args: &Args) -> Result<PathBuf, Failure> {
     if let Some(out) = &args.out {
         return Ok(out.clone());
@@ -285,7 +286,7 @@ fn folder(args: &Args) -> Result<PathBuf, Failure> {
     Ok(rundir::default_folder(&name, &first, world(args.on), args.runs()))
 }
 
-/// The grid, if the scenario or the settings ask for one. Whatever is wrong shows before anything is started.
+/// Returns the grid, if the scenario or the settings ask for one. Errors are found before anything is started.
 fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
@@ -299,7 +300,7 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
 }
 
-/// No seed of a run is beyond the largest.
+/// Checks that the seed of the last run does not exceed the largest seed.
 fn check_seeds(args: &Args) -> Result<(), Failure> {
     let (first, of) = args.repetitions();
     if first >= of {
@@ -310,7 +311,7 @@ fn check_seeds(args: &Args) -> Result<(), Failure> {
     last.map(|_| ()).ok_or_else(problem)
 }
 
-/// Finds what is wrong before anything is started.
+/// Checks everything before the first run is started.
 fn check(args: &Args) -> Result<(), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     check_seeds(args)?;
@@ -320,7 +321,7 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
     plan(args, 0)?;
     let Some(out) = &args.out else { return Ok(()) };
-    // A folder that is not there yet holds nothing that could be in the way.
+    // A folder that does not exist yet has no files in the way.
     for number in (1..args.runs()).take_while(|_| out.exists()) {
         plan(args, number)?;
     }
@@ -334,7 +335,7 @@ fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
 }
 
-/// The plan of a run, one of several or the only one, and where it is kept.
+/// Returns the plan of a run, whether of several or the only one, and its directory.
 fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     let plan = repetition(args, number)?;
     let dir = match &args.out {
@@ -360,7 +361,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
     }
 }
 
-/// Runs it on this kernel, and again, up to `repeats` times, where the machine disturbed it.
+/// Executes a run on this kernel. It repeats the run, up to `repeats` times, if the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = lab::linux::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
     let told = |why: &str| tell!("repeated, for the machine disturbed it: {why}");
@@ -368,7 +369,7 @@ pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
-    // A directory below `--out` is claimed with it.
+    // A directory below `--out` is claimed together with it.
     let _claim = match args.out {
         None => Some(rundir::claim(dir).map_err(|error| unusable(&error))?),
         Some(_) => None,

@@ -1,4 +1,4 @@
-//! `wayfare scale`: how speed and memory go with the number of hosts.
+//! `wayfare scale`: speed and memory against the number of hosts.
 
 use crate::measuring::{folder, keep};
 use crate::output::{Format, print};
@@ -38,7 +38,7 @@ fn mobiles(text: &str) -> Result<u32, String> {
     })
 }
 
-/// What is said of one run: the line of JSON that `run --no-records` prints, and what of it is shown.
+/// The result of one run: the line of JSON that `run --no-records` prints, and its values that are shown.
 struct Measured {
     line: String,
     mobiles: u32,
@@ -84,7 +84,7 @@ pub(crate) fn scale(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In a process of its own, as it is a process of which the system says how much memory it took.
+/// Executes a run in a separate process, because the system reports the largest memory of a whole process.
 fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.to_string());
     let mut command = Command::new(std::env::current_exe().map_err(machine)?);

@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trace::NamedDoubt;
 
-/// Failures that are named at most.
+/// The most failures that are listed.
 const NAMED: usize = 100;
 
-/// Opens what a sweep keeps: what is done of it, and the folder of its tables and figures.
+/// Opens the sweep's journal of finished runs, and the folder of its tables and figures.
 fn open(sweep: &Sweep, folder: &Path, force: bool) -> Result<(Journal, Folder), Failure> {
     let journal = Journal::open(folder, sweep).map_err(|error| unusable(&error))?;
     let kept = Folder::open(folder, [], force).map_err(|error| unusable(&error))?;
@@ -26,7 +26,7 @@ fn open(sweep: &Sweep, folder: &Path, force: bool) -> Result<(Journal, Folder), 
     Ok((journal, kept))
 }
 
-/// Carries a sweep out, or what is left of it, so many runs at a time.
+/// Executes a sweep, or the rest of it, with `side_by_side` runs at a time.
 pub(crate) fn sweep(
     sweep: &Sweep,
     jobs: &[Job],
@@ -49,7 +49,7 @@ pub(crate) fn sweep(
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
-        // What is wrong with one run is wrong with more: no further one is begun.
+        // An error of one run is likely to affect others, so no further run is started.
         let outcome = carry_out(job).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         let done = Done::of(*number, job, &outcome);
         journal.note(&done).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `wayfare agree` over what is recorded: no run on Linux is needed, and none takes place.
+//! `wayfare agree` with recorded runs: no run on Linux is needed, and none is started.
 
 #![cfg(test)]
 
@@ -16,7 +16,7 @@ fn out(output: &Output, status: i32) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// A record in which `first` has been run six times on Linux, with these outages of its hard handoffs.
+/// Writes a record with six runs of `first` on Linux, with these outages of its hard handoffs.
 fn record(folder: &Path, outages: [f64; 6]) {
     let scenario = Repeated::of("first", &[], 1).unwrap();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -39,7 +39,7 @@ fn a_later_call_measures_what_is_missing_and_judges_without_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("kept");
     record(&kept, [500.0; 6]);
-    // The simulator's runs are missing, and those on Linux are there.
+    // The runs on Linux are recorded; those of the simulator are missing.
     let measure = ["agree", "first", "--runs", "8", "--linux-runs", "6", "--out", "kept"];
     let text = out(&wayfare(folder.path(), &measure), 1);
     let row = text.lines().find(|line| line.contains("outage_ms.hard")).unwrap();

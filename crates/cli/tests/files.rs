@@ -1,4 +1,5 @@
-//! What the command writes, and what it leaves alone: files of a user, standard output, and what is there after a signal.
+//! What the command writes and what it must not touch: a user's files, standard output, and what is left after a
+//! signal.
 
 #![cfg(test)]
 
@@ -23,7 +24,7 @@ fn ends(folder: &Path, arguments: &[&str], status: i32) -> String {
     errors(&output)
 }
 
-/// All files below a folder.
+/// Returns the paths of all files below a folder, sorted.
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -61,7 +62,7 @@ fn no_verb_replaces_a_file_of_a_user_and_all_say_so_before_they_begin() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "mine").unwrap();
         if name == "outage_ms.hard.csv" {
-            // Without this it would be refused because it is no folder of a sweep.
+            // Without this journal it would be refused because the folder is not a sweep's.
             let sweep = [&words[..words.len() - 1], &["sweep"]].concat();
             ends(folder, &[&sweep[..], &["--runs", "1"]].concat(), 0);
             fs::copy(folder.join("sweep/runs.jsonl"), folder.join("mine/runs.jsonl")).unwrap();
@@ -110,7 +111,7 @@ fn what_a_verb_wrote_it_replaces_and_by_default_it_goes_elsewhere() {
     assert!(ends(folder, &["diff", "run", "run", "--figure", "run"], 2).contains("is a directory"));
 }
 
-/// Kills a command with SIGKILL after as many milliseconds.
+/// Kills a command with SIGKILL after this number of milliseconds.
 fn killed_after(folder: &Path, arguments: &[&str], milliseconds: u64) {
     let mut command = Command::new(WAYFARE);
     let command = command.current_dir(folder).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
@@ -160,7 +161,7 @@ fn a_run_that_is_killed_while_it_replaces_another_leaves_a_whole_one() {
     );
 }
 
-/// A command with its standard output and error as a shell redirects them.
+/// Runs a command with its standard output and error redirected by a shell.
 fn redirected(folder: &Path, arguments: &[&str], how: &str) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("exec \"$@\" {how}"), "sh", WAYFARE]).args(arguments);
@@ -182,7 +183,7 @@ fn what_cannot_be_printed_is_an_error_and_never_a_panic() {
         (&["run", "first"], 0),
         (&["run", "first", "--runs", "2"], 0),
         (&["run", "first", "--no-records"], 0),
-        (&sweep, 0), // says on standard error that it is done already
+        (&sweep, 0), // prints on standard error that it was done before
         (&["explain", "run"], 0),
         (&["diff", "run", "run"], 0),
         (&["compare", "cellular-ip", "--runs", "1"], 0),
@@ -206,7 +207,7 @@ fn what_cannot_be_printed_is_an_error_and_never_a_panic() {
             }
         }
     }
-    // A reader that has seen enough is no error, and neither is one of the messages.
+    // A reader that closes the pipe early is no error, neither for results nor for messages.
     let pipe = "mkfifo pipe; head -c 1 pipe >/dev/null & exec \"$@\" 2>pipe | head -c 1";
     let mut command = Command::new("sh");
     command.args(["-c", pipe, "sh", WAYFARE, "run", "first"]).current_dir(folder);
@@ -245,7 +246,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
         for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::QUIT, 131)] {
             let folder = tempfile::tempdir().unwrap();
             let child = begun(folder.path(), words);
-            // Until it has begun: then the signal is caught.
+            // Wait until it has begun: from then on the signal is caught.
             let process = Pid::from_child(&child);
             while !catches_signals(process) {
                 wait(5);
@@ -275,7 +276,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
     }
 }
 
-/// Whether a process has a handler of SIGINT (proc(5), `SigCgt`).
+/// Returns whether a process has a handler for SIGINT (proc(5), `SigCgt`).
 fn catches_signals(process: Pid) -> bool {
     let path = format!("/proc/{}/status", process.as_raw_nonzero());
     let status = fs::read_to_string(path).unwrap_or_default();
@@ -329,7 +330,7 @@ fn one_of_several_runs_is_the_same_alone_and_without_records() {
         text.starts_with("first on sim, 2 runs at the same phases (phase = 0s), seeds 1 to 2\n"),
         "{text}"
     );
-    // Alone it has a directory of its own, not that of a run at the phases of the file.
+    // A single run of several has its own directory, not that of a run at the phases of the file.
     ends(folder, &alone, 0);
     assert!(folder.join("runs/first-sim-5-repetition-2-of-3/run.json").is_file());
     let refusal = ends(folder, &["run", "first", "--repetition", "4", "--of", "3"], 2);

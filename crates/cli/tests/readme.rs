@@ -1,4 +1,4 @@
-//! The README's numbers: what its commands give in the simulator is what stands below them, to the last digit.
+//! The README's numbers: its commands must print exactly the text below them in the simulator.
 
 #![cfg(test)]
 
@@ -11,7 +11,7 @@ use std::process::Command;
 
 const WAYFARE: &str = "target/release/wayfare";
 
-/// Whether nothing but the simulator takes part, so that each run gives the same.
+/// Returns whether only the simulator takes part, so that each run prints the same.
 fn is_simulated(block: &Block) -> bool {
     let mut lines = block.shell.lines();
     let here =
@@ -49,7 +49,7 @@ fn the_simulator_gives_every_number_that_is_shown() {
     assert!(compared >= 6, "{compared} blocks have numbers of the simulator");
 }
 
-/// What a handoff costs is a distribution: the numbers that come first are medians over 40 phases or more.
+/// The cost of a handoff is a distribution: the first numbers must be medians over at least 40 phases.
 #[test]
 fn the_first_numbers_are_of_forty_phases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -61,7 +61,7 @@ fn the_first_numbers_are_of_forty_phases() {
     assert!(!n.is_empty() && n.iter().all(|n| *n >= 40), "{first}");
 }
 
-/// The memory of a million hosts takes minutes to measure: README has what docs/bench.md records, rounded.
+/// The memory of a million hosts takes minutes to measure. So README must have the rounded number of docs/bench.md.
 #[test]
 fn the_memory_of_a_million_hosts_is_what_is_recorded() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

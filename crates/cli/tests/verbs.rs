@@ -1,4 +1,4 @@
-//! The command as a user meets it: what it prints where, what it leaves behind, how it ends.
+//! The command as a user sees it: what it prints where, which files it leaves, and its exit codes.
 
 #![cfg(test)]
 
@@ -9,7 +9,7 @@ fn wayfare(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_wayfare")).current_dir(folder).args(arguments).output().unwrap()
 }
 
-/// Standard output of a command that ends like this.
+/// Returns the standard output of a command that must end with this status.
 fn prints(folder: &Path, arguments: &[&str], status: i32) -> String {
     let output = wayfare(folder, arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -17,7 +17,7 @@ fn prints(folder: &Path, arguments: &[&str], status: i32) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Standard error of a command that is refused.
+/// Returns the standard error of a command that must be refused with this status.
 fn refused(folder: &Path, arguments: &[&str], status: i32) -> String {
     let output = wayfare(folder, arguments);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}");
@@ -203,7 +203,7 @@ fn a_comparison_for_programs_has_a_row_for_every_metric() {
     let words = ["compare", "cellular-ip", "--runs", "2", "--format", "json"];
     let json: serde_json::Value = serde_json::from_str(&prints(folder.path(), &words, 0)).unwrap();
     let rows = json["rows"].as_array().unwrap();
-    // Two contenders on two moves under two workloads, in one world.
+    // Two protocols under test with two moves and two workloads, on one backend.
     assert_eq!(rows.len(), 8 * 16, "{rows:?}");
     let outage = |protocol: &str, to: &str| {
         let is = |row: &&serde_json::Value| {
@@ -277,7 +277,7 @@ fn every_failure_has_its_number() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was started");
 }
 
-/// Makes the digests of an edited run agree with it.
+/// Makes the digests of a run directory match its edited files.
 fn digest_again(run: &std::path::Path) {
     let all = "find . -type f ! -name SHA256SUMS -printf '%P\\0' | xargs -0 sha256sum > SHA256SUMS";
     let status = std::process::Command::new("sh").args(["-c", all]).current_dir(run).status();
@@ -306,7 +306,7 @@ fn a_run_with_doubts_says_so_again_when_it_is_explained() {
     assert!(!output.stdout.is_empty());
 }
 
-/// A small grid: two points, six runs of each.
+/// A small grid: four points, six runs of each.
 const GRID: [&str; 6] = ["run", "cellular-ip/retune", "--set", "radio.retune=5ms|50ms", "--runs", "6"];
 
 #[test]
@@ -405,7 +405,7 @@ fn without_records_each_value_of_a_setting_is_a_run() {
     }
 }
 
-/// The scenario `first` with these changes, in a file of its own; each must change something.
+/// Writes the scenario `first` with these changes to a file, and returns its path. Each change must apply.
 fn changed_first(folder: &Path, changes: &[(&str, &str)]) -> String {
     let first = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/first.toml");
     let mut text = std::fs::read_to_string(first).unwrap();

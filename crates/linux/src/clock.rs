@@ -1,7 +1,7 @@
 //! The one place that reads clocks.
 //!
 //! Runs are measured on `CLOCK_BOOTTIME`: it never steps, counts through suspend, and is the same for every process of
-//! a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] leads from one to the other.
+//! a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] converts between them.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use wire::{Duration, Instant, WallTime};
@@ -9,47 +9,49 @@ use wire::{Duration, Instant, WallTime};
 /// A run's clock: it turns `CLOCK_BOOTTIME` into [`Instant`]s since the run's begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clock {
-    /// The run's begin, in nanoseconds of `CLOCK_BOOTTIME`. All processes of a lab are told the same one.
+    /// The run's begin, in nanoseconds of `CLOCK_BOOTTIME`. All processes of a lab have the same value.
     pub t0: u64,
 }
 
 impl Clock {
-    /// A clock whose run begins now.
+    /// Returns a clock whose run begins now.
     pub fn start() -> Self {
         Self { t0: boottime() }
     }
 
-    /// The time since the run's begin.
+    /// Returns the time since the run's begin; zero before it.
     pub fn now(self) -> Instant {
         self.at(boottime())
     }
 
-    /// What the host believes the time of day to be.
+    /// Returns the host's wall-clock time (`CLOCK_REALTIME`).
     pub fn wall() -> WallTime {
         WallTime(nanos(clock_gettime(ClockId::Realtime)))
     }
 
-    /// The instant of a wall-clock `stamp`, such as the kernel's receive stamp; zero when it lies before the run.
+    /// Returns the instant of a wall-clock `stamp`, such as the kernel's receive stamp; zero if it is before the
+    /// run's begin.
     pub fn instant(self, stamp: WallTime, offset: Offset) -> Instant {
         self.at(u64::try_from(stamp.0.saturating_sub(offset.nanos)).unwrap_or(0))
     }
 
-    /// Whether the run has begun: a lab sets its zero a little ahead, so that all daemons begin together.
+    /// Returns whether the run has begun. A lab sets the begin slightly in the future, so that all daemons start
+    /// together.
     pub fn has_begun(self) -> bool {
         boottime() >= self.t0
     }
 
-    /// The same clock, with its zero so far ahead of now.
+    /// Returns a clock whose run begins `by` from now.
     pub fn ahead(by: wire::Duration) -> Self {
         Self { t0: boottime().saturating_add(wire::nanos_of(by)) }
     }
 
-    /// What the wall clock says at the run's begin.
+    /// Returns the wall-clock time at the run's begin.
     pub fn wall_at_zero(self, offset: Offset) -> WallTime {
         WallTime(i64::try_from(self.t0).unwrap_or(i64::MAX).saturating_add(offset.nanos))
     }
 
-    /// Nanoseconds of `CLOCK_BOOTTIME` at `at`: what timers are armed with.
+    /// Returns `at` in nanoseconds of `CLOCK_BOOTTIME`, for arming timers.
     pub(crate) const fn boottime_at(self, at: Instant) -> u64 {
         self.t0.saturating_add(at.0)
     }
@@ -61,18 +63,19 @@ impl Clock {
 
 /// How far `CLOCK_REALTIME` is ahead of `CLOCK_BOOTTIME`.
 ///
-/// Both run at the same rate (NTP slews them alike), so the offset is constant until somebody sets the time of day.
+/// Both run at the same rate, since NTP slews them alike. So the offset is constant until the time of day is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offset {
     /// `CLOCK_REALTIME - CLOCK_BOOTTIME`, in nanoseconds.
     pub nanos: i64,
-    /// The sample is wrong by at most half of this.
+    /// The time between the two readings around the sample, which is wrong by at most half of it.
     pub bracket: Duration,
 }
 
-/// A sample is one wall-clock reading between two readings of the other clock; the narrowest of this many is kept.
+/// Number of samples, of which that with the narrowest bracket is kept. A sample is one wall-clock reading between
+/// two readings of the other clock.
 const SAMPLES: usize = 16;
-/// What cannot be noise of sampling: the wall clock was set.
+/// Nanoseconds: a larger change of the offset is not sampling noise, but a wall clock that was set.
 const STEP: u64 = 1_000_000;
 
 impl Offset {
@@ -88,8 +91,8 @@ impl Offset {
         best
     }
 
-    /// Whether the wall clock was set between `earlier` and this sample, by more than a millisecond: stamps taken in
-    /// between cannot be trusted.
+    /// Returns whether the wall clock was set by more than 1 ms between `earlier` and this sample. Stamps taken in
+    /// between are then not reliable.
     pub const fn stepped_since(self, earlier: Self) -> bool {
         self.nanos.abs_diff(earlier.nanos) > STEP
     }
@@ -110,7 +113,7 @@ fn boottime() -> u64 {
     nanos(clock_gettime(ClockId::Boottime)).cast_unsigned()
 }
 
-/// Nanoseconds of a `timespec`; good until the year 2262.
+/// Returns nanoseconds of a `timespec`; valid until the year 2262.
 pub(crate) const fn nanos(time: Timespec) -> i64 {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }

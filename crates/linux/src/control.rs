@@ -1,4 +1,4 @@
-//! The control run: frames through the link emulator when no daemon runs, and a thread that only sleeps. How late both are is
+//! The control run: frames cross the link emulator while no daemon runs, and a thread only sleeps. Their lateness is
 //! this machine's own lateness; what a run has beyond it is caused by the daemons.
 
 use crate::daemon::{Ages, Waits};
@@ -19,27 +19,27 @@ use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Seed, ethernet};
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
-    /// How late frames came out of the link emulator: sending them and receiving them takes no daemon.
+    /// How late frames left the link emulator. No daemon sends or receives them.
     pub frames: Ages,
     /// How late a thread woke that slept until the next frame was due.
     pub sleeper: Ages,
-    /// Whether it was measured right after this run; else after an earlier run of the same process.
+    /// Whether the control run came right after this run. If not, it came after an earlier run of the same process.
     pub follows_this_run: bool,
 }
 
 impl Control {
-    /// The longest that a frame or the sleeping thread was late, in microseconds.
+    /// Returns the worst lateness of the frames and of the sleeping thread, in microseconds.
     pub const fn worst_us(&self) -> f64 {
         self.frames.worst_us.max(self.sleeper.worst_us)
     }
 
-    /// How late 99 % of the frames and of the sleeps were at most, in microseconds.
+    /// Returns the larger 99th percentile of the lateness of the frames and of the sleeps, in microseconds.
     pub const fn p99_us(&self) -> f64 {
         self.frames.p99_us.max(self.sleeper.p99_us)
     }
 }
 
-/// Frames that are sent.
+/// Number of frames sent.
 const FRAMES: u32 = 160;
 /// The time from one frame to the next.
 const SPACING: Duration = Duration::from_millis(1);
@@ -47,7 +47,7 @@ const SPACING: Duration = Duration::from_millis(1);
 const MARGIN: Duration = Duration::from_millis(15);
 /// The propagation delay of the emulated wire.
 const DELAY: Duration = Duration::from_millis(2);
-/// How long it takes, from the clock's start to the last frame's time to arrive. Setting up and taking down come to that.
+/// Time from the clock's start until the last frame must have arrived. Set-up and tear-down are not included.
 const LENGTH: Duration = Duration::from_nanos(
     (2 * MARGIN.as_nanos() + SPACING.as_nanos() * FRAMES as u128 + DELAY.as_nanos()) as u64,
 );
@@ -55,10 +55,11 @@ const LENGTH: Duration = Duration::from_nanos(
 const DEVICES: [[&str; 2]; 2] = [["c0", "c0-far"], ["c1", "c1-far"]];
 /// Local experimental Ethertype (IEEE 802).
 const KIND: EtherType = EtherType(0x88b5);
-/// The payload: a frame's number, and what makes up the shortest Ethernet frame.
+/// Bytes of payload: the frame's number, padded to the shortest Ethernet frame.
 const PAYLOAD: usize = 46;
 
-/// Measures for some 0.2 s, in a new network namespace. The link emulator listens at `socket`, a path that does not exist.
+/// Runs the control run in a new network namespace, in about 0.2 s. The link emulator listens at `socket`, a path
+/// that must not exist yet.
 ///
 /// # Errors
 /// If the kernel refuses the namespace, the veth pairs or the packet sockets.
@@ -66,7 +67,7 @@ pub fn measure(socket: &Path) -> Result<Control> {
     NetNs::create()?.run(|| here(socket))?
 }
 
-/// In the namespace of the calling thread, which is left to this.
+/// Measures in the calling thread's network namespace, which must be used for nothing else.
 fn here(socket: &Path) -> Result<Control> {
     set_timer_slack(Duration::from_micros(1))?;
     let mut net = Netlink::open()?;
@@ -110,7 +111,7 @@ fn here(socket: &Path) -> Result<Control> {
     Ok(Control { frames, sleeper: sleeper.summary(), follows_this_run: false })
 }
 
-/// Sleeps until each frame is due and sends it: when each was sent, and how late the thread woke.
+/// Sleeps until each frame is due, then sends it. Returns when each was sent, and how late the thread woke.
 fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> {
     set_realtime();
     set_timer_slack(Duration::from_micros(1))?;
@@ -133,7 +134,8 @@ fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> 
     Ok((sent, sleeper))
 }
 
-/// How late each frame arrived, by the kernel's receive stamp. One that did not arrive is as late as the run is long.
+/// Returns how late each frame arrived, by the kernel's receive stamp. A frame that did not arrive counts as received
+/// at `end`.
 fn lateness(to: &PacketSocket, clock: Clock, offset: Offset, sent: &[Instant], end: Instant) -> Result<Ages> {
     let mut arrived: Vec<Option<Instant>> = vec![None; sent.len()];
     let mut frame = [0; 2048];
@@ -160,14 +162,14 @@ mod tests {
 
     #[test]
     fn every_frame_and_every_sleep_is_counted_in_two_tenths_of_a_second() {
-        // How long the machine takes to set up and to take down says nothing of this.
+        // The time for set-up and tear-down is not part of this limit.
         assert!(LENGTH < Duration::from_millis(200), "{LENGTH:?}");
         in_world(|| {
             let dir = tempfile::tempdir().unwrap();
             let control = measure(&dir.path().join("control.sock")).unwrap();
             let Control { frames, sleeper, .. } = control;
             assert_eq!((frames.count, sleeper.count), (u64::from(FRAMES), u64::from(FRAMES)));
-            // An emulated wire is not early, and a frame takes some microseconds.
+            // An emulated wire is never early, and a frame takes some microseconds.
             assert!(frames.median_us > 1.0 && sleeper.median_us > 0.0, "{control:?}");
             assert!(frames.median_us <= frames.p99_us && frames.p99_us <= frames.worst_us, "{control:?}");
         });

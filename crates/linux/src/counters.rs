@@ -1,10 +1,10 @@
-//! The kernel's own counts, to hold ours against.
+//! The kernel's own packet counts, with which Wayfare's counts are compared.
 
 use crate::error::{Attempt, Result};
 use std::collections::BTreeMap;
 
-/// Counts by name: `Udp.InDatagrams`, `Tcp.OutSegs`, `Ip.InReceives` as in `/proc/net/snmp`, and for each link
-/// `link.NAME.rx_packets` and its like.
+/// Counts by name: `Udp.InDatagrams`, `Tcp.OutSegs`, `Ip.InReceives` as in `/proc/net/snmp`, and
+/// `link.NAME.rx_packets` and similar for each link.
 pub type Counters = BTreeMap<String, u64>;
 
 /// The groups of `/proc/net/snmp` that are kept.
@@ -21,17 +21,18 @@ const COLUMNS: [(usize, &str); 8] = [
     (11, "tx_dropped"),
 ];
 
-/// Those of the calling thread's network namespace.
+/// Returns the counters of the calling thread's network namespace.
 pub fn here() -> Result<Counters> {
     read("/proc/thread-self/net")
 }
 
-/// Those of a process's network namespace.
+/// Returns the counters of a process's network namespace. Fails if the process has ended.
 pub fn of(pid: u32) -> Result<Counters> {
     read(&format!("/proc/{pid}/net"))
 }
 
-/// What has been counted since `earlier`. What was not there then counts from zero; what is gone is left out.
+/// Returns the increase of each counter since `earlier`. A counter that is not in `earlier` counts from zero; one
+/// that is not in `later` is left out.
 pub fn since(earlier: &Counters, later: &Counters) -> Counters {
     let grown = |(name, now): (&String, &u64)| {
         (name.clone(), now.saturating_sub(earlier.get(name).copied().unwrap_or(0)))
@@ -39,15 +40,18 @@ pub fn since(earlier: &Counters, later: &Counters) -> Counters {
     later.iter().map(grown).collect()
 }
 
-/// The value of a counter, or the name of the counter if the kernel did not report it.
+/// Returns the value of a counter, or the counter's name as the error if the kernel did not report it.
 pub fn value<'a>(counted: &Counters, name: &'a str) -> std::result::Result<u64, &'a str> {
     counted.get(name).copied().ok_or(name)
 }
 
-/// Packets that a namespace's own stack has put on the link to its node, by what it counted: all that it sent, in the
-/// pieces in which it sent them, but not what it sent to itself, nor what was longer than its route takes and was not to be cut. Of that
-/// it tells itself by ICMP: one connection has learnt that the path is narrow, and another has a segment ready for the path as it was
-/// (`ip_fragment` in `net/ipv4/ip_output.c`). The error names a counter that is missing.
+/// Returns the number of packets that a namespace's own stack has sent to its node, computed from its counters.
+/// Fragments count one by one. Packets over the loopback do not count. Nor do packets that exceed the MTU of their
+/// route and must not be fragmented: the stack reports those to itself by ICMP (`ip_fragment` in
+/// `net/ipv4/ip_output.c`). This happens when one connection has learnt a smaller path MTU while another has a
+/// segment ready for the old one.
+///
+/// The error names a counter that is missing.
 pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
     let of = |name| value(counted, name);
     let (sent, forwarded, pieces) = (of("Ip.OutRequests")?, of("Ip.ForwDatagrams")?, of("Ip.FragCreates")?);
@@ -55,8 +59,8 @@ pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str
     Ok((sent + forwarded + pieces).saturating_sub(cut + own + too_long))
 }
 
-/// Packets that the stack has taken from its node: all that came, but not what came from itself. The error names a counter
-/// that is missing.
+/// Returns the number of packets that the stack has received from its node: all that it received, except those over
+/// the loopback. The error names a counter that is missing.
 pub fn taken_from_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
     Ok(value(counted, "Ip.InReceives")?.saturating_sub(value(counted, "link.lo.rx_packets")?))
 }
@@ -71,7 +75,8 @@ fn read(folder: &str) -> Result<Counters> {
     Ok(counters)
 }
 
-/// Pairs of lines: `Udp: InDatagrams ...` and `Udp: 7 ...`. What is no count (`Tcp: MaxConn` is -1) is left out.
+/// Parses pairs of lines: `Udp: InDatagrams ...` and `Udp: 7 ...`. A value that is no count (`Tcp: MaxConn` is -1) is
+/// left out.
 fn protocols(snmp: &str) -> Counters {
     let mut counters = Counters::new();
     let mut lines = snmp.lines().filter_map(|line| line.split_once(": "));
@@ -86,7 +91,7 @@ fn protocols(snmp: &str) -> Counters {
     counters
 }
 
-/// Lines of a name, a colon and sixteen numbers; two lines of headings have no colon.
+/// Parses lines of a name, a colon and sixteen numbers. The two heading lines have no colon.
 fn links(dev: &str) -> Counters {
     let mut counters = Counters::new();
     for (name, values) in dev.lines().filter_map(|line| line.split_once(':')) {
@@ -137,7 +142,8 @@ mod tests {
         });
     }
 
-    /// A route that is narrower than the segments that a connection makes: the kernel takes one back, and tells itself.
+    /// A route's MTU is below the size of the connection's segments: the kernel drops such a segment and reports it
+    /// to itself.
     #[test]
     fn a_segment_that_is_too_long_for_its_route_leaves_no_kernel() {
         in_world(|| {

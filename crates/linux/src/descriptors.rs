@@ -1,13 +1,13 @@
-//! File descriptors: how many this process may have, and some that are kept back for what must not fail.
+//! File descriptors: the limit of this process, and a reserve for what must not fail.
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::OwnedFd;
 
-/// What `RLIMIT_NOFILE` is taken for where the kernel does not limit it.
+/// Descriptors that are assumed as the limit where the kernel sets none, and the largest limit that is returned.
 const UNLIMITED: u64 = 1 << 20;
 
-/// Raises this process's limit of descriptors to the hard limit, and returns the limit that holds from then on.
+/// Raises this process's soft limit of descriptors to the hard limit. Returns the limit that then holds.
 pub(crate) fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };
@@ -15,26 +15,26 @@ pub(crate) fn raise() -> usize {
     limit.unwrap_or(UNLIMITED).min(UNLIMITED) as usize
 }
 
-/// Whether an error says that this process, or the machine, has no descriptor left.
+/// Returns whether an error means that this process, or the machine, has no descriptor left.
 pub(crate) const fn is_used_up(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE)
 }
 
-/// Descriptors that are open for nothing, so that there is room for a few others when all are used up.
+/// Descriptors that are open only to be closed later: they make room for a few others when the limit is reached.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
     held: Vec<OwnedFd>,
 }
 
 impl Reserve {
-    /// Keeps `count` descriptors, or as many as there are.
+    /// Opens `count` descriptors, or as many as the limit allows.
     pub(crate) fn keep(count: usize) -> Self {
         let mut reserve = Self::default();
         reserve.refill(count);
         reserve
     }
 
-    /// Gives up `count` of them. Says whether there was one at least.
+    /// Closes up to `count` of them. Returns whether at least one was closed.
     pub(crate) fn spend(&mut self, count: usize) -> bool {
         let left = self.held.len().saturating_sub(count);
         let had_some = !self.held.is_empty();
@@ -42,7 +42,7 @@ impl Reserve {
         had_some && count > 0
     }
 
-    /// Accepts a connection, with `count` descriptors of the reserve if there is no other.
+    /// Accepts a connection. If no descriptor is left, closes `count` of the reserve and tries again.
     pub(crate) fn accept<T>(
         &mut self,
         count: usize,
@@ -59,7 +59,7 @@ impl Reserve {
         }
     }
 
-    /// Keeps `count` again, as far as there are descriptors.
+    /// Opens descriptors until the reserve holds `count`, or until the limit is reached.
     pub(crate) fn refill(&mut self, count: usize) {
         while self.held.len() < count {
             let Ok(fd) = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) else { return };
@@ -68,14 +68,14 @@ impl Reserve {
     }
 }
 
-/// What became of an attempt to accept a connection.
+/// The result of an attempt to accept a connection.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Accepted<T> {
-    /// There was one.
+    /// A connection was accepted.
     One(T),
-    /// None waits.
+    /// No connection is waiting.
     Nothing,
-    /// One waits and could not be accepted: it is to be tried again soon, and not without a pause.
+    /// A connection is waiting but could not be accepted. The caller tries again after a short pause.
     Refused,
 }
 

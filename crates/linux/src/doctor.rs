@@ -1,5 +1,5 @@
-//! What this machine can do, found out by doing it: each probe runs in a child process that is thrown away, in
-//! namespaces of its own.
+//! What this machine can do, determined by trying it. Each probe runs in a child process that is discarded, in
+//! separate namespaces.
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::packet::set_option;
@@ -16,10 +16,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use wire::{Duration, EtherType, Frame, Mac, ethernet};
 
-/// One thing that was tried.
+/// One capability that was tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probe {
-    /// What it is.
+    /// The capability's name.
     pub name: &'static str,
     /// What does not work without it.
     pub needed_for: &'static str,
@@ -29,14 +29,14 @@ pub struct Probe {
     pub detail: String,
 }
 
-/// What is needed for every lab on Linux.
+/// Label of what every lab on Linux needs.
 const LAB: &str = "labs on Linux";
-/// What is needed for them when the user is not root.
+/// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// A frame is sent again after this, so often.
+/// A frame is sent again after each `STEP`, at most `TRIES` times.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
-/// A probe that hangs is a probe that failed.
+/// A probe that takes longer has failed.
 const LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 type Test = fn() -> Result<String>;
@@ -45,7 +45,7 @@ const PROC: &str = "/proc";
 const NULL: &str = "/dev/null";
 const TEMPORARY: &str = "temporary files";
 
-/// What is tried: name, what needs it, whether in a network namespace of its own, and how.
+/// The probes: name, what needs it, whether it runs in a new network namespace, and the test.
 const TESTS: [(&str, &str, bool, Test); 16] = [
     (PROC, LAB, false, proc),
     (NULL, LAB, false, null),
@@ -67,7 +67,7 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     ("TUN", "a host's own stack behind a TUN device", true, tun),
 ];
 
-/// Tries everything. Call it while the program has a single thread: the probes run in forks of it.
+/// Runs all probes. Call it while the program has a single thread: the probes run in forked children.
 pub fn probe() -> Vec<Probe> {
     let run = |(name, needed_for, apart, test): (_, _, bool, Test)| {
         let (ok, detail) =
@@ -80,8 +80,8 @@ pub fn probe() -> Vec<Probe> {
     TESTS.into_iter().map(run).collect()
 }
 
-/// The names of what this machine lacks for a lab, or nothing if it lacks nothing. What the eBPF data path or one
-/// protocol needs beyond that is not among them.
+/// Returns the names of the features that a lab needs and this machine lacks, or `None` if it lacks none. What only
+/// the eBPF data path or one protocol needs is not included.
 pub fn missing_for_lab(probes: &[Probe]) -> Option<String> {
     missing(probes, geteuid().is_root())
 }
@@ -93,16 +93,17 @@ fn missing(probes: &[Probe], root: bool) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// What the file system has to have for a lab, which a plain chroot may lack: found out at once, without a process of its own.
+/// Checks what a lab needs from the file system, and a plain chroot may lack. It needs no child process.
 ///
 /// # Errors
-/// The name of the first feature that is missing, as [`probe`] names it, and what the kernel said.
+/// The name of the first missing feature, as in [`probe`], and the kernel's error.
 pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     let tests: [(&str, Test); 3] = [(PROC, proc), (NULL, null), (TEMPORARY, temporary)];
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
 }
 
-/// The feature that a world lacked which could not be made, as [`probe`] names it.
+/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a world fail. Returns `None` if
+/// the error is not that of a step of [`World::spawn`].
 pub fn lacked_by_world(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;
     Some(match step {
@@ -149,7 +150,7 @@ fn user_namespace() -> Result<String> {
 }
 
 fn pid_namespace() -> Result<String> {
-    // This program itself: there may be no other one, and nothing at `/dev/null`.
+    // It runs this program itself: no other program need exist, nor `/dev/null`.
     let mut command = Command::new("/proc/self/exe");
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).attempt("open", "a pipe")?;
     let other = write.try_clone().attempt("open", "a pipe")?;
@@ -182,7 +183,7 @@ fn packet_socket() -> Result<String> {
         (PacketSocket::open("a0", &Options::default())?, PacketSocket::open("b0", &Options::default())?);
     let frame = Frame { kind: EtherType(0x88b5), src: Mac([2, 0, 0, 0, 0, 1]), dst: Mac([2, 0, 0, 0, 0, 2]) };
     let (clock, mut buffer) = (Clock::start(), [0; 2000]);
-    // A new link takes a moment before it carries, and the kernel may say something of its own on it first.
+    // A new link needs some time before it carries frames, and the kernel may first send some frames by itself.
     for _ in 0..TRIES {
         a.send(&ethernet::emit(&frame, &[0; 50]))?;
         poll(&mut [PollFd::new(&b, PollFlags::IN)], Some(&STEP)).attempt("wait for", "a frame")?;
@@ -215,13 +216,15 @@ fn tcp_socket() -> Result<OwnedFd> {
         .attempt("open", "a TCP socket")
 }
 
-/// Puts a socket into repair mode, in this network namespace, and throws it away.
+/// Puts a socket into repair mode, in this network namespace, and closes it. Fails without `CAP_NET_ADMIN`, and on
+/// kernels without this mode.
 pub fn tcp_repair() -> Result<()> {
     let socket = tcp_socket()?;
     set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
 }
 
-/// Has a socket use this congestion control, and throws it away. Returns what is found about it.
+/// Selects this congestion control for a socket, and closes it. Returns a text with the default congestion control.
+/// Fails if the kernel does not have it, or does not permit it to this user.
 pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
     rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("choose for a socket", name)?;
@@ -229,11 +232,11 @@ pub fn congestion(name: &str) -> Result<String> {
     Ok(format!("per socket; the default is {}", default.trim()))
 }
 
-/// An array map of one element: `BPF_MAP_CREATE` with type, key size, value size and number of entries.
+/// Creates an array map of one element: `BPF_MAP_CREATE` with type, key size, value size and number of entries.
 fn ebpf() -> Result<String> {
     const BPF_MAP_CREATE: libc::c_int = 0;
     let attributes: [u32; 4] = [2, 4, 8, 1];
-    // SAFETY: the attributes outlive the call, and their size is given; a descriptor is nobody else's.
+    // SAFETY: the attributes outlive the call, and their size is given; nothing else owns the descriptor.
     unsafe {
         let size = size_of_val(&attributes);
         let fd = libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attributes.as_ptr(), size) as libc::c_int;
@@ -255,7 +258,7 @@ fn tun() -> Result<String> {
     Ok("a device was made".to_owned())
 }
 
-/// Runs `work` in a fork and brings back what it says; the first byte tells whether it went well.
+/// Runs `work` in a forked child and returns its text. The first byte over the pipe is `+` for success.
 fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<String, String> {
     let told = fork_and_ask(work).attempt("start", "a probe").map_err(|error| error.to_string())?;
     match told.split_first() {
@@ -267,7 +270,7 @@ fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<Strin
 
 fn fork_and_ask(work: impl FnOnce() -> Result<String>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: by this module's contract the process has one thread, so the child may do what a program may do.
+    // SAFETY: by this module's contract the process has one thread, so the child may call any function.
     let child = check(unsafe { libc::fork() })?;
     if child == 0 {
         drop(read);
@@ -277,7 +280,7 @@ fn fork_and_ask(work: impl FnOnce() -> Result<String>) -> io::Result<Vec<u8>> {
             Err(_) => "-it panicked".to_owned(),
         };
         let _ = File::from(write).write_all(told.as_bytes());
-        // SAFETY: ends the child at once, without running what the parent has put aside for its own end.
+        // SAFETY: ends the child at once, without the parent's exit handlers.
         unsafe { libc::_exit(0) }
     }
     drop(write);
@@ -286,7 +289,7 @@ fn fork_and_ask(work: impl FnOnce() -> Result<String>) -> io::Result<Vec<u8>> {
     if in_time {
         File::from(read).read_to_end(&mut told)?;
     }
-    // SAFETY: the child is ours and not yet waited for, so its number is still its own.
+    // SAFETY: the child is ours and not yet waited for, so its pid is not reused.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);
@@ -349,13 +352,13 @@ mod tests {
 
     #[test]
     fn a_probe_that_fails_panics_or_dies_is_a_probe_that_failed() {
-        // In a process of its own: a fork of the test harness could inherit a lock that another test's thread holds.
+        // In a separate process: a fork of the test harness could inherit a lock that another test's thread holds.
         in_world(|| {
             assert_eq!(in_a_fork(|| Ok("fine".to_owned())), Ok("fine".to_owned()));
             let refused = in_a_fork(|| Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("do", "it"));
             assert_eq!(refused, Err("cannot do it: Operation not permitted (os error 1)".to_owned()));
             assert_eq!(in_a_fork(|| panic!("on purpose")), Err("it panicked".to_owned()));
-            // SAFETY: it ends the fork, which is all it is for.
+            // SAFETY: it only ends the forked child.
             let died = in_a_fork(|| unsafe { libc::_exit(1) });
             assert!(died.unwrap_err().contains("died"));
         });

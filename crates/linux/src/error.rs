@@ -1,33 +1,33 @@
-//! One error for the whole crate: what was attempted, on what, and what the kernel said.
+//! The error of the whole crate: what was attempted, on what, and the kernel's error.
 
 use std::fmt::Display;
 use std::io;
 
-/// The operating system refused something.
+/// An operation that the operating system refused.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempt} {subject}: {cause}")]
 pub struct Error {
     /// What was attempted, as a verb: "open the packet socket on".
     pub attempt: &'static str,
-    /// On what: a device, a path, a process.
+    /// The object: a device, a path, a process.
     pub subject: String,
-    /// What the kernel said; its text ends with the error's number.
+    /// The kernel's error; its text ends with the error number.
     pub cause: io::Error,
 }
 
-/// What this crate's functions return.
+/// The result type of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The number of the error, where the kernel gave one.
+    /// Returns the `errno`, or `None` if the error is not the kernel's.
     pub fn errno(&self) -> Option<i32> {
         self.cause.raw_os_error()
     }
 }
 
-/// Puts words to a bare error.
+/// Adds to a bare error what was attempted.
 pub(crate) trait Attempt<T> {
-    /// What was attempted, on what.
+    /// Converts an error to [`Error`] with what was attempted, on what.
     fn attempt(self, attempt: &'static str, subject: impl Display) -> Result<T>;
 }
 
@@ -37,7 +37,7 @@ impl<T, E: Into<io::Error>> Attempt<T> for std::result::Result<T, E> {
     }
 }
 
-/// The C convention as a `Result`: negative means "see errno".
+/// Converts the C convention to a `Result`: a negative value means that `errno` is set.
 pub(crate) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }

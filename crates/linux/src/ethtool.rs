@@ -1,4 +1,4 @@
-//! What a device does to packets on the host's behalf, and how to stop it.
+//! The offloads of a device, and how to switch them off.
 
 use crate::error::{Attempt, Result, check};
 use std::io;
@@ -8,8 +8,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// From `linux/sockios.h`.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// An offload: what people call it, the command that reads it, the command that sets it (`linux/ethtool.h`). Those that
-/// lean on checksums come before the checksums: the kernel switches them off with those, but not always on again.
+/// An offload: its usual name, the command that reads it, the command that sets it (`linux/ethtool.h`). Offloads that
+/// depend on checksums precede the checksums: the kernel switches them off together with those, but does not always
+/// switch them on again.
 const OFFLOADS: [(&str, u32, u32); 5] = [
     ("tso", 0x1e, 0x1f),
     ("gso", 0x23, 0x24),
@@ -19,7 +20,8 @@ const OFFLOADS: [(&str, u32, u32); 5] = [
 ];
 
 /// Switches segmentation, merging and checksum offloads of `device` off, so that every frame on it is one whole packet
-/// with a finished checksum. The device is looked up in the calling thread's network namespace.
+/// with a finished checksum. The device is looked up in the calling thread's network namespace. Fails if the device
+/// keeps an offload on.
 pub fn offloads_off(device: &str) -> Result<()> {
     let socket = any_socket().attempt("open a socket to set up", device)?;
     for (name, get, set) in OFFLOADS {
@@ -29,7 +31,7 @@ pub fn offloads_off(device: &str) -> Result<()> {
     Ok(())
 }
 
-/// The names of the offloads that are on.
+/// Returns the names of the offloads that are on.
 pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
     let socket = any_socket().attempt("open a socket to ask about", device)?;
     let mut on = Vec::new();
@@ -43,10 +45,10 @@ pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
     Ok(on)
 }
 
-/// Switches on those of these offloads that are off. What a device has lost the means for stays off.
+/// Switches on the named offloads that are off. One that the device no longer supports stays off.
 pub(crate) fn switch_on(device: &str, names: &[String]) -> Result<()> {
     let socket = any_socket().attempt("open a socket to set up", device)?;
-    // Checksums first: what leans on them comes on with them only.
+    // Checksums first: the offloads that depend on them can be switched on only then.
     for (name, _, set) in OFFLOADS.iter().rev().filter(|(name, ..)| names.iter().any(|wanted| wanted == name))
     {
         match value(&socket, device, *set, 1) {
@@ -59,7 +61,8 @@ pub(crate) fn switch_on(device: &str, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A device that cannot do the thing is as good as one that no longer does; one that goes on doing it is not.
+/// Switches one offload off. A device that does not support the offload counts as switched off; one that keeps it on
+/// is an error.
 fn switch_off(socket: &OwnedFd, device: &str, get: u32, set: u32) -> io::Result<()> {
     match value(socket, device, get, 0) {
         Ok(0) => return Ok(()),
@@ -91,7 +94,7 @@ fn value(socket: &OwnedFd, device: &str, command: u32, data: u32) -> io::Result<
     Ok(value)
 }
 
-/// The ioctl wants a socket only to know the network namespace.
+/// Opens a socket, which the ioctl needs only to find the network namespace.
 fn any_socket() -> rustix::io::Result<OwnedFd> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
@@ -110,7 +113,7 @@ mod tests {
             offloads_off("a0").unwrap();
             assert_eq!(offloads("a0").unwrap(), Vec::<&str>::new());
             offloads_off("a0").unwrap();
-            // The other end is a device of its own.
+            // The other end of the veth pair is a separate device.
             assert!(offloads("b0").unwrap().contains(&"tx checksum"));
         });
     }

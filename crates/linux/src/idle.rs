@@ -1,5 +1,5 @@
-//! An idle thread: it sleeps beside the daemons of a run and does nothing else. How late it wakes is the machine's own lateness
-//! during that run.
+//! An idle thread: it sleeps beside the daemons of a run and does nothing else. Its lateness is the machine's own
+//! lateness during that run.
 
 use crate::daemon::{Ages, Heartbeat, Stall, Waits};
 use crate::{Clock, set_realtime, set_timer_slack};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::{Duration, Instant};
 
-/// What the idle thread of a run found.
+/// What the idle thread of a run measured.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Idle {
@@ -17,7 +17,8 @@ pub struct Idle {
     pub stalls: Vec<Stall>,
 }
 
-/// Sleeps for one beat after the other, from the clock's zero to `end`, or until the run is `over`.
+/// Sleeps from beat to beat, from the clock's zero to `end`, or until the run is `over`. Returns its lateness and
+/// stalls.
 pub fn sleep(clock: Clock, end: Instant, over: &AtomicBool) -> Idle {
     set_realtime();
     let _ = set_timer_slack(Duration::from_micros(1));

@@ -1,7 +1,8 @@
-//! Cleaning up after a lab that could not do so itself.
+//! Cleaning up after a lab that ended without doing so itself.
 //!
-//! A lab keeps a directory with a `lock` file, locked as long as it lives, and a `lab.json` that names its processes.
-//! The kernel drops the lock when the lab dies, by whatever cause; so a directory whose lock can be had is a leftover.
+//! A lab keeps a directory with a `lock` file, which it holds locked while it lives, and a `lab.json` that names its
+//! processes. The kernel releases the lock when the lab dies for any reason. So a directory whose lock can be taken
+//! is a leftover.
 
 use crate::error::{Attempt, Error, Result};
 use crate::world::open_pidfd;
@@ -15,34 +16,34 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "wayfare-lab-";
-/// How the name of a lab's directory begins until all is in it.
+/// Prefix of the name of a lab's directory until its content is complete.
 const NEW: &str = "wayfare-new-";
 const LOCK: &str = "lock";
 const RECORD: &str = "lab.json";
 
-/// A process, so that another one which later got its number is not taken for it.
+/// A process, identified by pid and start time, so that a later process with the same pid is not taken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number, in the lab's PID namespace.
+    /// Its pid, in the lab's PID namespace.
     pub pid: u32,
     /// When it started, in clock ticks since boot (`/proc/PID/stat`, field 22).
     pub start: u64,
 }
 
 impl Process {
-    /// The process that has this number now.
+    /// Returns the process that has this pid now. Fails with `ENOENT` or `ESRCH` if there is none.
     pub fn of(pid: u32) -> Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let line = fs::read_to_string(&path).attempt("read", &path)?;
-        // The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
+        // The second field is the program's name in parentheses; the name may contain spaces and parentheses.
         let start = line.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
         let start =
             start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("understand", path)?;
         Ok(Self { pid, start })
     }
 
-    /// Kills it if it still lives; whether it did. The descriptor is taken first, so that what is checked is what is
-    /// killed.
+    /// Kills the process if it still lives. Returns whether it did. The pidfd is opened before the check, so that the
+    /// process checked is the process killed.
     fn kill(self) -> Result<bool> {
         let kill = || match open_pidfd(self.pid) {
             Ok(pidfd) if Self::of(self.pid).is_ok_and(|now| now == self) => {
@@ -65,13 +66,13 @@ impl Process {
 struct Record {
     lab: Process,
     uid: u32,
-    /// Numbers and start times mean something within one boot and one PID namespace only.
+    /// The boot id: pids and start times are valid only within one boot and one PID namespace.
     boot: String,
     pid_namespace: u64,
     children: Vec<Process>,
 }
 
-/// A living lab's directory. Dropping it removes it; what is in it then is lost.
+/// A living lab's directory. Dropping it removes the directory with its content.
 #[derive(Debug)]
 pub struct LabDir {
     path: PathBuf,
@@ -80,14 +81,14 @@ pub struct LabDir {
 }
 
 impl LabDir {
-    /// Makes one in the system's directory for temporary files.
+    /// Creates one in the system's directory for temporary files.
     pub fn create() -> Result<Self> {
         Self::create_in(&std::env::temp_dir())
     }
 
-    /// Makes one in `parent`.
+    /// Creates one in `parent`.
     pub fn create_in(parent: &Path) -> Result<Self> {
-        // The configuration of the daemons has keys.
+        // The daemons' configurations contain keys.
         let private = fs::Permissions::from_mode(0o700);
         let make = || tempfile::Builder::new().prefix(NEW).permissions(private).tempdir_in(parent);
         let new = make().attempt("make a directory in", parent.display())?;
@@ -97,7 +98,7 @@ impl LabDir {
         let lab = Process::of(std::process::id())?;
         let record = Record { lab, uid: geteuid().as_raw(), boot, pid_namespace, children: Vec::new() };
         write(new.path(), &record)?;
-        // Only now does it get the name that `clean` looks for: nobody sees it without its lock.
+        // Only now does it get the name that `clean` looks for, so `clean` never finds it without its lock.
         let name = new.path().file_name().unwrap_or_default().to_string_lossy().replace(NEW, PREFIX);
         let path = parent.join(name);
         fs::rename(new.path(), &path).attempt("rename to", path.display())?;
@@ -105,14 +106,14 @@ impl LabDir {
         Ok(Self { path, record, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Notes a child of the lab. Those of a [`crate::World`] need not be noted one by one: its keeper and its pid 1 are
-    /// enough, for the rest dies with them. One that has ended already leaves nothing to clean up: a world that finds at
-    /// once that it cannot be says why, and that must not be hidden.
+    /// Records a child of the lab. Of a [`crate::World`], only its keeper and its pid 1 need to be recorded: the
+    /// other processes die with them. A child that has already ended is ignored, as it leaves nothing to clean up. An
+    /// error here would hide the reason that a world reports when it fails at once.
     pub fn note_child(&mut self, pid: u32) -> Result<()> {
         match Process::of(pid) {
             Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),
@@ -123,7 +124,7 @@ impl LabDir {
         }
     }
 
-    /// Removes the directory, and says if that fails.
+    /// Removes the directory, and returns an error if that fails.
     pub fn remove(self) -> Result<()> {
         fs::remove_dir_all(&self.path).attempt("remove", self.path.display())
     }
@@ -140,22 +141,23 @@ impl Drop for LabDir {
 pub enum Leftover {
     /// The lab lives; nothing was touched.
     Alive(PathBuf),
-    /// It belongs to another user, or others can write to it: what it says cannot be relied on. Nothing was touched.
+    /// The directory belongs to another user, or others can write to it, so its record cannot be trusted. Nothing was
+    /// touched.
     NotOurs(PathBuf),
     /// The lab is dead, and nothing was done about it.
     Dead(PathBuf),
-    /// The lab is dead. These processes of its still lived, and were killed; the directory is gone.
+    /// The lab is dead. These processes of it still lived and were killed; the directory is removed.
     Cleaned(PathBuf, Vec<Process>),
-    /// Something could not be done; what was done stays done.
+    /// A step failed; the steps before it are not undone.
     Failed(PathBuf, Error),
 }
 
-/// What labs left behind in the system's directory for temporary files, without doing anything about it.
+/// Lists what labs left in the system's directory for temporary files. It changes nothing.
 pub fn look() -> Result<Vec<Leftover>> {
     look_in(&std::env::temp_dir())
 }
 
-/// The same in `parent`.
+/// Lists what labs left in `parent`. It changes nothing.
 pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
     let looked = |path: PathBuf| match standing(&path) {
         Ok(Standing::NotOurs) => Leftover::NotOurs(path),
@@ -177,7 +179,8 @@ pub fn clean_in(parent: &Path) -> Result<Vec<Leftover>> {
     Ok(directories(parent)?.into_iter().map(cleaned).collect())
 }
 
-/// The directories of labs, in the order of their names. One that has not its name yet counts from when it has its lock.
+/// Returns the directories of labs, in the order of their names. A directory that does not have its final name yet is
+/// included once it has its lock.
 fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(parent).attempt("look into", parent.display())? {
@@ -192,11 +195,11 @@ fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whose a directory is, and whether its lab lives.
+/// The owner of a directory, and whether its lab lives.
 enum Standing {
     NotOurs,
     Alive,
-    /// With its lock, which keeps other cleaners out; without one, its removal was begun.
+    /// With its lock, which keeps other cleaners out. `None` if the lock file is gone, because its removal had begun.
     Dead(Option<OwnedFd>),
 }
 
@@ -206,7 +209,8 @@ fn standing(path: &Path) -> Result<Standing> {
     }
     let lock =
         rustix::fs::open(path.join(LOCK), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-    // A lab removes its directory when its children are gone already. Without a lock file, that was begun.
+    // A lab removes its directory after its children have ended. A missing lock file means that the removal had
+    // begun.
     let lock = match lock {
         Err(rustix::io::Errno::NOENT) => return Ok(Standing::Dead(None)),
         other => other.attempt("open the lock of", path.display())?,
@@ -228,7 +232,8 @@ fn clean_one(path: &Path) -> Result<Leftover> {
     Ok(Leftover::Cleaned(path.to_owned(), killed))
 }
 
-/// A directory for temporary files is everybody's: somebody else's record could name any process.
+/// Returns whether the directory is ours. Every user may write to a directory for temporary files, and a foreign
+/// record could name any process.
 pub(crate) fn is_ours(path: &Path) -> io::Result<bool> {
     let seen = fs::symlink_metadata(path)?;
     Ok(seen.is_dir() && seen.uid() == geteuid().as_raw() && seen.mode() & 0o022 == 0)
@@ -243,7 +248,7 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
     let record: Record = serde_json::from_slice(&text).attempt("understand", file.display())?;
     let mut killed = Vec::new();
     if (record.boot, record.pid_namespace) == era()? {
-        // The lab itself is dead: it does not hold its lock.
+        // The lab itself is dead, because it does not hold its lock.
         for process in record.children {
             if process.kill()? {
                 killed.push(process);
@@ -253,19 +258,19 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
     Ok(killed)
 }
 
-/// The boot, and the PID namespace of the caller.
+/// Returns the boot id, and the inode of the caller's PID namespace.
 fn era() -> Result<(String, u64)> {
     let namespace = "/proc/self/ns/pid";
     Ok((boot()?, fs::metadata(namespace).attempt("look at", namespace)?.ino()))
 }
 
-/// The identity of this boot of the machine.
+/// Returns the id of this boot of the machine.
 pub(crate) fn boot() -> Result<String> {
     let path = "/proc/sys/kernel/random/boot_id";
     Ok(fs::read_to_string(path).attempt("read", path)?.trim().to_owned())
 }
 
-/// Writes the whole record or leaves the old one.
+/// Writes the whole record, or leaves the old one.
 fn write(folder: &Path, record: &Record) -> Result<()> {
     let (new, file) = (folder.join("lab.json.new"), folder.join(RECORD));
     let text = serde_json::to_vec_pretty(record).attempt("write", file.display())?;
@@ -279,7 +284,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Child, Command, Stdio};
 
-    /// A process for a record to name; also a test that fails leaves none behind.
+    /// A process for a record to name. It is killed also if the test fails.
     struct Sleeper(Child);
 
     impl Sleeper {
@@ -301,7 +306,7 @@ mod tests {
         }
     }
 
-    /// A directory as a lab leaves it that was killed: nobody holds the lock.
+    /// Makes a directory as a killed lab leaves it: its lock is not held.
     fn dead_lab(parent: &Path, children: &[u32]) -> PathBuf {
         let mut lab = LabDir::create_in(parent).unwrap();
         for pid in children {
@@ -346,7 +351,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let (mut recorded, mut reused, mut stranger) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
         let path = dead_lab(parent.path(), &[recorded.0.id(), reused.0.id()]);
-        // As if the second one's number had gone to a younger process.
+        // As if the pid of the second process had been given to a later process.
         let mut record: Record = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.children[1].start -= 1;
         write(&path, &record).unwrap();
@@ -360,7 +365,7 @@ mod tests {
         assert!(clean_in(parent.path()).unwrap().is_empty());
     }
 
-    /// The lab is a process of its own, which is killed without a chance to tidy up.
+    /// The lab is a separate process, which is killed and cannot clean up.
     #[test]
     fn a_killed_lab_loses_its_lock() {
         if crate::testing::role().as_deref() == Some("lab") {

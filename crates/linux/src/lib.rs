@@ -1,7 +1,7 @@
-//! The only crate that touches the operating system: thin, safe doors to the few parts of Linux that Wayfare needs.
+//! The only crate that uses the operating system: thin, safe wrappers of the parts of Linux that Wayfare needs.
 //!
-//! A socket belongs to the network namespace of the thread that opens it, for ever; so all that is opened here can be
-//! opened in one namespace ([`NetNs::run`]) and used from another. Every error says what was attempted on what.
+//! A socket belongs for ever to the network namespace of the thread that opened it. So everything here can be opened in
+//! one namespace ([`NetNs::run`]) and used from another. Every error names what was attempted, and on what.
 
 mod clock;
 pub mod control;

@@ -1,4 +1,5 @@
-//! JSON lines over a UNIX stream socket, without blocking: how control sockets and the lab's radio are spoken to.
+//! JSON lines over a UNIX stream socket, without blocking: the format of control sockets and of the lab's link
+//! emulator.
 
 use crate::error::{Attempt, Result};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -9,59 +10,60 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// One end of a conversation. Who sends a longer line than is taken is not talking to us.
+/// One end of a connection. A peer that sends a longer line than `longest` is treated as gone.
 #[derive(Debug)]
 pub struct Lines {
     stream: UnixStream,
     inbox: Vec<u8>,
-    /// Bytes at the beginning of `inbox` that end no line.
+    /// Bytes at the start of `inbox` that are known to hold no end of line.
     searched: usize,
     /// What the peer has had no room for.
     unsent: Vec<u8>,
-    /// Bytes of the longest line that is taken.
+    /// Bytes of the longest line that is accepted.
     longest: usize,
 }
 
-/// Bytes of the longest request, and of the longest answer: a home agent's status has some thirty for each binding.
+/// Bytes of the longest request, and of the longest answer: a home agent's status has about 30 bytes for each
+/// binding.
 const LONGEST_REQUEST: usize = 1 << 20;
 const LONGEST_ANSWER: usize = 1 << 26;
-/// How long a peer may read nothing of the last that is said to it.
+/// How long [`Lines::finish`] waits for a peer that reads nothing.
 const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// What came in.
+/// The result of [`Lines::hear`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<T> {
     /// A message.
     Message(T),
-    /// A line that is no message, and what is wrong with it.
+    /// A line that is not a valid message, and the parser's error.
     Nonsense(String),
-    /// Nothing now.
+    /// No whole message yet.
     Nothing,
-    /// The other end has gone.
+    /// The peer has closed the connection, or sent too long a line.
     Gone,
 }
 
 impl Lines {
-    /// Takes requests over this socket.
+    /// Accepts requests over this socket.
     pub fn new(stream: UnixStream) -> Result<Self> {
         stream.set_nonblocking(true).attempt("make non-blocking", "a control connection")?;
         let (inbox, unsent) = (Vec::new(), Vec::new());
         Ok(Self { stream, inbox, searched: 0, unsent, longest: LONGEST_REQUEST })
     }
 
-    /// Connects to the socket at `path`, where requests are answered.
+    /// Connects to the socket at `path`, to send requests and receive answers.
     pub fn connect(path: &std::path::Path) -> Result<Self> {
         let lines = Self::new(UnixStream::connect(path).attempt("connect to", path.display())?)?;
         Ok(Self { longest: LONGEST_ANSWER, ..lines })
     }
 
-    /// Sends one message. Messages are short; a peer that has not read a socket's buffer full of them is given up.
+    /// Sends one short message. Fails if the peer has not read a full socket buffer of earlier messages.
     pub fn send(&mut self, message: &impl Serialize) -> Result<()> {
         self.stream.write_all(&line(message)?).attempt("send on", "a control connection")
     }
 
-    /// Sends one message of any length, as far as the peer has room; what is left goes with [`Lines::flush`]. A peer that
-    /// asks for more while it does not read is given up.
+    /// Sends one message of any length, as far as the socket buffer has room; [`Lines::flush`] sends the rest. Fails
+    /// if more than 1 MiB is still unsent.
     pub fn queue(&mut self, message: &impl Serialize) -> Result<()> {
         if self.unsent.len() > LONGEST_REQUEST {
             return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock))
@@ -71,12 +73,12 @@ impl Lines {
         self.flush()
     }
 
-    /// Whether something is left to be sent.
+    /// Returns whether something is left to be sent.
     pub const fn wants_room(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Sends of what is left what the peer has room for.
+    /// Sends as much of the unsent data as the socket buffer has room for.
     pub fn flush(&mut self) -> Result<()> {
         let mut sent = 0;
         while let Some(left @ [_, ..]) = self.unsent.get(sent..) {
@@ -91,7 +93,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Waits until nothing is left to be sent, as long as the peer reads.
+    /// Blocks until nothing is left to be sent. Fails if the peer reads nothing for 2 s.
     pub fn finish(&mut self) -> Result<()> {
         while self.wants_room() {
             let ready = poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&PATIENCE));
@@ -104,7 +106,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Takes the next message, if a whole one is there.
+    /// Returns the next message, if a whole one has arrived.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Heard<T> {
         loop {
             let fresh = self.inbox.get(self.searched..).unwrap_or_default();

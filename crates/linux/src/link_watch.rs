@@ -1,4 +1,4 @@
-//! Notifications of the kernel about links: which went down or came back, and which lost their carrier.
+//! Notifications of the kernel about links: which went down or came up, and which lost their carrier.
 
 use crate::error::{Attempt, Result};
 use crate::netlink::link_of;
@@ -12,16 +12,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// The multicast group of links (`RTNLGRP_LINK`, `linux/rtnetlink.h`).
 const RTNLGRP_LINK: u32 = 1;
 
-/// What became of a link.
+/// A change of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkChange {
-    /// The link is as this says: it may be what was known already.
+    /// The current state of the link. It may be unchanged.
     Is(Link),
-    /// The link of this number was removed, or moved to another namespace.
+    /// The link with this index was removed, or moved to another namespace.
     Removed(u32),
 }
 
-/// Hears of every change of a link of one network namespace: that of the thread that opened it.
+/// Receives every change of a link in one network namespace: that of the thread that opened it.
 #[derive(Debug)]
 pub struct LinkWatch {
     socket: Socket,
@@ -40,8 +40,8 @@ impl LinkWatch {
         open().attempt("watch", "the links")
     }
 
-    /// All changes since the last call, in their order. If the kernel had no room for them (`ENOBUFS`), all links as they
-    /// are now.
+    /// Returns all changes since the last call, in order. If the kernel lost notifications (`ENOBUFS`), the current
+    /// state of all links is appended.
     pub fn changes(&self) -> Result<Vec<LinkChange>> {
         let mut changes = Vec::new();
         loop {
@@ -65,7 +65,7 @@ impl AsFd for LinkWatch {
     }
 }
 
-/// Reads one datagram of notifications. A message that cannot be read is about nothing that is known here.
+/// Reads one datagram of notifications. Messages that cannot be parsed are ignored.
 fn read(mut bytes: &[u8], changes: &mut Vec<LinkChange>) {
     while !bytes.is_empty() {
         let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) else { return };
@@ -88,7 +88,7 @@ mod tests {
 
     fn states(watch: &LinkWatch, name: &str) -> Vec<bool> {
         let mut states: Vec<bool> = Vec::new();
-        // The kernel tells of a lost carrier up to a second later.
+        // The kernel reports a lost carrier up to a second later.
         while readable(watch, 1500) {
             states.extend(watch.changes().unwrap().iter().filter_map(|change| match change {
                 LinkChange::Is(link) if link.name == name => Some(link.carries),

@@ -1,4 +1,4 @@
-//! Network namespaces without names: each lives as long as a process in it or a descriptor of it, and leaves nothing
+//! Network namespaces without names. Each lives as long as a process in it or a descriptor of it, and leaves nothing
 //! under `/run/netns`.
 
 use crate::error::{Attempt, Result, check};
@@ -21,7 +21,7 @@ pub struct NetNs {
 }
 
 impl NetNs {
-    /// Makes a new one, without any process in it. Needs root's rights, or those of a [`crate::World`].
+    /// Creates a namespace without any process in it. Needs root's rights, or those inside a [`crate::World`].
     pub fn create() -> Result<Self> {
         on_a_thread(|| {
             unshare(UnshareFlags::NEWNET).attempt("make", "a network namespace")?;
@@ -29,23 +29,23 @@ impl NetNs {
         })
     }
 
-    /// That of the calling thread.
+    /// Returns the calling thread's namespace.
     pub fn current() -> Result<Self> {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// That of a process.
+    /// Returns a process's namespace. Fails if the process has ended.
     pub fn of(pid: u32) -> Result<Self> {
         Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
 
-    /// The kernel's number for it: two of the same number at the same time are the same namespace.
+    /// Returns its inode number. Two namespaces with the same number at the same time are the same namespace.
     pub fn number(&self) -> Result<u64> {
         Ok(self.file.metadata().attempt("look at", "a network namespace")?.ino())
     }
 
-    /// Runs `work` inside, on a thread of its own, and returns what it returns. What it opens (sockets, [`NetNs`]) stays
-    /// inside; the calling thread stays where it is.
+    /// Runs `work` inside, on a new thread, and returns its result. Sockets and [`NetNs`] that it opens stay inside;
+    /// the calling thread keeps its namespace. A panic of `work` is passed on.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         on_a_thread(|| {
             let moved = move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network));
@@ -54,9 +54,9 @@ impl NetNs {
         })
     }
 
-    /// The user namespace that it belongs to, if this process is in that or in one above it.
+    /// Returns the user namespace that owns it, if this process is in that one or in an ancestor of it.
     fn users(&self) -> io::Result<File> {
-        // SAFETY: the call takes no argument; the descriptor is nobody else's.
+        // SAFETY: the call takes no argument; nothing else owns the descriptor.
         unsafe { check(libc::ioctl(self.file.as_raw_fd(), NS_GET_USERNS)).map(|fd| File::from_raw_fd(fd)) }
     }
 
@@ -71,17 +71,17 @@ impl AsFd for NetNs {
     }
 }
 
-/// Starts `command` in a new network namespace; when this returns, [`NetNs::of`] its process is that namespace.
+/// Starts `command` in a new network namespace. When this returns, [`NetNs::of`] its process is that namespace.
 ///
-/// The child is killed when the *thread* that calls this ends, so call it from one that stays. A program that changes
-/// its own user afterwards outlives that; inside a [`crate::World`] it dies all the same.
+/// The child is killed when the calling *thread* ends, so call it from a thread that lasts. A program that changes
+/// its own user id loses this protection; inside a [`crate::World`] it dies all the same.
 pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     let parent = std::process::id();
     let program = command.get_program().to_owned();
     let prepare = move || {
         unshare(UnshareFlags::NEWNET)?;
         die_with_parent()?;
-        // It may have died before it could be said.
+        // The parent may have died before the death signal was set.
         match getppid() {
             Some(alive) if alive.as_raw_nonzero().get().cast_unsigned() == parent => Ok(()),
             _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -92,7 +92,7 @@ pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     command.spawn().attempt("start in a new network namespace", program.display())
 }
 
-/// The caller's uid as its parent user namespace knows it: who really runs, where a world calls everybody root.
+/// Returns the caller's uid in the parent user namespace: the real user, where a world maps every user to root.
 pub fn outer_uid() -> u32 {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let mut numbers = map.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
@@ -100,14 +100,14 @@ pub fn outer_uid() -> u32 {
     outside + rustix::process::geteuid().as_raw().saturating_sub(inside)
 }
 
-/// Sets a sysctl by its path below `/proc/sys`, as `net/ipv4/ip_forward`. Those of `net/` are the ones of the calling
-/// thread's network namespace.
+/// Sets a sysctl by its path below `/proc/sys`, for example `net/ipv4/ip_forward`. Those below `net/` belong to the
+/// calling thread's network namespace.
 pub fn sysctl(path: &str, value: &str) -> Result<()> {
     std::fs::write(format!("/proc/sys/{path}"), value)
         .attempt("set the sysctl", format_args!("{path} = {value}"))
 }
 
-/// Mounts a tmpfs in the calling process's mount namespace; `options` are those of tmpfs(5), as `size=8m`.
+/// Mounts a tmpfs in the calling process's mount namespace. `options` are those of tmpfs(5), for example `size=8m`.
 pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
     let options = std::ffi::CString::new(options).map_err(io::Error::from).attempt("mount", at.display())?;
     let flags = rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV;
@@ -115,8 +115,9 @@ pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
         .attempt("mount a tmpfs at", at.display())
 }
 
-/// The number of the calling thread's network namespace, which no other one gets until the machine is started anew. (The number
-/// of the file, [`NetNs::number`], goes to a later namespace when this one has ended. Kernels before 5.14 have no better one.)
+/// Returns the cookie of the calling thread's network namespace, which is unique until reboot. The inode number
+/// ([`NetNs::number`]), in contrast, is reused after a namespace has ended. Kernels before 5.14 have no cookie, and
+/// the inode number is returned.
 pub fn cookie() -> Result<u64> {
     let what = "the number of the network namespace";
     let socket = UnixDatagram::unbound().attempt("read", what)?;
@@ -135,8 +136,8 @@ pub fn cookie() -> Result<u64> {
 /// From `asm-generic/socket.h`.
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
-/// All network namespaces that this process can reach: those of processes, those that have a name in the file system, and those
-/// that a process keeps by a descriptor.
+/// Returns all network namespaces that this process can reach. These are the namespaces of processes, those with a
+/// name in the file system, and those that a process holds open by a descriptor.
 pub(crate) fn all() -> Result<Vec<NetNs>> {
     let mut paths = vec![PathBuf::from("/proc/thread-self/ns/net")];
     let processes = std::fs::read_dir("/proc").attempt("look into", "/proc")?.flatten();
@@ -144,14 +145,14 @@ pub(crate) fn all() -> Result<Vec<NetNs>> {
         processes.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
     {
         paths.push(process.path().join("ns/net"));
-        // It may have ended, or be another user's.
+        // The process may have ended, or belong to another user.
         let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
         let is_one = |path: &PathBuf| {
             std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"net:["))
         };
         paths.extend(open.map(|entry| entry.path()).filter(is_one));
     }
-    // Fields 4 and 5 of `/proc/PID/mountinfo`: what of the file system is mounted, and where.
+    // Fields 4 and 5 of `/proc/PID/mountinfo`: the mounted root within its file system, and the mount point.
     let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
     paths.extend(mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(3);
@@ -164,14 +165,17 @@ pub(crate) fn all() -> Result<Vec<NetNs>> {
     Ok(found.into_values().collect())
 }
 
-/// The value of a sysctl, or `None` if this kernel does not have it.
+/// Returns the value of a sysctl, or `None` if this kernel does not have it.
 pub(crate) fn sysctl_value(path: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/sys/{path}")).ok().map(|value| value.trim().to_owned())
 }
 
-/// Whether the calling thread's network namespace is that of pid 1, which is the machine's own, or its container's. Where pid 1
-/// may not be asked, a namespace that was made in this process's own user namespace (`unshare -rn`) is not the machine's; else it
-/// is if no process from which this one descends has another.
+/// Returns whether the calling thread's network namespace is that of pid 1, which is the machine's own, or its
+/// container's.
+///
+/// If pid 1's namespace cannot be read, there are two rules. A namespace that was made in this process's own user
+/// namespace (`unshare -rn`) is not the machine's. Any other is the machine's if no ancestor of this process is known
+/// to have a different one.
 pub fn is_machines_own() -> Result<bool> {
     let own = NetNs::current()?;
     let number = own.number()?;
@@ -191,8 +195,8 @@ pub fn is_machines_own() -> Result<bool> {
     Ok(ancestors.filter_map(|pid| of(pid).ok()).all(|ancestors| ancestors == number))
 }
 
-/// The user who made the user namespace that the calling thread's network namespace belongs to; `None` if this process may not
-/// know.
+/// Returns the user that created the user namespace that owns the calling thread's network namespace; `None` if this
+/// process may not read it.
 pub(crate) fn owner() -> Option<u32> {
     let users = NetNs::current().ok()?.users().ok()?;
     let mut uid = u32::MAX;
@@ -217,11 +221,12 @@ pub(crate) fn die_with_parent() -> io::Result<()> {
 }
 
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: the descriptor table is not among the things that this crate unshares.
+    // SAFETY: this crate never unshares the descriptor table.
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
-/// A thread that changes its namespace ends with its work, so that no other work runs in the wrong place.
+/// Runs `work` on a new thread. A thread that changes its namespace ends with its work, so that no other work runs in
+/// the wrong namespace.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work).attempt("start", "a thread")?;
@@ -246,7 +251,7 @@ mod tests {
             let links = inside.run(|| Netlink::open().unwrap().links().unwrap()).unwrap();
             assert!(links.iter().all(|link| link.name != "a0"), "{links:?}");
             assert_eq!(NetNs::current().unwrap().number().unwrap(), outside);
-            // A panic inside is the caller's.
+            // A panic inside reaches the caller.
             assert!(std::panic::catch_unwind(|| inside.run(|| panic!("on purpose"))).is_err());
         });
     }

@@ -1,4 +1,4 @@
-//! Links, addresses and routes, by rtnetlink, without waiting on anything but the kernel's own answer.
+//! Links, addresses and routes, by rtnetlink. Calls wait only for the kernel's answer.
 
 mod saved;
 
@@ -26,14 +26,14 @@ use wire::{Ipv4Addr, Mac, Prefix};
 
 pub(crate) use saved::Saved;
 
-/// A network namespace, for an end of a new link.
+/// The network namespace for an end of a new link.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// Where the [`Netlink`] was opened.
+    /// The namespace in which the [`Netlink`] was opened.
     Here,
-    /// The one behind this descriptor; see [`crate::NetNs`].
+    /// The namespace of this descriptor; see [`crate::NetNs`].
     Fd(BorrowedFd<'a>),
-    /// That of a process.
+    /// The namespace of this process.
     Process(u32),
 }
 
@@ -44,24 +44,25 @@ pub struct End<'a> {
     pub name: &'a str,
     /// Its link address.
     pub mac: Mac,
-    /// Where it goes.
+    /// The namespace into which it is put.
     pub place: Place<'a>,
 }
 
 /// A link as the kernel lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Its number in its namespace.
+    /// Its index in its namespace.
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// Its link address; zero if it has none of six bytes.
+    /// Its link address; zero if that is not six bytes long.
     pub mac: Mac,
-    /// The largest datagram that it carries.
+    /// Its MTU, in bytes.
     pub mtu: u32,
-    /// Whether it is switched on.
+    /// Whether it is administratively up.
     pub up: bool,
-    /// Whether it carries frames: it is on, has a carrier (a veth has when both ends are up), and waits for no authentication.
+    /// Whether it carries frames: it is up, has a carrier (a veth has when both ends are up), and is not dormant
+    /// (waiting for authentication).
     pub carries: bool,
     /// Whether the kernel does ARP on it.
     pub arp: bool,
@@ -74,14 +75,14 @@ pub struct Netlink {
     sequence: u32,
 }
 
-/// What a route asks of TCP connections that go by it (`ip-route(8)`).
+/// Settings of TCP connections that use a route (`ip-route(8)`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TcpMetrics {
     /// `congctl`: the congestion control, by the kernel's name.
     pub congestion: Option<String>,
-    /// `window`: the largest that is offered to a peer, in bytes.
+    /// `window`: the largest window that is advertised to a peer, in bytes.
     pub window: Option<u32>,
-    /// What may be done about losses, by all connections of the namespace: no route says it.
+    /// Loss recovery of all connections of the namespace. It is not an attribute of a route.
     pub losses: TcpLosses,
 }
 
@@ -96,14 +97,14 @@ impl Netlink {
         Ok(Self { socket: open().attempt("open", "an rtnetlink socket")?, sequence: 0 })
     }
 
-    /// All links.
+    /// Returns all links.
     pub fn links(&mut self) -> Result<Vec<Link>> {
         let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let answers = self.request(ask, NLM_F_DUMP).attempt("list", "the links")?;
         Ok(answers.into_iter().filter_map(link_of).collect())
     }
 
-    /// The link called `name`; `ENODEV` when there is none.
+    /// Returns the link called `name`; the error is `ENODEV` if there is none.
     pub fn link(&mut self, name: &str) -> Result<Link> {
         let ask = RouteNetlinkMessage::GetLink(named(name));
         let answers = self.request(ask, NLM_F_ACK).attempt("find the link", name)?;
@@ -111,7 +112,8 @@ impl Netlink {
         found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV)).attempt("find the link", name)
     }
 
-    /// Makes a veth pair. Both ends are down; each is used from its own namespace.
+    /// Creates a veth pair. Both ends are down; each is used from its own namespace. Fails with `EEXIST` if a name is
+    /// in use.
     pub fn add_veth(&mut self, a: &End<'_>, b: &End<'_>) -> Result<()> {
         let mut message = end(a);
         let info =
@@ -121,56 +123,58 @@ impl Netlink {
         made.attempt("make the veth pair", format_args!("{} - {}", a.name, b.name))
     }
 
-    /// Removes a link; of a veth pair both ends go.
+    /// Deletes a link; of a veth pair both ends.
     pub fn delete_link(&mut self, name: &str) -> Result<()> {
         self.act(RouteNetlinkMessage::DelLink(named(name)), 0).attempt("delete the link", name)
     }
 
-    /// Switches a link on or off.
+    /// Sets a link up or down.
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<()> {
         self.set_flag(name, LinkFlags::Up, up).attempt(if up { "set up" } else { "set down" }, name)
     }
 
-    /// Lets the kernel do ARP on a link, or not.
+    /// Enables or disables the kernel's ARP on a link.
     pub fn set_arp(&mut self, name: &str, arp: bool) -> Result<()> {
         self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP of", name)
     }
 
-    /// Sets the largest datagram that a link carries.
+    /// Sets the MTU of a link, in bytes.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<()> {
         let mut message = named(name);
         message.attributes.push(LinkAttribute::Mtu(mtu));
         self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("set the MTU of", name)
     }
 
-    /// Has the kernel's TCP keep and send its data over this link in segments, and not in chunks of many that are cut later:
-    /// such a chunk may grow beyond the send buffer. For connections that begin from now on.
+    /// Makes the kernel's TCP queue and send data over this link segment by segment, and not in large GSO packets
+    /// that are cut later. Such a packet may grow beyond the send buffer. It applies to connections that begin from
+    /// now on.
     pub fn keep_segments(&mut self, name: &str) -> Result<()> {
         let mut message = named(name);
         message.attributes.push(LinkAttribute::GsoMaxSegs(1));
         self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("keep segments on", name)
     }
 
-    /// Switches the loopback on: a new namespace has it off.
+    /// Sets the loopback up; it is down in a new namespace.
     pub fn loopback_up(&mut self) -> Result<()> {
         self.set_up("lo", true)
     }
 
-    /// Gives a link an address in a prefix of `len` bits. The kernel adds the prefix's own route when the link is up.
+    /// Adds an address in a prefix of `len` bits to a link. The kernel adds the route to the prefix when the link is
+    /// up. Fails with `EEXIST` if the link has it.
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
         let message = self.address(name, address, len)?;
         let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
         added.attempt("add an address", format_args!("{address}/{len} to {name}"))
     }
 
-    /// Takes an address from a link.
+    /// Deletes an address from a link.
     pub fn delete_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
         let message = self.address(name, address, len)?;
         let deleted = self.act(RouteNetlinkMessage::DelAddress(message), 0);
         deleted.attempt("delete an address", format_args!("{address}/{len} from {name}"))
     }
 
-    /// Whether a link has an address.
+    /// Returns whether a link has an address.
     pub(crate) fn has_address(&mut self, name: &str, address: Ipv4Addr) -> Result<bool> {
         let index = self.link(name)?.index;
         let mut ask = AddressMessage::default();
@@ -197,14 +201,15 @@ impl Netlink {
         Ok(message)
     }
 
-    /// Sends `to` out of the link, by way of the neighbor `via` or, without one, directly to each destination. An older
-    /// route to the same prefix is replaced; [`Prefix::ANY`] is the default route.
+    /// Routes `to` out of the link, by the neighbor `via` or, without one, directly to each destination. It replaces
+    /// an older route to the same prefix; [`Prefix::ANY`] is the default route. Fails with `ENETUNREACH` if `via` is
+    /// not on the link.
     pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
         self.set_route_for(to, name, via, &TcpMetrics::default())
     }
 
-    /// The same, with what holds for TCP connections that go this way. So programs need not ask for it, and no right over
-    /// the host's own settings is needed.
+    /// Sets a route like [`Netlink::set_route`], with settings for the TCP connections that use it. So programs need
+    /// not set them, and no right to change the host's own settings is needed.
     pub fn set_route_for(
         &mut self,
         to: Prefix,
@@ -233,7 +238,7 @@ impl Netlink {
         set.attempt("set the route", format_args!("{to} dev {name}"))
     }
 
-    /// Undoes [`Netlink::set_local_route`] and [`Netlink::add_rule_for`]; what is not there is fine.
+    /// Undoes [`Netlink::set_local_route`] and [`Netlink::add_rule_for`]. What does not exist is no error.
     pub(crate) fn forget_table(&mut self, name: &str, table: u8) -> Result<()> {
         let rule = self.act(RouteNetlinkMessage::DelRule(rule_for(name, table)), 0);
         let route = self.local_route(Prefix::ANY, table)?;
@@ -247,7 +252,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// In that table, `to` is this host's own.
+    /// Makes `to` local to this host, in that table.
     pub fn set_local_route(&mut self, to: Prefix, table: u8) -> Result<()> {
         let message = self.local_route(to, table)?;
         let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
@@ -268,8 +273,8 @@ impl Netlink {
         Ok(message)
     }
 
-    /// What comes in by a link, and is not for an address of the host's own, goes by that table. The table's number is the
-    /// rule's priority too.
+    /// Adds a rule: packets received by a link are looked up in that table, after the host's local addresses. The
+    /// table's number is also the rule's priority.
     pub fn add_rule_for(&mut self, name: &str, table: u8) -> Result<()> {
         match self.act(RouteNetlinkMessage::NewRule(rule_for(name, table)), NLM_F_CREATE | NLM_F_EXCL) {
             Err(there) if there.raw_os_error() == Some(libc::EEXIST) => Ok(()),
@@ -288,7 +293,7 @@ impl Netlink {
         self.request(message, NLM_F_ACK | flags).map(|_| ())
     }
 
-    /// Sends one request and collects what comes before its acknowledgement, or before the end of its dump.
+    /// Sends one request and collects the answers before its acknowledgement, or before the end of its dump.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
@@ -310,7 +315,7 @@ impl Netlink {
     }
 }
 
-/// Reads one datagram of answers; true when the request is done with.
+/// Reads one datagram of answers. Returns true when the request is complete.
 fn collect(mut bytes: &[u8], sequence: u32, answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
     while !bytes.is_empty() {
         let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map_err(io::Error::other)?;
@@ -381,7 +386,7 @@ pub(crate) fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
 }
 
 impl Error {
-    /// Whether the thing was not there: no such device, file or process.
+    /// Returns whether the object does not exist: no such device, file or process.
     pub fn is_absent(&self) -> bool {
         matches!(self.errno(), Some(libc::ENODEV | libc::ENOENT | libc::ESRCH | libc::ENXIO))
     }
@@ -434,7 +439,7 @@ mod tests {
             let b = End { name: "x0", mac: B, place: Place::Fd(there.as_fd()) };
             here.add_veth(&a, &b).unwrap();
             assert_eq!(here.link("x0").unwrap().mac, A);
-            // A door stays in the namespace where it was opened.
+            // A socket stays in the namespace where it was opened.
             let mut there = there.run(Netlink::open).unwrap().unwrap();
             assert_eq!(there.link("x0").unwrap().mac, B);
         });

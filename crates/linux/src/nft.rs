@@ -1,8 +1,9 @@
-//! Keeping the kernel off a wire: a netfilter ingress hook that drops every frame after packet sockets have seen it.
+//! A netfilter ingress hook that drops every frame on a device after packet sockets have received it, so that the
+//! kernel does not.
 //!
-//! The few bytes that this takes are written here, so that neither the `nft` program nor its library is needed. Only
-//! the way in is shut: what the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is switched off
-//! where it arises, by giving the device no address and [`crate::namespace::sysctl`].
+//! The few netlink messages are built here, so neither the `nft` program nor its library is needed. Only ingress is
+//! blocked. What the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is prevented by giving
+//! the device no address, and by [`crate::namespace::sysctl`].
 
 use crate::Netlink;
 use crate::error::{Attempt, Result};
@@ -13,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The table that Wayfare owns, in the family `netdev`.
 const TABLE: &str = "wayfare_own";
-/// Before all that others may hook in.
+/// Before all other hooks.
 const PRIORITY: i32 = -500;
 
 // From `linux/netfilter/nfnetlink.h` and `nf_tables.h`.
@@ -40,12 +41,13 @@ const NF_NETDEV_INGRESS: u32 = 0;
 const NF_DROP: u32 = 0;
 const NLA_F_NESTED: u16 = 1 << 15;
 
-/// Lets the kernel receive nothing on `devices`: all of them or, on an error, none. Packet sockets still hear all. Calling
-/// it again, also with more devices, adds to what is there.
+/// Installs the ingress drop on `devices`: on all of them or, on an error, on none. Packet sockets still receive all
+/// frames. Further calls add devices.
 ///
-/// It works on the calling thread's network namespace, and lasts until [`listen_again`] or the namespace's end.
+/// It applies to the calling thread's network namespace, and lasts until [`listen_again`] or the namespace's end.
 pub fn deafen(devices: &[&str]) -> Result<()> {
-    // A newer kernel (seen on 6.18) lets a hook wait for a device to come: a misspelt name would go unnoticed.
+    // Newer kernels (seen on 6.18) accept a hook for a device that does not exist yet, so a misspelt name would go
+    // unnoticed.
     let mut here = Netlink::open()?;
     for device in devices {
         here.link(device)?;
@@ -58,7 +60,7 @@ pub fn deafen(devices: &[&str]) -> Result<()> {
     batch.commit().attempt("keep the kernel off", devices.join(", "))
 }
 
-/// Undoes [`deafen`] for all devices of the namespace; nothing happens when there is nothing to undo.
+/// Undoes [`deafen`] for all devices of the namespace. It does nothing if there is no hook.
 pub fn listen_again() -> Result<()> {
     let mut batch = Batch::new();
     batch.message(NFT_MSG_DELTABLE, 0, &attribute(NFTA_TABLE_NAME, &text(TABLE)));
@@ -68,7 +70,7 @@ pub fn listen_again() -> Result<()> {
     }
 }
 
-/// Whether the hook of [`deafen`] is at this device, and drops.
+/// Returns whether the hook of [`deafen`] is on this device and drops.
 pub fn is_deaf(device: &str) -> Result<bool> {
     let named = [attribute(NFTA_CHAIN_TABLE, &text(TABLE)), attribute(NFTA_CHAIN_NAME, &text(device))];
     let mut question = Batch { bytes: Vec::new(), sequence: 0 };
@@ -87,7 +89,7 @@ pub fn is_deaf(device: &str) -> Result<bool> {
     ask().attempt("look whether the kernel is kept off", device)
 }
 
-/// The policy of the chain that a message is about.
+/// Returns the policy of the chain in a message.
 fn policy(message: &[u8]) -> Option<u32> {
     let mut rest = message.get(16 + 4..)?;
     while let Some((&[l0, l1, k0, k1], _)) = rest.split_first_chunk::<4>() {
@@ -100,7 +102,7 @@ fn policy(message: &[u8]) -> Option<u32> {
     None
 }
 
-/// Is told when a program changes a table of nftables in one network namespace: that of the thread that opened the watch.
+/// Detects changes of nftables tables in one network namespace: that of the thread that opened the watch.
 #[derive(Debug)]
 pub struct Watch {
     socket: Socket,
@@ -119,14 +121,14 @@ impl Watch {
         open().attempt("watch", "the nftables")
     }
 
-    /// Whether anything has changed since the last call.
+    /// Returns whether anything has changed since the last call.
     pub fn has_changed(&self) -> bool {
         let mut has_changed = false;
         loop {
             match self.socket.recv_from_full() {
                 Ok(_) => has_changed = true,
                 Err(again) if again.kind() == io::ErrorKind::Interrupted => {}
-                // So much that the kernel had no room to tell it.
+                // More changes than the kernel had room to report.
                 Err(lost) if lost.raw_os_error() == Some(libc::ENOBUFS) => has_changed = true,
                 Err(_) => return has_changed,
             }
@@ -141,7 +143,7 @@ impl AsFd for Watch {
     }
 }
 
-/// A chain without rules: its policy is all it does.
+/// Builds a chain without rules: its policy drops every frame.
 fn chain(device: &str) -> Vec<u8> {
     let hook = [
         attribute(NFTA_HOOK_HOOKNUM, &NF_NETDEV_INGRESS.to_be_bytes()),
@@ -158,7 +160,7 @@ fn chain(device: &str) -> Vec<u8> {
     .concat()
 }
 
-/// A transaction: the kernel does all of it or nothing.
+/// A transaction: the kernel applies all of it or nothing.
 struct Batch {
     bytes: Vec<u8>,
     sequence: u32,
@@ -175,7 +177,8 @@ impl Batch {
         self.push(kind, flags | NLM_F_ACK, NFPROTO_NETDEV, 0, attributes);
     }
 
-    /// `struct nlmsghdr` in host order, `struct nfgenmsg` with its last field in network order, then attributes.
+    /// Appends `struct nlmsghdr` in host order, `struct nfgenmsg` with its last field in network order, and the
+    /// attributes.
     fn push(&mut self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) {
         let len = (16 + 4 + attributes.len()) as u32;
         self.bytes.extend_from_slice(&len.to_ne_bytes());
@@ -189,7 +192,7 @@ impl Batch {
         self.sequence += 1;
     }
 
-    /// Sends the batch and waits until each message between its two brackets is answered for.
+    /// Sends the batch and waits until each message between its begin and end markers is acknowledged or refused.
     fn commit(mut self) -> io::Result<()> {
         let messages = 1..self.sequence;
         self.push(NFNL_MSG_BATCH_END, 0, 0, NFNL_SUBSYS_NFTABLES, &[]);
@@ -197,7 +200,7 @@ impl Batch {
         socket.connect(&SocketAddr::new(0, 0))?;
         socket.send(&self.bytes, 0)?;
         let (mut answered, mut refused) = (0, None);
-        // After a refusal of the batch as a whole (no rights, no nftables) nothing else comes.
+        // After a refusal of the whole batch (no rights, no nftables) no other answer follows.
         while answered < messages.len() && refused.is_none() {
             let (answer, _) = socket.recv_from_full()?;
             for code in codes(&answer) {
@@ -211,7 +214,7 @@ impl Batch {
     }
 }
 
-/// The codes of all `NLMSG_ERROR` messages in a datagram; zero is an acknowledgement.
+/// Returns the codes of all `NLMSG_ERROR` messages in a datagram; zero is an acknowledgement.
 fn codes(mut bytes: &[u8]) -> Vec<i32> {
     const NLMSG_ERROR: u16 = 2;
     let mut codes = Vec::new();
@@ -226,7 +229,7 @@ fn codes(mut bytes: &[u8]) -> Vec<i32> {
     codes
 }
 
-/// An attribute: length and kind in host order, the value, and zeros up to a multiple of four.
+/// Encodes an attribute: length and type in host order, the value, and zeros up to a multiple of four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let len = 4 + value.len();
     let mut out = Vec::with_capacity(len.next_multiple_of(4));
@@ -237,7 +240,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Text as netfilter wants it: ended by a zero.
+/// Encodes text for netfilter: terminated by a zero.
 fn text(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
@@ -249,7 +252,8 @@ mod tests {
     use super::*;
     use crate::testing::{arp_request, datagram, hear, in_world, in_world_of_root_and_of_nobody, joined};
 
-    /// What the far kernel said after an ARP request and a datagram to a closed port, and what its tap saw of them.
+    /// Sends an ARP request and a datagram to a closed port. Returns the number of the far kernel's answers, and of
+    /// frames that its tap saw.
     fn answers(deaf: bool) -> (usize, usize) {
         let wire = joined();
         if deaf {
@@ -270,7 +274,7 @@ mod tests {
         in_world_of_root_and_of_nobody(|| assert_eq!(answers(true), (0, 2)));
     }
 
-    /// The control: without the hook, the same kernel answers both, so that the silence above is the hook's doing.
+    /// The control: without the hook the same kernel answers both, so the hook causes the silence above.
     #[test]
     fn a_kernel_that_hears_answers() {
         in_world_of_root_and_of_nobody(|| assert_eq!(answers(false), (2, 2)));

@@ -1,6 +1,6 @@
-//! What the sender of a frame left to hardware that is not there: a checksum, or the cutting of a large segment. Other machines'
-//! kernels leave both to a veth or virtio device (`struct virtio_net_hdr`, `linux/virtio_net.h`); a node forwards frames that
-//! are finished.
+//! Finishing what the sender of a frame left to hardware that does not exist: a checksum, or segmentation. The
+//! kernels of other machines leave both to a veth or virtio device (`struct virtio_net_hdr`, `linux/virtio_net.h`). A
+//! node forwards only finished frames.
 
 use wire::{Checksum, Ipv4Addr, Reason, checksum};
 
@@ -10,42 +10,44 @@ pub(crate) const HEADER: usize = 10;
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
 const GSO_UDP_L4: u8 = 5;
-/// A bit beside the kind: the first segment alone carries CWR (RFC 3168, section 6.1.2).
+/// A bit beside the type: only the first segment carries CWR (RFC 3168, section 6.1.2).
 const GSO_ECN: u8 = 0x80;
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const IPIP: u8 = 4;
-/// FIN and PSH are of the last segment.
+/// Only the last segment carries FIN and PSH.
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// A frame of a kind that cannot be finished here.
+/// The frame is of a kind that cannot be finished here.
 pub(crate) const UNSUPPORTED: Reason = Reason("offload_unsupported");
 
-/// A frame that would become more packets than [`SEGMENTS`].
+/// The frame would become more packets than [`SEGMENTS`].
 pub(crate) const TOO_MANY: Reason = Reason("offload_too_many_segments");
-/// Packets that one frame may become: 64 KiB for the smallest MTU that is in use, 296 bytes (RFC 1144, section 5.2), of which 256 are
-/// a segment's. A kernel leaves no more to a device for a path's MTU of 552 or more, its own least (`net.ipv4.route.min_pmtu`), and 128
-/// datagrams of UDP (`UDP_MAX_SEGMENTS`). Without a bound one frame costs its sender nothing, and the receiver 65 000 packets.
+/// The largest number of packets that one frame may become. At the smallest MTU in use, 296 bytes (RFC 1144, section
+/// 5.2), 64 KiB become 256 segments of 256 bytes. A kernel leaves fewer to a device: its own least path MTU is 552
+/// (`net.ipv4.route.min_pmtu`), and it combines at most 128 UDP datagrams (`UDP_MAX_SEGMENTS`). Without a limit, one
+/// frame that costs its sender nothing costs the receiver 65,000 packets.
 const SEGMENTS: usize = 256;
 
-/// What is unfinished about a frame.
+/// What remains to be done to a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Unfinished {
     needs_checksum: bool,
-    /// The kind of segments that it is to be cut into, or 0.
+    /// The type of the segments that it is to be cut into, or 0.
     gso: u8,
-    /// Bytes of payload in each.
+    /// Bytes of payload in each segment.
     gso_size: usize,
-    /// Where the sum begins, and how far behind that it is stored. The place holds the pseudo-header's sum.
+    /// Offset at which the summed bytes begin, and the checksum field's offset from there. The field holds the
+    /// pseudo-header's sum.
     start: usize,
     offset: usize,
 }
 
 impl Unfinished {
-    /// Reads what the kernel put before a frame: in host order.
+    /// Parses the header that the kernel put before a frame, in host order.
     pub(crate) fn parse(header: [u8; HEADER]) -> Self {
         let [flags, gso, _, _, s0, s1, c0, c1, o0, o1] = header;
         let number = |bytes| usize::from(u16::from_ne_bytes(bytes));
@@ -58,12 +60,12 @@ impl Unfinished {
         }
     }
 
-    /// Whether nothing is left to do.
+    /// Returns whether nothing is left to do.
     pub(crate) const fn is_nothing(&self) -> bool {
         !self.needs_checksum && self.gso == 0
     }
 
-    /// The frames that the sender meant, each one packet with its checksums.
+    /// Returns the frames that the sender meant, each one packet with its checksums.
     pub(crate) fn finish(&self, frame: &[u8]) -> Result<Vec<Vec<u8>>, Reason> {
         if self.gso == 0 {
             let mut whole = frame.to_vec();
@@ -72,7 +74,7 @@ impl Unfinished {
             }
             return Ok(vec![whole]);
         }
-        // Headers are counted too: there is no need to be exact.
+        // Headers are counted too: the limit need not be exact.
         if self.gso_size > 0 && frame.len().div_ceil(self.gso_size) > SEGMENTS {
             return Err(TOO_MANY);
         }
@@ -109,7 +111,7 @@ impl Unfinished {
     }
 }
 
-/// Where the IPv4 headers are before the transport's header: several, if the packet is in a tunnel.
+/// Returns the offsets of the IPv4 headers before the transport header: several, if the packet is in a tunnel.
 fn ip_headers(frame: &[u8], end: usize, proto: u8) -> Option<Vec<usize>> {
     if frame.get(12..ETHERNET)? != [8, 0] {
         return None;
@@ -131,7 +133,7 @@ fn ip_headers(frame: &[u8], end: usize, proto: u8) -> Option<Vec<usize>> {
     (at == end).then_some(found)
 }
 
-/// Length, identification and checksum of an IPv4 header in the segment of this number.
+/// Sets length, identification and checksum of an IPv4 header in the segment of this number.
 fn set_ip(segment: &mut [u8], at: usize, number: usize) -> Option<()> {
     let len = u16::try_from(segment.len() - at).ok()?;
     put(segment, at + 2, len)?;
@@ -157,7 +159,7 @@ fn set_tcp(segment: &mut [u8], number: usize, is_last: bool, size: usize) -> Opt
     Some(())
 }
 
-/// The sum of the pseudo-header (RFC 9293, section 3.1), not complemented.
+/// Returns the sum of the pseudo-header (RFC 9293, section 3.1), not complemented.
 fn pseudo(frame: &[u8], ip: usize, proto: u8, len: usize) -> Option<u16> {
     let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(frame.get(at..at + 4)?).ok()?));
     let sum =
@@ -165,11 +167,11 @@ fn pseudo(frame: &[u8], ip: usize, proto: u8, len: usize) -> Option<u16> {
     Some(!sum.finish())
 }
 
-/// Sums up from `start`, where the place of the sum holds the pseudo-header's.
+/// Stores the checksum of the bytes from `start`. The checksum field holds the pseudo-header's sum until then.
 fn store_sum(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_OFFSET: usize = 6;
     let sum = checksum(frame.get(start..)?);
-    // In UDP, zero says that there is none (RFC 768).
+    // In UDP, zero means that there is no checksum (RFC 768).
     put(frame, start + offset, if sum == 0 && offset == UDP_OFFSET { 0xffff } else { sum })
 }
 
@@ -188,7 +190,7 @@ mod tests {
 
     const CONTENT: [u8; 10] = *b"abcdefghij";
 
-    /// An IPv4 header without its checksum: the kernel fills it in after it has cut.
+    /// Builds an IPv4 header without its checksum: `set_ip` fills it in after the cut.
     fn ip(proto: u8, payload: usize) -> Vec<u8> {
         let len = (20 + payload) as u16;
         let [high, low] = len.to_be_bytes();
@@ -207,7 +209,8 @@ mod tests {
         Unfinished { needs_checksum: true, gso, gso_size, start, offset }
     }
 
-    /// Whether both checksums hold, by the rule for receivers: with its own checksum, all sums up to zero.
+    /// Returns whether both checksums hold, by the receiver's rule: the sum over all bytes, with the checksum, is
+    /// zero.
     fn holds(frame: &[u8], ip_at: usize) -> bool {
         let (header, rest) = frame[ip_at..].split_at(20);
         let len = u16::from_be_bytes([header[2], header[3]]);
@@ -224,7 +227,8 @@ mod tests {
         assert_eq!(cut.iter().flat_map(|one| &one[54..]).copied().collect::<Vec<u8>>(), CONTENT);
         assert!(cut.iter().all(|one| holds(one, 14)));
         let number = |one: &[u8], at: usize| u32::from_be_bytes(one[at..at + 4].try_into().unwrap());
-        // The sequence wraps; the identification grows; the first alone has CWR, and the last alone FIN and PSH.
+        // The sequence wraps and the identification grows. Only the first segment has CWR, and only the last has FIN
+        // and PSH.
         assert_eq!(cut.iter().map(|one| number(one, 38)).collect::<Vec<_>>(), [0xffff_fffc, 0, 4]);
         assert_eq!(cut.iter().map(|one| one[19]).collect::<Vec<_>>(), [41, 42, 43]);
         assert_eq!(cut.iter().map(|one| one[47]).collect::<Vec<_>>(), [0x90, 0x10, 0x19]);
@@ -280,7 +284,7 @@ mod tests {
         for size in [1, 48, 200] {
             assert_eq!(unfinished(GSO_TCPV4, size, 34, 16).finish(&all), Err(TOO_MANY), "{size}");
         }
-        // What a kernel sends by a path of the least MTU that it believes in: 552, without 40 bytes of headers.
+        // What a kernel sends at its least path MTU: 552, less 40 bytes of headers.
         assert_eq!(unfinished(GSO_TCPV4, 512, 34, 16).finish(&all).unwrap().len(), 118);
     }
 

@@ -1,7 +1,8 @@
 //! Raw Ethernet frames on one interface, with the kernel's receive stamp.
 //!
-//! A frame may be unfinished: its sender left a checksum or the cutting of a large segment to hardware. [`Options::unfinished`]
-//! has the kernel say so. Else such frames pass as they are: switch [`crate::ethtool::offloads_off`] at the ends that are read.
+//! A frame may be unfinished: its sender left a checksum or segmentation to hardware. [`Options::unfinished`] makes the
+//! kernel report that. Otherwise such frames are received as they are, so offloads must be off at both ends
+//! ([`crate::ethtool::offloads_off`]).
 
 use crate::error::{Attempt, Result, check};
 use crate::offload::{self, Unfinished};
@@ -17,11 +18,12 @@ const PACKET_VNET_HDR: libc::c_int = 15;
 /// How a packet socket is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Bytes of receive buffer to ask for; see [`Buffer`] for what was got.
+    /// Requested bytes of receive buffer; [`Buffer`] has what was granted.
     pub receive_buffer: usize,
-    /// Send past the device's queueing discipline. The lab's radio has queues of its own, and wants no second ones.
+    /// Whether to bypass the device's queueing discipline. The lab's link emulator has its own queues, and must not
+    /// add second ones.
     pub bypass_qdisc: bool,
-    /// Have the kernel say what is unfinished about each frame: [`Received::unfinished`].
+    /// Whether the kernel reports what is unfinished about each frame, in [`Received::unfinished`].
     pub unfinished: bool,
 }
 
@@ -34,15 +36,16 @@ impl Default for Options {
 /// The receive buffer that a socket got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffer {
-    /// What was asked for, in bytes.
+    /// The requested size, in bytes.
     pub asked: usize,
-    /// What the kernel grants, in its own count: it doubles what is asked, for its book-keeping per packet.
+    /// The granted size as the kernel counts it: it doubles the request, for its per-packet overhead.
     pub granted: usize,
-    /// Whether the system-wide bound (`net.core.rmem_max`) was passed; only root of the first user namespace may.
+    /// Whether the system-wide limit (`net.core.rmem_max`) was exceeded, which only root of the initial user
+    /// namespace may do.
     pub forced: bool,
 }
 
-/// Whom a frame was addressed to, as the kernel sees it.
+/// The destination of a frame, as the kernel classifies it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// To this interface.
@@ -51,7 +54,7 @@ pub enum Kind {
     Broadcast,
     /// To a group.
     Multicast,
-    /// To another station; seen because the link carries it here.
+    /// To another station; received because the link delivers it here.
     Other,
 }
 
@@ -60,39 +63,40 @@ pub enum Kind {
 pub struct Received {
     /// Bytes in the buffer.
     pub len: usize,
-    /// Bytes the frame had; more than `len` when the buffer was too small.
+    /// Bytes of the frame; more than `len` if the buffer was too small.
     pub wire_len: usize,
-    /// When the kernel received it. The first frames after a host's very first stamping socket was opened may carry the
-    /// time of reading instead: the kernel switches stamping on a moment later.
+    /// When the kernel received it. The kernel enables stamping shortly after the host's first stamping socket is
+    /// opened. Until then a frame may carry the time at which it was read.
     pub at: WallTime,
-    /// Whom it was addressed to.
+    /// Its destination.
     pub kind: Kind,
-    /// What its sender left to others; nothing unless that was asked for.
+    /// What its sender left to hardware; nothing unless [`Options::unfinished`] was set.
     pub unfinished: Unfinished,
 }
 
-/// What went through a socket since it was last asked.
+/// Counts of a socket since the last call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Statistics {
-    /// Frames that came, the dropped ones included.
+    /// Frames received, including dropped ones.
     pub packets: u32,
     /// Frames dropped because the receive buffer was full.
     pub drops: u32,
 }
 
-/// A non-blocking `AF_PACKET` socket, bound to one interface. It hears what the interface receives, and not what is sent
-/// on it, be it by this socket, by another, or by the kernel.
+/// A non-blocking `AF_PACKET` socket, bound to one interface. It receives what the interface receives, but not what
+/// is sent on the interface by this socket, another socket or the kernel.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
     device: String,
     buffer: Buffer,
-    /// Whether a header of [`offload::HEADER`] bytes goes before each frame, both ways.
+    /// Whether a header of [`offload::HEADER`] bytes precedes each frame, in both directions.
     has_header: bool,
 }
 
 impl PacketSocket {
-    /// Opens one on `device` of the calling thread's network namespace.
+    /// Opens one on `device` in the calling thread's network namespace. Fails with `ENODEV` if there is no such
+    /// device.
     pub fn open(device: &str, options: &Options) -> Result<Self> {
         let index = rustix::net::netdevice::name_to_index;
         let fd = deaf().attempt("open a packet socket on", device)?;
@@ -111,18 +115,18 @@ impl PacketSocket {
         Ok(Self { fd, device: device.to_owned(), buffer, has_header: options.unfinished })
     }
 
-    /// Whether this process may open any, here: without `CAP_NET_RAW` it may not.
+    /// Checks whether this process may open packet sockets here; without `CAP_NET_RAW` it may not.
     pub fn allowed() -> Result<()> {
         deaf().map(drop).attempt("open", "a raw socket (AF_PACKET)")
     }
 
-    /// The receive buffer that it got.
+    /// Returns the size of the receive buffer.
     pub const fn buffer(&self) -> Buffer {
         self.buffer
     }
 
-    /// Whether it still hears the interface of this number: one that is removed, or leaves the namespace, takes the socket's
-    /// binding with it, also if it returns under the same number.
+    /// Returns whether it is still bound to the interface with this index. The binding is lost when the interface is
+    /// removed or leaves the namespace, even if it returns with the same index.
     pub fn is_bound_to(&self, index: u32) -> bool {
         // SAFETY: all zero is a valid `sockaddr_ll`; it outlives the call, and `len` is its size.
         unsafe {
@@ -133,9 +137,10 @@ impl PacketSocket {
         }
     }
 
-    /// Receives one frame into `frame`; `None` when there is none now.
+    /// Receives one frame into `frame`; `None` if no frame is waiting.
     ///
-    /// An interface that goes down gives `ENETDOWN` once; the socket hears again when it comes up.
+    /// When the interface goes down, one call fails with `ENETDOWN`. The socket receives again once the interface is
+    /// up.
     pub fn receive(&self, frame: &mut [u8]) -> Result<Option<Received>> {
         match receive(&self.fd, self.has_header, frame) {
             Err(none) if none.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -143,13 +148,13 @@ impl PacketSocket {
         }
     }
 
-    /// Sends one whole Ethernet frame, header first. A refusal is the caller's to count: `ENOBUFS` and `EAGAIN` when the
-    /// device's or the socket's queue is full, `ENETDOWN`, `EMSGSIZE`.
+    /// Sends one whole Ethernet frame, header first. The caller counts errors: `ENOBUFS` or `EAGAIN` if the device's
+    /// or the socket's queue is full, `ENETDOWN`, `EMSGSIZE`.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
         self.send_parts(&[], frame)
     }
 
-    /// The same for a frame whose header and payload are not together: neither is copied.
+    /// Sends a frame whose header and payload are in different places, without copying either.
     pub fn send_payload(&self, link: &Frame, payload: &[u8]) -> Result<()> {
         self.send_parts(&ethernet::header(link), payload)
     }
@@ -157,13 +162,13 @@ impl PacketSocket {
     fn send_parts(&self, first: &[u8], rest: &[u8]) -> Result<()> {
         // All zero: this frame is finished.
         let header: &[u8] = if self.has_header { &[0; offload::HEADER] } else { &[] };
-        // A packet socket takes a frame whole or not at all.
+        // A packet socket sends a frame whole or not at all.
         rustix::io::writev(&self.fd, &[header, first, rest].map(IoSlice::new))
             .attempt("send on", &self.device)?;
         Ok(())
     }
 
-    /// Counts since the last call, or since the socket was opened.
+    /// Returns the counts since the last call, or since the socket was opened.
     pub fn statistics(&self) -> Result<Statistics> {
         let mut counts = [0_u32; 2];
         let mut len = size_of_val(&counts) as libc::socklen_t;
@@ -195,10 +200,10 @@ impl AsRawFd for PacketSocket {
     }
 }
 
-/// Protocol 0: deaf until bound, so that no other interface's frame can slip in.
+/// Opens a socket with protocol 0, which receives nothing until it is bound. So no frame of another interface is received.
 fn deaf() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers; the descriptor is nobody else's.
+    // SAFETY: no pointers; nothing else owns the descriptor.
     unsafe { check(libc::socket(libc::AF_PACKET, kind, 0)).map(|raw| OwnedFd::from_raw_fd(raw)) }
 }
 
@@ -209,7 +214,7 @@ pub(crate) fn set_option(fd: &OwnedFd, level: i32, option: i32, value: i32) -> i
     Ok(())
 }
 
-/// Asks past the system-wide bound first, then within it.
+/// Tries to exceed the system-wide limit first, then stays within it.
 fn grow(fd: &OwnedFd, asked: usize) -> io::Result<Buffer> {
     let forced = sockopt::set_socket_recv_buffer_size_force(fd, asked).is_ok();
     if !forced {
@@ -251,7 +256,7 @@ fn receive(fd: &OwnedFd, has_header: bool, frame: &mut [u8]) -> io::Result<Recei
     message.msg_iovlen = iov.len();
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>();
-    // SAFETY: every pointer of the message leads to memory that outlives the call, with its true length.
+    // SAFETY: every pointer of the message points to memory that outlives the call, with its true length.
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
     let wire_len = got.saturating_sub(before);
@@ -291,7 +296,7 @@ mod tests {
     fn a_frame_arrives_whole_with_the_time_of_its_arrival() {
         in_world_of_root_and_of_nobody(|| {
             let wire = joined();
-            // Stamping is switched on a moment after the first socket asked for it.
+            // Stamping is enabled shortly after the first socket asked for it.
             wire.near.send(&datagram(b"warm up")).unwrap();
             hear(&wire.tap, 100);
             let clock = Clock::start();
@@ -299,7 +304,7 @@ mod tests {
                 let sent = clock.now();
                 wire.near.send(&datagram(payload)).unwrap();
                 let returned = clock.now();
-                // Were the stamp that of reading, it would lie behind this wait.
+                // If the stamp were the time of reading, it would be after this wait.
                 crate::testing::readable(&crate::Timer::new().unwrap(), 50);
                 let heard = hear(&wire.tap, 0);
                 let (received, bytes) = heard.first().unwrap();

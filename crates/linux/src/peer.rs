@@ -4,8 +4,8 @@ use crate::error::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// The credentials that the kernel noted when the peer connected, or began to listen. Its `pid` is 0 if it is not visible in
-/// the caller's PID namespace.
+/// Returns the peer's credentials at the time when it connected, or began to listen. Its `pid` is 0 if it is not
+/// visible in the caller's PID namespace.
 pub(crate) fn credentials(socket: &impl AsFd) -> io::Result<libc::ucred> {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -18,7 +18,7 @@ pub(crate) fn credentials(socket: &impl AsFd) -> io::Result<libc::ucred> {
     Ok(peer)
 }
 
-/// Whether the peer may give orders to this process: its own user, and root.
+/// Returns whether the peer may control this process: only its own user and root may.
 pub(crate) fn may_order(socket: &impl AsFd) -> bool {
     let own = rustix::process::geteuid().as_raw();
     credentials(socket).is_ok_and(|peer| peer.uid == own || peer.uid == 0)

@@ -1,20 +1,21 @@
-//! Children, watched; and waiting without a deadline of its own.
+//! Child processes: their states and signals. Also this process's priority and memory, and sleeping.
 
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior, waitpid,
 };
 use wire::Duration;
 
-/// What became of a child.
+/// A change of a child's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
-    /// In words: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
+    /// Text: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
     pub what: String,
-    /// Whether it is gone.
+    /// Whether it has ended.
     pub ended: bool,
 }
 
-/// The next change of a child's state that nobody has heard of yet. A child that was stopped and continued gives both.
+/// Returns the next change of a child's state that was not returned yet, or `None`. A child that was stopped and
+/// continued gives both.
 pub fn state_change(child: u32) -> Option<Trouble> {
     let pid = Pid::from_raw(child.cast_signed())?;
     let (_, status) =
@@ -31,21 +32,21 @@ pub fn state_change(child: u32) -> Option<Trouble> {
     }
 }
 
-/// Continues a child that was stopped (SIGCONT). Nothing happens if it runs, or if there is none.
+/// Continues a stopped child (SIGCONT). It does nothing if the child runs or does not exist.
 pub fn resume(child: u32) {
     if let Some(pid) = Pid::from_raw(child.cast_signed()) {
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
 }
 
-/// Stops a child, with all its threads (SIGSTOP). Nothing happens if there is none.
+/// Stops a child with all its threads (SIGSTOP). It does nothing if the child does not exist.
 pub fn stop(child: u32) {
     if let Some(pid) = Pid::from_raw(child.cast_signed()) {
         let _ = rustix::process::kill_process(pid, Signal::STOP);
     }
 }
 
-/// Stops the process group that `leader` leads, or continues it.
+/// Stops (`is_stopped`) or continues the process group of `leader`.
 pub fn halt_group(leader: u32, is_stopped: bool) {
     let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
     if let Some(group) = Pid::from_raw(leader.cast_signed()) {
@@ -53,17 +54,17 @@ pub fn halt_group(leader: u32, is_stopped: bool) {
     }
 }
 
-/// Whether a process is stopped by a signal or by a tracer, by its state in `/proc/PID/stat` (proc(5)).
+/// Returns whether a process is stopped by a signal or by a tracer, by its state in `/proc/PID/stat` (proc(5)).
 pub fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The command's name, in parentheses, may have any character in it.
+    // The command's name, in parentheses, may contain any character.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     matches!(state, Some('T' | 't'))
 }
 
-/// Whether a control group holds a process frozen (cgroups(7)): by `freezer.state` in the first version of control groups,
-/// by `cgroup.events` in the second. It cannot be continued from outside of the group, and in the first version it does not
-/// even end when it is killed.
+/// Returns whether a control group holds a process frozen (cgroups(7)): by `freezer.state` in cgroup v1, by
+/// `cgroup.events` in cgroup v2. It can be continued only by the group. In cgroup v1 it does not even end when it is
+/// killed.
 pub fn is_frozen(pid: u32) -> bool {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     read(format!("/proc/{pid}/cgroup")).lines().any(|line| {
@@ -80,16 +81,16 @@ pub fn is_frozen(pid: u32) -> bool {
     })
 }
 
-/// How a child and what it started are to end.
+/// How a process group is to be ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// SIGTERM: it may put its things in order.
+    /// SIGTERM: the processes may end cleanly.
     Asked,
     /// SIGKILL.
     Forced,
 }
 
-/// Ends the process group that `leader` leads. Nothing happens if there is none.
+/// Ends the process group of `leader`. It does nothing if there is none.
 pub fn signal_group(leader: u32, ending: Ending) {
     let signal = match ending {
         Ending::Asked => Signal::TERM,
@@ -100,8 +101,8 @@ pub fn signal_group(leader: u32, ending: Ending) {
     }
 }
 
-/// Keeps this process's memory from other processes of its user, and from files: no core dump (`RLIMIT_CORE`), no tracer without
-/// `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). For processes that have keys.
+/// Protects this process's memory from other processes of its user, and keeps it out of files: no core dump
+/// (`RLIMIT_CORE`), and no tracer without `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). It is for processes that have keys.
 pub fn seal_memory() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
@@ -109,14 +110,15 @@ pub fn seal_memory() {
     hide_memory();
 }
 
-/// The same for a process of a lab, whose limits programs of the lab's hosts would have from it.
+/// Protects this process's memory from tracers only. It is for a process of a lab: programs of the lab's hosts would
+/// inherit a limit of core dumps.
 pub fn hide_memory() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Lets a write beyond the limit of a file's size (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is told like a full
-/// disk. Without this, SIGXFSZ ends the process in the middle. A program that is started from here has the signal as ever: a handler
-/// is not handed on, while "ignored" would be.
+/// Makes a write beyond the file size limit (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is reported
+/// like a full disk. Without this, SIGXFSZ ends the process at once. Programs started from here keep the signal's
+/// default action: a handler is not inherited over exec, while "ignored" would be.
 pub fn bear_file_size_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: all zeros are a valid action without flags and with an empty mask; the handler does nothing.
@@ -128,26 +130,26 @@ pub fn bear_file_size_limit() {
     }
 }
 
-/// Waits. Only for who looks again and again for something that no descriptor tells.
+/// Sleeps for `span`. Only for polling loops that have no descriptor to wait on.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
 pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Bytes that the heap of a process in [`lock_memory`] has from the start.
+/// Bytes that are allocated and touched in advance for the heap in [`lock_memory`].
 const HEAP: usize = 8 << 20;
-/// Bytes by which the heap grows. To touch their pages takes some tens of microseconds.
+/// Bytes by which the heap grows. Touching its new pages takes some tens of microseconds.
 const HEAP_STEP: libc::c_int = 256 << 10;
-/// An allocation of at least this many bytes has pages of its own, and grows without a copy.
+/// An allocation of at least this many bytes is mapped separately, and grows without a copy.
 const LARGE: libc::c_int = 1 << 20;
 
-/// Keeps this process in memory, with all that it will allocate.
+/// Locks this process in memory, with all that it allocates later.
 ///
-/// At ordinary priority: the first touch of each page takes time, and at real-time priority it would hold up the daemons of
-/// another lab.
+/// Call it at ordinary priority: the first touch of each page takes time. At real-time priority that would delay the
+/// daemons of another lab.
 pub fn lock_memory() {
-    // Freed memory stays with the process. Otherwise each large buffer would be given back to the kernel, and its pages would be
-    // touched again the next time.
+    // Freed memory stays with the process. Otherwise each large buffer would return to the kernel, and its pages
+    // would be touched again the next time.
     // SAFETY: takes numbers only.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
@@ -160,18 +162,19 @@ pub fn lock_memory() {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
 }
 
-/// Gives the calling thread real-time priority; threads and processes that it starts have ordinary priority. Root is
-/// granted it. For another user the thread becomes as nice as is allowed, and the run's timing report says how late it was.
+/// Gives the calling thread real-time priority, which root may have. For another user it requests the nice value -15,
+/// which the kernel may refuse; the run's timing report shows the thread's lateness. Threads and processes that it
+/// starts have ordinary priority.
 ///
-/// All real-time threads of the machine have one priority and do not preempt each other. So a thread has it only while it carries
-/// packets, and not while it sets up or writes records.
+/// All real-time threads of the machine have one priority and do not preempt each other. So a thread has it only
+/// while it carries packets, and not while it sets up or writes records.
 pub fn set_realtime() {
     if !set_scheduler(libc::SCHED_RR, 1) {
         let _ = rustix::process::setpriority_process(None, -15);
     }
 }
 
-/// Gives the calling thread ordinary priority again.
+/// Resets the calling thread to ordinary priority.
 pub fn set_ordinary() {
     set_scheduler(libc::SCHED_OTHER, 0);
 }
@@ -182,7 +185,7 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
     unsafe { libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const parameter) == 0 }
 }
 
-/// Sixty-four bits of the system's chance: once, for a daemon that was given no seed.
+/// Returns 64 random bits from the system. A daemon without a configured seed calls it once.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: the buffer is ours, and its length is given.

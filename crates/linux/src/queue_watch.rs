@@ -1,5 +1,5 @@
-//! Queueing disciplines and filters (`tc(8)`) that nobody of the lab has set: packets may wait in them between a host's kernel and
-//! its node, where no record is made.
+//! Queueing disciplines and filters (`tc(8)`) that the lab has not set. Packets may wait in them between a host's
+//! kernel and its node, where no record is made.
 
 use crate::Netlink;
 use crate::error::{Attempt, Result};
@@ -19,10 +19,11 @@ const DUMP: u16 = 0x301;
 /// The headers of a message: `struct nlmsghdr` and `struct tcmsg`.
 const HEADERS: usize = 16 + 20;
 const TCA_KIND: u16 = 1;
-/// What is not known to be of one interface only.
+/// Reported for every watched interface, because the lost changes may belong to any of them.
 const LOST: &str = "changes that the kernel had no room to report";
 
-/// Hears of every queueing discipline, class and filter that is set or removed on some interfaces of one network namespace.
+/// Detects every queueing discipline, class and filter that is set or removed on some interfaces of one network
+/// namespace.
 #[derive(Debug)]
 pub(crate) struct QueueWatch {
     socket: Socket,
@@ -31,8 +32,8 @@ pub(crate) struct QueueWatch {
 }
 
 impl QueueWatch {
-    /// Watches these interfaces of the calling thread's network namespace. What they have by now, other than by default, is found
-    /// already.
+    /// Watches these interfaces of the calling thread's network namespace. Disciplines that they already have, other
+    /// than the default, count as found.
     pub(crate) fn open(net: &mut Netlink, interfaces: &[&str]) -> Result<Self> {
         let mut names = BTreeMap::new();
         for name in interfaces {
@@ -50,7 +51,8 @@ impl QueueWatch {
         open().attempt("watch", "the queueing disciplines")
     }
 
-    /// The interface and the kind of each that there is, or that was there meanwhile: `("wf-host", "netem")`.
+    /// Returns the interface and the kind of each that exists, or that existed since [`QueueWatch::open`]:
+    /// `("wf-host", "netem")`.
     pub(crate) fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {
@@ -90,7 +92,7 @@ impl QueueWatch {
         }
     }
 
-    /// Reads a datagram. The discipline that a device has by default has no handle.
+    /// Reads a datagram. The default discipline of a device has no handle and is ignored.
     fn read(&mut self, bytes: &[u8]) {
         for (kind, body) in messages(bytes).filter(|(kind, _)| *kind >= RTM_NEWQDISC) {
             let word = |at: usize| body.get(at..).and_then(|rest| rest.first_chunk().copied());
@@ -108,7 +110,7 @@ impl QueueWatch {
     }
 }
 
-/// The messages of a datagram: type and body.
+/// Returns the messages of a datagram: type and body.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
@@ -119,7 +121,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The name of a discipline or a filter among attributes.
+/// Returns the name of the discipline or filter from its attributes.
 fn kind_of(mut attributes: &[u8]) -> Option<String> {
     loop {
         let len = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
@@ -151,7 +153,7 @@ mod tests {
             let mut net = Netlink::open().unwrap();
             let watched = |net: &mut Netlink| QueueWatch::open(net, &["a0", "b0"]).unwrap();
             let mut watch = watched(&mut net);
-            // Its own switch, and what happens elsewhere, are nothing.
+            // Setting the link down and up, and changes on other interfaces, are not reported.
             net.set_up("a0", false).unwrap();
             net.set_up("a0", true).unwrap();
             if !need("tc (iproute2) and the pfifo discipline", tc("qdisc add dev c0 root pfifo limit 10")) {

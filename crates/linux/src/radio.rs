@@ -1,8 +1,8 @@
-//! The lab's radio process: it joins the daemons' interfaces by [`link::Fabric`], in real time.
+//! The link emulator of a lab: it connects the daemons' interfaces by [`link::Fabric`], in real time.
 //!
-//! Every interface of a daemon is one end of a veth pair whose other end is here. A frame's arrival is the kernel's
-//! receive stamp, not the moment at which this process got around to it; the timer is armed early and the rest is spun
-//! away. How far the sending was off the model's time is reported with the run.
+//! Every interface of a daemon is one end of a veth pair whose other end is here. A frame's arrival time is the
+//! kernel's receive stamp, not the time at which this process reads it. The timer is armed early, and the process
+//! spins until the exact time. The lateness of sending against the model's time is reported with the run.
 
 use crate::Refusal;
 use crate::daemon::{Ages, BEAT, Heartbeat, RadioTold as Told, Stall, Waits, Wish};
@@ -25,39 +25,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use trace::{HostId, Record, What};
 use wire::{Cell, Duration, Iface, Instant, Mac, PacketId, Reason, ethernet, identity};
 
-/// An interface of a daemon, seen from here.
+/// A daemon's interface, as the link emulator knows it.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Its place in the fabric.
+    /// Its port in the fabric.
     pub port: PortId,
-    /// Whose.
+    /// The host that has it.
     pub host: HostId,
-    /// Which of its interfaces.
+    /// Its number on the host.
     pub iface: Iface,
-    /// The device at this end.
+    /// The name of the veth end in the link emulator's namespace.
     pub device: String,
 }
 
-/// What the radio process saw.
+/// What the link emulator measured.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What the links did to packets.
+    /// Records of what the links did to packets.
     pub records: Vec<Record>,
-    /// Frames that each interface of a host put on its link.
+    /// Frames that each interface of a host sent on its link.
     pub taken: BTreeMap<(HostId, Iface), u64>,
-    /// How far each frame was sent behind its time, but for those that were due during a stall that is a doubt of its own.
+    /// How much too late each frame was sent, except for frames that were due during a stall that is reported
+    /// separately.
     pub lateness: Vec<Duration>,
-    /// How far those were.
+    /// How much too late the frames were sent that were due during such a stall.
     pub stalled: Vec<Duration>,
-    /// Frames that this process put on each interface of a host.
+    /// Frames that this process sent to each interface of a host.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
-    /// Frames that an interface of a host did not take, by what the kernel said.
+    /// Frames that an interface of a host refused, by the kernel's error.
     pub refused: BTreeMap<(HostId, Iface, Refusal), u64>,
-    /// Interfaces of hosts that went down or were removed.
+    /// Interfaces of hosts that were down or removed during the run.
     pub lost_interfaces: BTreeSet<(HostId, Iface)>,
-    /// How long frames waited before this process read them.
+    /// How long frames waited until this process read them.
     pub read: Ages,
-    /// The longest that this process did not run.
+    /// The longest time in which this process did not run.
     pub stall: Stall,
     /// Its 1000 longest stalls of more than 5 ms.
     pub stalls: Vec<Stall>,
@@ -68,7 +69,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The lateness that this share of frames stays below, in thousandths: 990 is p99.
+    /// Returns the lateness that `thousandths` of the frames stay below: 990 is p99.
     pub fn lateness_at(&self, thousandths: usize) -> Duration {
         let mut sorted = self.lateness.clone();
         sorted.sort_unstable();
@@ -77,24 +78,24 @@ impl Report {
     }
 }
 
-/// So much earlier than its time a frame is handed over: the kernel takes so long to wake the daemon. A
-/// packet crosses some thirty links in a handoff of Indirect TCP, and the delays would add up to 2 ms that no link has.
+/// Each frame is sent this much before its arrival time, because the kernel takes about as long to wake the daemon. A
+/// packet crosses about
 pub(crate) const WAKE: Duration = Duration::from_micros(60);
 
-/// Spun away before a frame is due: a timer alone is some 50 us late.
+/// The process spins for this time before a frame is due: a timer alone is about 50 us late.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Which hosts are down: pid 1 of the lab says so while frames are carried.
+/// The hosts that are down. Pid 1 of the lab updates them while frames are carried.
 #[derive(Clone, Debug, Default)]
 pub struct DownHosts(Arc<Vec<AtomicBool>>);
 
 impl DownHosts {
-    /// So many hosts, none of them down.
+    /// Returns flags for `hosts` hosts, none of them down.
     pub fn new(hosts: usize) -> Self {
         Self(Arc::new((0..hosts).map(|_| AtomicBool::new(false)).collect()))
     }
 
-    /// From now on frames to this host are lost, or are no longer.
+    /// Marks a host as down or up. While it is down, frames to it are lost.
     pub fn set(&self, host: HostId, is_down: bool) {
         if let Some(flag) = self.0.get(host.index()) {
             flag.store(is_down, Ordering::Release);
@@ -106,50 +107,50 @@ impl DownHosts {
     }
 }
 
-/// A frame on a link, or in front of one.
+/// A frame that is on a link or waits for it.
 struct Carried {
     packet: PacketId,
     dst: Mac,
     frame: Vec<u8>,
 }
 
-/// The host had crashed when the frame came.
+/// The host had crashed when the frame arrived.
 const HOST_DOWN: Reason = Reason("host_down");
-/// The receiver's interface did not take the frame: this machine lost it, not the link.
+/// The receiver's interface refused the frame: this machine lost it, not the link.
 const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
 enum Item {
     Land(Flight, Carried),
-    /// A channel of the air is to be granted.
+    /// The channel access of the air interface is to be decided.
     Grant,
     Tuned(Tuning),
     Sample(PortId),
-    /// A link is changed, by its number among those that were ordered.
+    /// The ordered link change with this index is due.
     Ordered(usize),
 }
 
-/// A change of links that is ordered for an instant.
+/// A change of links at a given instant.
 #[derive(Clone, Debug)]
 pub struct LinkOrder {
-    /// When.
+    /// The time of the change.
     pub at: Instant,
-    /// The host of which the record is kept.
+    /// The host in whose records the change is kept.
     pub host: HostId,
-    /// What is changed.
+    /// The links that change.
     pub places: Vec<Place>,
-    /// What becomes of it.
+    /// The change.
     pub change: Change,
-    /// How it is recorded.
+    /// The event that is recorded.
     pub recorded: trace::Event,
 }
 
-/// What came in since the last look, to be taken in the order of time.
+/// What arrived since the last look. It is processed in order of time.
 enum Arrival {
     Frame { index: usize, frame: Vec<u8> },
     Wish { host: HostId, wish: Wish },
 }
 
-/// The radio process: ready to run, or at the end of a run.
+/// The link emulator.
 pub struct Radio {
     fabric: Fabric,
     ports: Vec<(Port, PacketSocket)>,
@@ -161,12 +162,12 @@ pub struct Radio {
     due: BinaryHeap<Reverse<(Instant, u64)>>,
     items: BTreeMap<u64, Item>,
     next_item: u64,
-    /// Frames that wait for the air, each at its radio.
+    /// Frames that wait for access to the air interface, each at its radio.
     waiting: BTreeMap<Ticket, (PortId, Carried)>,
-    /// When the air is granted next, as far as an item says so.
+    /// The earliest scheduled [`Item::Grant`], or [`Instant::NEVER`].
     grant_due: Instant,
     orders: Vec<LinkOrder>,
-    /// What links take, as far as the scenario has changed it.
+    /// The MTUs that the scenario has changed.
     mtus: BTreeMap<PortId, u16>,
     down: DownHosts,
     report: Report,
@@ -176,7 +177,7 @@ pub struct Radio {
 }
 
 impl Radio {
-    /// Takes over the devices, and waits for daemons at `socket`.
+    /// Takes over the devices, and accepts connections of daemons at `socket`.
     pub fn new(fabric: Fabric, ports: Vec<Port>, socket: &Path) -> Result<Self> {
         set_timer_slack(Duration::from_micros(1))?;
         let mut net = Netlink::open()?;
@@ -216,12 +217,12 @@ impl Radio {
         })
     }
 
-    /// Has links changed while frames are carried.
+    /// Sets the link changes that are applied while frames are carried.
     pub fn order(&mut self, orders: Vec<LinkOrder>) {
         self.orders = orders;
     }
 
-    /// Heeds which hosts are down.
+    /// Sets the flags of hosts that are down, which drop frames to them.
     pub fn heed(&mut self, down: DownHosts) {
         self.down = down;
     }
@@ -257,7 +258,7 @@ impl Radio {
         Ok(())
     }
 
-    /// From the clock's zero on, this process has to run again every few milliseconds.
+    /// Records that this process runs. From the clock's zero on, it must do so every few milliseconds.
     fn beat(&mut self, end: Instant) {
         if self.clock.has_begun() {
             let now = self.clock.now();
@@ -279,7 +280,7 @@ impl Radio {
         fds.extend(
             self.daemons.iter().map(|(_, lines)| PollFd::from_borrowed_fd(lines.as_fd(), PollFlags::IN)),
         );
-        // Bounded, so that `stop` is seen, and a stall.
+        // Bounded, so that `stop` and stalls are noticed.
         let limit = rustix::time::Timespec { tv_sec: 0, tv_nsec: i64::from(BEAT.subsec_nanos()) };
         match poll(&mut fds, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => self.timer.fired().map(|_| ()),
@@ -287,7 +288,7 @@ impl Radio {
         }
     }
 
-    /// Takes everything that has come, in the order in which it came.
+    /// Processes everything that has arrived, in the order of arrival.
     fn take_in(&mut self) -> Result<()> {
         let mut arrivals: Vec<(Instant, Arrival)> = Vec::new();
         let mut frame = [0; 2048];
@@ -318,7 +319,7 @@ impl Radio {
         }
         arrivals.sort_by_key(|(at, _)| *at);
         for (at, arrival) in arrivals {
-            // The air that became free before this is not for what comes now.
+            // First, access that became free before `at` is decided, without what arrives at `at`.
             self.grant(at);
             match arrival {
                 Arrival::Frame { index, frame } => self.offer(at, index, frame),
@@ -329,7 +330,7 @@ impl Radio {
         Ok(())
     }
 
-    /// Takes what daemons ask for; returns the hosts whose daemons have come.
+    /// Reads the daemons' requests into `arrivals`. Returns the hosts whose daemons have connected.
     fn hear_daemons(&mut self, arrivals: &mut Vec<(Instant, Arrival)>) -> Vec<HostId> {
         let mut came = Vec::new();
         self.daemons.retain_mut(|(host, lines)| {
@@ -355,8 +356,9 @@ impl Radio {
         came
     }
 
-    /// Counts what is delivered to this daemon, and tells it what the scenario has done to its links meanwhile. The connection of a daemon of the same
-    /// host that was killed is given up, however its end is heard of.
+    /// Starts the delivery count of a new daemon, and notifies it of what the scenario has done to its links. A
+    /// former connection of the same host, whose daemon was killed, is closed even if its end has not been noticed
+    /// yet.
     fn greet(&mut self, host: HostId) {
         self.report.delivered.retain(|(to, _), _| *to != host);
         let last = self.daemons.iter().rposition(|(daemon, _)| *daemon == Some(host));
@@ -381,7 +383,7 @@ impl Radio {
         }
     }
 
-    /// Grants the channels that are free at `at`, and before.
+    /// Decides the channel access that is due at `at` or before.
     fn grant(&mut self, at: Instant) {
         for decision in self.fabric.decide(at) {
             let Some((port, carried)) = self.waiting.remove(&decision.ticket) else { continue };
@@ -404,7 +406,7 @@ impl Radio {
         }
     }
 
-    /// What the link says of a frame that it was offered at `at`.
+    /// Handles the link's answer to a frame that it was offered at `at`.
     fn offered(
         &mut self,
         at: Instant,
@@ -457,7 +459,7 @@ impl Radio {
         }
     }
 
-    /// Does what is due, spinning the last moments away.
+    /// Processes the items that are due. It spins for the last microseconds before each.
     fn fire(&mut self, now: Instant) {
         while let Some(Reverse((at, number))) = self.due.peek().copied() {
             if at > now + SPIN {
@@ -493,7 +495,7 @@ impl Radio {
         }
     }
 
-    /// Tells a host what one of its radios hears, and when it hears its own cell no more.
+    /// Notifies a host of the cells that one of its radios hears, and of the loss of its own cell.
     fn sample(&mut self, at: Instant, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(at, port);
@@ -507,7 +509,7 @@ impl Radio {
         self.schedule(at + SAMPLING, Item::Sample(port));
     }
 
-    /// Changes links, and reports to the daemons what follows for their interfaces.
+    /// Changes links, and notifies the daemons of the effects on their interfaces.
     fn ordered(&mut self, at: Instant, index: usize) {
         let Some(LinkOrder { host, places, change, recorded, .. }) = self.orders.get(index).cloned() else {
             return;
@@ -585,7 +587,7 @@ impl Radio {
 
     fn tell(&mut self, host: HostId, told: &Told) {
         if let Some((_, lines)) = self.daemons.iter_mut().find(|(daemon, _)| *daemon == Some(host)) {
-            // A daemon that has died, or does not run, is named by those who watch it; the others go on.
+            // A daemon that has died or does not run is reported by pid 1 of the lab; the other daemons continue.
             let _ = lines.send(told);
         }
     }
@@ -594,7 +596,8 @@ impl Radio {
         self.tell(host, &Told::Down { iface: iface.0, why: why.to_owned() });
     }
 
-    /// What is still on its way when nobody sends any more: what the links carry, and what came after the end.
+    /// Returns the report. It includes, as held, the frames that are still on links or in queues, and those that
+    /// arrived after the end. Call it when no daemon sends any more.
     pub fn take_stock(mut self) -> Result<Report> {
         self.take_in()?;
         let end = self.clock.now();

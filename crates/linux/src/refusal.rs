@@ -1,8 +1,8 @@
-//! Why the kernel did not take a packet.
+//! Why the kernel refused a packet.
 
 use std::io::ErrorKind;
 
-/// What the kernel answered when a packet was given to it. Records keep it by [`Refusal::name`].
+/// The kernel's error when a packet was passed to it. Records contain it by [`Refusal::name`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
     /// An interface has no room (`ENOBUFS`).
@@ -15,7 +15,7 @@ pub enum Refusal {
     TooLong,
     /// A filter refused it at the interface (`EPERM`).
     Filtered,
-    /// The interface has no route (`ENETUNREACH`, `EHOSTUNREACH`).
+    /// There is no route at the interface (`ENETUNREACH`, `EHOSTUNREACH`).
     Unreachable,
     /// Any other error at an interface.
     Failed,
@@ -23,7 +23,7 @@ pub enum Refusal {
     SocketFull,
     /// A filter refused what an application's socket sent.
     SocketFiltered,
-    /// An application's socket has no route.
+    /// There is no route for an application's socket.
     SocketUnreachable,
     /// Any other error at an application's socket.
     SocketFailed,
@@ -44,7 +44,7 @@ impl Refusal {
         Self::SocketFailed,
     ];
 
-    /// The reason in a record.
+    /// Returns the reason as records have it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoBuffers => "send_no_buffers",
@@ -61,12 +61,12 @@ impl Refusal {
         }
     }
 
-    /// The refusal of this name; `None` for any other reason.
+    /// Returns the refusal of this name; `None` for any other reason.
     pub fn named(reason: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| refusal.name() == reason)
     }
 
-    /// Whether an interface refused the packet, and not an application's socket.
+    /// Returns whether an interface refused the packet, not an application's socket.
     pub const fn is_of_interface(self) -> bool {
         !matches!(
             self,
@@ -74,7 +74,7 @@ impl Refusal {
         )
     }
 
-    /// The error of an interface's packet socket.
+    /// Converts the error of an interface's packet socket.
     pub(crate) fn of_interface(error: &crate::Error) -> Self {
         match error.errno() {
             Some(libc::ENOBUFS) => Self::NoBuffers,
@@ -87,7 +87,7 @@ impl Refusal {
         }
     }
 
-    /// The error of an application's socket.
+    /// Converts the error of an application's socket.
     pub(crate) fn of_socket(error: &std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock => Self::SocketFull,

@@ -1,16 +1,17 @@
-//! Whether standard output was open when the process began. The standard library opens `/dev/null` in the place of a closed
-//! descriptor before `main` (so that no file gets its number), and what is printed would then be lost without an error.
+//! Whether standard output was open when the process began. Before `main`, the standard library opens `/dev/null` in
+//! place of a closed descriptor, so that no file gets its number. What is printed would then be lost without an
+//! error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether standard output was closed when the process began.
+/// Returns whether standard output was closed when the process began.
 pub fn stdout_was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Called by the dynamic linker, before the standard library is there.
+/// Called by the dynamic linker, before the standard library is initialised.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOADED: extern "C" fn() = look;

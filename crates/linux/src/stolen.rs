@@ -1,17 +1,18 @@
-//! Time that a hypervisor kept the processors of this machine for others: a lab that stood still may owe it to nobody here.
+//! Steal time: the hypervisor ran other guests on this machine's processors. It may be the cause of a lab's stall.
 
 use wire::Duration;
 
 /// A tick of `/proc/stat`, the same on every architecture (`USER_HZ`, proc(5)).
 const TICK: Duration = Duration::from_millis(10);
 
-/// What has been stolen since the machine started, summed over its processors; nothing where that is not counted.
+/// Returns the steal time since the machine started, summed over its processors; zero if the kernel does not count
+/// it.
 pub fn stolen() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     TICK * ticks(&text).unwrap_or_default()
 }
 
-/// The eighth number after `cpu` (proc(5): user, nice, system, idle, iowait, irq, softirq, steal).
+/// Returns the eighth number after `cpu` (proc(5): user, nice, system, idle, iowait, irq, softirq, steal).
 fn ticks(stat: &str) -> Option<u32> {
     let mut words = stat.lines().next()?.split_whitespace();
     (words.next()? == "cpu").then(|| words.nth(7)?.parse().ok())?

@@ -1,11 +1,11 @@
 //! Records that outlive a daemon, in an embedded database (redb).
 //!
-//! What [`Store::commit`] has answered is on the disk: `kill -9` or a power cut right after it loses nothing. A file is read
-//! and its checksums are verified before anything is written to it; one that was altered or damaged is refused, and left as
-//! it is. The exception is the last commit: its damage cannot be told from a commit that was cut short, unless the daemon
-//! ended in order. Opening a store takes no room, so a full disk keeps nobody from what is on it.
-//!
-//! One daemon has a store at a time: the file is locked (`flock`), and the kernel unlocks it when the daemon ends.
+//! Once [`Store::commit`] has returned, its records are on the disk: neither `kill -9` nor a power cut loses them. A
+//! file is read and its checksums are verified before anything is written to it; an altered or damaged file is
+//! refused and left unchanged. The exception is the last commit: damage to it cannot be distinguished from an
+//! interrupted commit, unless the daemon ended cleanly. Opening a store allocates no disk space, so it works on a
+//! full disk.
+//! One daemon uses a store at a time: the file is locked (`flock`), and the kernel unlocks it when the daemon ends.
 
 use crate::error::{Attempt, Result};
 use redb::backends::InMemoryBackend;
@@ -15,24 +15,24 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What every file of redb begins with.
+/// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
-/// What the stores of older versions begin with, which were no databases.
+/// The first bytes of stores of older versions, which were not databases.
 const OLDER: &[u8] = b"wayfare store ";
-/// What roles have stored.
+/// The records that roles have stored.
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
-/// What the daemon itself keeps, by name: [`FORM`], and [`ENDED`] until something is stored again.
+/// The daemon's own entries, by name: [`FORM`], and [`ENDED`] until something is stored again.
 const DAEMON: TableDefinition<'_, &str, u64> = TableDefinition::new("daemon");
-/// The form of this store.
+/// The format version of this store.
 const FORM: &str = "form";
 const THIS_FORM: u64 = 3;
-/// The daemon ended in order.
+/// Present if the daemon ended cleanly.
 const ENDED: &str = "ended";
-/// Bytes of the file that are kept in memory: more than a home agent with ten thousand bindings has.
+/// Bytes of the file that are cached in memory: more than the store of a home agent with ten thousand bindings.
 const CACHE: usize = 16 << 20;
 
 type Outcome<T> = std::result::Result<T, redb::Error>;
-/// A record to be put or removed: its key, and its value.
+/// A record to be put, or removed if the value is `None`: key and value.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 /// A key and a value.
 type Record = (Vec<u8>, Vec<u8>);
@@ -41,25 +41,25 @@ type Record = (Vec<u8>, Vec<u8>);
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    /// The device and number of its file.
+    /// The device and inode of its file.
     file: (u64, u64),
-    /// `None` after a commit that failed: then nobody knows what of it is on the disk.
+    /// `None` after a failed commit, when it is unknown how much of it is on the disk.
     database: Option<Database>,
-    /// What was there when it was opened.
+    /// The records at the time when it was opened.
     records: Vec<Record>,
     clean: bool,
-    /// Since the last commit.
+    /// The changes since the last commit.
     pending: Vec<Change>,
-    /// What takes back commits that failed, before the next.
+    /// The changes that undo failed commits. They are applied before the next commit's changes.
     undo: Vec<Change>,
-    /// Whether what is written must survive the machine's end, not only the daemon's.
+    /// Whether written data must survive a crash of the machine, and not only of the daemon.
     syncs: bool,
-    /// Whether a commit needs a free block of the disk, even if its file has room.
+    /// Whether a commit needs a free block on the disk, even if the file has room.
     needs_room: bool,
 }
 
 impl Store {
-    /// Opens the store of this path, or begins one. Refused are a file that is something else or damaged, and a place that
+    /// Opens the store at this path, or creates one. Fails if the file is something else or damaged, or if the path
     /// cannot be written: better now than at the first record.
     pub fn open(path: &Path) -> Result<Self> {
         match std::fs::metadata(path) {
@@ -91,39 +91,39 @@ impl Store {
         })
     }
 
-    /// The same, without syncs: what is written survives the daemon's end, however that comes, and not the machine's. For a
-    /// daemon in a lab, which must not wait for what others write on the machine's disk.
+    /// Disables syncs: written data survives any end of the daemon, but not a crash of the machine. It is for a
+    /// daemon in a lab, which must not wait for other writes to the machine's disk.
     pub fn without_syncs(mut self) -> Result<Self> {
         self.syncs = false;
         self.reopen().attempt("open the store", self.path.display())?;
         Ok(self)
     }
 
-    /// The same, and nothing is committed while the disk has no free block. For a lab, whose full disk is full for everybody: a
-    /// database finds room for some records within its file.
+    /// Makes each commit fail while the disk has no free block. It is for a lab, whose full disk must be full for
+    /// every program: a database finds room for some records within its file.
     #[must_use]
     pub const fn with_room(mut self) -> Self {
         self.needs_room = true;
         self
     }
 
-    /// All records that were there when it was opened, in the order of their keys.
+    /// Returns all records at the time when the store was opened, in the order of their keys.
     pub fn records(&self) -> Vec<Record> {
         self.records.clone()
     }
 
-    /// Whether the last daemon that stored something ended in order, or there was none.
+    /// Returns whether the last daemon that stored something ended cleanly, or nothing was stored yet.
     pub const fn was_clean(&self) -> bool {
         self.clean
     }
 
-    /// Puts or removes a record at the next commit.
+    /// Puts or removes (`None`) a record at the next commit.
     pub fn append(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.pending.push((key, value));
     }
 
-    /// Makes all that was appended durable, with one sync. If that fails, the records are as they were: what the disk took of
-    /// it nevertheless is taken back before the next commit.
+    /// Makes all appended changes durable, with one sync. If that fails, the records are unchanged: the part that
+    /// reached the disk is undone before the next commit.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         self.look_for_file()?;
@@ -150,7 +150,8 @@ impl Store {
         }
     }
 
-    /// The daemon ends in order.
+    /// Marks a clean end of the daemon, and closes the store. Fails if the file was removed or replaced, or cannot be
+    /// written.
     pub fn close(mut self) -> Result<()> {
         let end = |database: Database| -> Outcome<()> {
             let transaction = database.begin_write()?;
@@ -166,7 +167,8 @@ impl Store {
         ended.attempt("close the store", self.path.display())
     }
 
-    /// The next daemon reads what is at this path: what is written to a file that was removed, or that another has replaced, is lost.
+    /// Checks that the file at the path is still the one that is open. The next daemon reads the file at this path.
+    /// What is written to a removed or replaced file is lost.
     fn look_for_file(&self) -> io::Result<()> {
         match std::fs::metadata(&self.path) {
             Ok(there) if identity(&there) == self.file => Ok(()),
@@ -187,7 +189,7 @@ impl Store {
     }
 }
 
-/// Takes back what failed and makes these changes, in one transaction. `before` gets what they replaced.
+/// Undoes failed commits and makes these changes, in one transaction. `before` gets the values that they replaced.
 fn change(
     database: &Database,
     undo: &[Change],
@@ -209,7 +211,7 @@ fn change(
     Ok(transaction.commit()?)
 }
 
-/// Puts or removes a record. Returns what was there.
+/// Puts or removes a record. Returns its former value.
 fn put(
     records: &mut Table<'_, &'static [u8], &'static [u8]>,
     key: &[u8],
@@ -222,7 +224,7 @@ fn put(
     Ok(old.map(|old| old.value().to_vec()))
 }
 
-/// A new, empty store: at no time is there half of one.
+/// Creates an empty store. It appears at `path` only when it is complete.
 fn create(path: &Path) -> io::Result<()> {
     let folder = folder_of(path);
     let file = tempfile::NamedTempFile::new_in(folder)?;
@@ -242,7 +244,8 @@ fn create(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Bytes that the file system of this path has for its user.
+/// Returns the number of bytes that an unprivileged user may still write on the file system of this path; `None` if
+/// it cannot be read.
 pub fn room(path: &Path) -> Option<u64> {
     let there = rustix::fs::statvfs(path).ok()?;
     Some(there.f_bavail.saturating_mul(there.f_frsize))
@@ -252,7 +255,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Takes a block of the disk for a moment.
+/// Allocates a disk block temporarily; fails if there is none.
 fn find_room(path: &Path) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(folder_of(path))?;
     file.write_all(&[0; 4096])
@@ -262,7 +265,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens the file of a store for one daemon alone. A device or a pipe might be read for ever, and is refused.
+/// Opens the file of a store and locks it for one daemon. A device or a pipe is refused, because reading it might
+/// never end.
 fn lock_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{FlockOperation, flock};
     if !std::fs::metadata(path)?.is_file() {
@@ -277,14 +281,15 @@ fn lock_file(path: &Path) -> io::Result<File> {
         rustix::io::Errno::WOULDBLOCK => in_use(),
         other => other.into(),
     })?;
-    // Meanwhile another daemon may have begun a new one in its place.
+    // Meanwhile another daemon may have replaced the file by a new one.
     if std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
         return Err(in_use());
     }
     Ok(file)
 }
 
-/// The records of a file, and whether its daemon ended in order, from a copy in memory of which all checksums are verified.
+/// Returns the records of a file, and whether its daemon ended cleanly. It reads from a copy in memory, of which all
+/// checksums are verified.
 fn verified(file: &File) -> io::Result<(Vec<Record>, bool)> {
     let mut bytes = vec![0; file.metadata()?.len() as usize];
     file.read_exact_at(&mut bytes, 0)?;

@@ -1,4 +1,4 @@
-//! What survives, what is refused, and what is damage.
+//! What a store keeps, what it refuses, and how it detects damage.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What a daemon leaves that is killed now: the file as it is, under another name.
+/// Returns a copy of the file as it is: what a daemon would leave if it were killed now.
 fn killed(path: &Path) -> PathBuf {
     let left = path.with_extension("left");
     std::fs::copy(path, &left).unwrap();
@@ -64,7 +64,7 @@ fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
     assert_eq!(shown(&killed(&path)), pairs(&[("a", "1")]));
 }
 
-/// A power cut in the middle of a commit: some of what it wrote is on the disk, in any order.
+/// A power cut in the middle of a commit: some of its pages are on the disk, in any order.
 #[test]
 fn a_commit_that_is_cut_short_is_there_or_not_and_nothing_before_it_is_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn a_commit_that_is_cut_short_is_there_or_not_and_nothing_before_it_is_lost() {
     }
 }
 
-/// After an end in order every byte is known: one that is changed is refused, or no record depends on it.
+/// After a clean end every byte is known. A file with a changed byte is refused, or no record depends on that byte.
 #[test]
 fn a_changed_bit_is_refused_and_left_as_it_is_or_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn opening_a_store_takes_no_room() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }
 
-/// A disk that becomes full after so many writes.
+/// A disk that becomes full after `room` writes.
 #[derive(Debug)]
 struct Filling {
     disk: Disk,
@@ -311,7 +311,7 @@ fn a_file_that_is_no_longer_at_its_path_takes_nothing() {
     std::fs::copy(&aside, &path).unwrap();
     store.append(b"c".to_vec(), Some(b"3".to_vec()));
     assert!(store.commit().unwrap_err().to_string().contains("another file"));
-    // It is put back: what was refused meanwhile is not there.
+    // The file is put back: it does not have the records that were refused meanwhile.
     std::fs::rename(&aside, &path).unwrap();
     put(&mut store, "d", "4");
     store.close().unwrap();

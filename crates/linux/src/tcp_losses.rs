@@ -1,24 +1,25 @@
-//! Which of the kernel's ways to find a loss, and to report a duplicate, its TCP may use (`ip-sysctl`), per network namespace.
+//! The kernel TCP's loss detection and duplicate reports (`ip-sysctl`), per network namespace.
 
 use crate::error::Result;
 use crate::namespace::sysctl;
 
-/// What connections of a network namespace may use; `None` leaves the kernel's choice. Proportional rate reduction
+/// What connections of a network namespace may use; `None` keeps the kernel's setting. Proportional rate reduction
 /// (RFC 6937) has no switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpLosses {
-    /// `tcp_recovery`: losses by time (RFC 8985, RACK).
+    /// `tcp_recovery`: time-based loss detection (RFC 8985, RACK).
     pub rack: Option<bool>,
-    /// `tcp_early_retrans`: probes of the tail (RFC 8985, TLP).
+    /// `tcp_early_retrans`: tail loss probes (RFC 8985, TLP).
     pub probes: Option<bool>,
-    /// `tcp_frto`: spurious time-outs are found out (RFC 5682).
+    /// `tcp_frto`: detection of spurious time-outs (RFC 5682).
     pub forward: Option<bool>,
-    /// `tcp_dsack`: segments that came twice are reported (RFC 2883).
+    /// `tcp_dsack`: reports of duplicate segments (RFC 2883).
     pub duplicates: Option<bool>,
 }
 
 impl TcpLosses {
-    /// Sets those that are given in the calling thread's network namespace, to the kernel's own values or to 0.
+    /// Applies those that are given to the calling thread's network namespace: on is the kernel's default value, off
+    /// is 0.
     pub(crate) fn apply(self) -> Result<()> {
         let values = [
             ("tcp_recovery", self.rack, 1),

@@ -1,4 +1,4 @@
-//! What the tests share: namespaces of their own to be in, and honesty about what was not tested.
+//! Shared by the tests: separate namespaces, and reports of what was skipped.
 
 use crate::{End, NetNs, Netlink, Options, PacketSocket, Place, World};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -9,10 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use wire::{Duration, EtherType, Frame, Ipv4Addr, Mac, SocketAddrV4, ethernet};
 
-/// What a process that a test started of itself is to be.
+/// The environment variable with the role of a process that a test starts from its own binary.
 const ROLE: &str = "WAYFARE_TEST_ROLE";
 
-/// Whether a test that needs `what` can run. Where everything must be tested (`CI`), not having it is a failure;
+/// Returns whether a test that needs `what` can run. In continuous integration (`CI`) a missing feature is a failure;
 /// elsewhere the skip is printed past the harness's capture.
 pub(crate) fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
@@ -22,7 +22,7 @@ pub(crate) fn need(what: &str, have: bool) -> bool {
     have
 }
 
-/// The role that this process was started in.
+/// Returns the role with which this process was started.
 pub(crate) fn role() -> Option<String> {
     variable(ROLE)
 }
@@ -47,7 +47,7 @@ pub(crate) fn in_world<F: FnOnce()>(body: F) {
     assert!(ended.is_some_and(|status| status.success()), "inside its world: {ended:?}");
 }
 
-/// Runs the body in a new world twice: as whoever runs the tests, and as a user without any rights.
+/// Runs the body in a new world twice: as the user that runs the tests, and as a user without any rights.
 pub(crate) fn in_world_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     if role().is_none() && need("root, to become another user", rustix::process::geteuid().is_root()) {
         let mut command = again::<F>("nobody");
@@ -57,18 +57,19 @@ pub(crate) fn in_world_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     in_world(body);
 }
 
-/// This same test once more, in another process: its name is that of the function around the closure `F`.
+/// Returns a command that runs the calling test again in another process. Its name is that of the function around the
+/// closure `F`.
 pub(crate) fn again<F>(role: &str) -> Command {
     let name = std::any::type_name::<F>();
     let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
-    // Not by its path: somebody else may not be allowed to walk there.
+    // Not by its path, which another user may not be allowed to traverse.
     let mut command = Command::new("/proc/self/exe");
     command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
 
-/// A veth pair, both ends here and up, without IPv6.
+/// Makes a veth pair, with both ends in this namespace and up, without IPv6.
 pub(crate) fn veth(a: &str, b: &str) {
     let _ = crate::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
     let mut here = Netlink::open().unwrap();
@@ -78,7 +79,7 @@ pub(crate) fn veth(a: &str, b: &str) {
     here.set_up(b, true).unwrap();
 }
 
-/// Whether `fd` becomes readable within so many milliseconds.
+/// Returns whether `fd` becomes readable within `millis` milliseconds.
 pub(crate) fn readable(fd: &impl AsFd, millis: i64) -> bool {
     let limit = Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
     poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
@@ -86,16 +87,16 @@ pub(crate) fn readable(fd: &impl AsFd, millis: i64) -> bool {
 
 /// The test's own end of [`joined`].
 pub(crate) const NEAR: Mac = Mac([2, 0, 0, 0, 0, 1]);
-/// The other end, where a kernel listens.
+/// The other end, where the kernel answers.
 pub(crate) const FAR: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
 /// Two namespaces and the veth pair between them.
 pub(crate) struct Joined {
-    /// Speaks and listens on the near end; the near kernel has no address there.
+    /// A socket on the near end; the near kernel has no address there.
     pub(crate) near: PacketSocket,
-    /// Listens on the far end.
+    /// A socket on the far end.
     pub(crate) tap: PacketSocket,
-    /// Whose kernel owns 10.9.0.2 on device `b0`, with the link address [`FAR`].
+    /// The namespace whose kernel has the address 10.9.0.2 on device `b0`, with the link address [`FAR`].
     pub(crate) far: NetNs,
 }
 
@@ -121,7 +122,7 @@ pub(crate) fn joined() -> Joined {
     Joined { near, tap: tap.unwrap(), far }
 }
 
-/// A frame from [`NEAR`] with an ARP request (RFC 826) of 10.9.0.1 for 10.9.0.2.
+/// Returns a frame from [`NEAR`] with an ARP request (RFC 826) of 10.9.0.1 for 10.9.0.2.
 pub(crate) fn arp_request() -> Vec<u8> {
     let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1];
     arp.extend_from_slice(&NEAR.0);
@@ -129,14 +130,14 @@ pub(crate) fn arp_request() -> Vec<u8> {
     ethernet::emit(&Frame { kind: EtherType(0x0806), src: NEAR, dst: Mac::BROADCAST }, &arp)
 }
 
-/// A frame from [`NEAR`] to a port of [`FAR`] where nobody listens: a kernel that hears it says so by ICMP.
+/// Returns a frame from [`NEAR`] to a closed port of [`FAR`]: a kernel that receives it answers by ICMP.
 pub(crate) fn datagram(payload: &[u8]) -> Vec<u8> {
     let at = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, last), port);
     let bytes = wire::udp::packet(at(1, 434), at(2, 434), payload);
     ethernet::emit(&Frame { kind: EtherType::IPV4, src: NEAR, dst: FAR }, &bytes)
 }
 
-/// All frames that come until there is none for so many milliseconds.
+/// Returns all frames that arrive until none has for `millis` milliseconds.
 pub(crate) fn hear(socket: &PacketSocket, millis: i64) -> Vec<(crate::Received, Vec<u8>)> {
     let mut heard = Vec::new();
     let mut frame = [0; 2000];

@@ -1,4 +1,4 @@
-//! Waking up at an instant: a timer that is a file descriptor, for whatever waits on descriptors.
+//! A timer that is a file descriptor, for event loops that wait on descriptors.
 
 use crate::Clock;
 use crate::error::{Attempt, Result};
@@ -9,14 +9,14 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use wire::{Duration, Instant, nanos_of};
 
-/// A timer on `CLOCK_BOOTTIME`; its descriptor is readable from the armed instant on.
+/// A timer on `CLOCK_BOOTTIME`. Its descriptor is readable from the armed instant on.
 #[derive(Debug)]
 pub struct Timer {
     fd: OwnedFd,
 }
 
 impl Timer {
-    /// A timer that is not armed.
+    /// Creates a timer that is not armed.
     pub fn new() -> Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd =
@@ -24,8 +24,8 @@ impl Timer {
         Ok(Self { fd })
     }
 
-    /// Arms it for `at`, in place of what it was armed for; an instant that has passed fires at once, and
-    /// [`Instant::NEVER`] disarms.
+    /// Arms it for `at` instead of an earlier setting. An instant in the past fires at once; [`Instant::NEVER`]
+    /// disarms.
     pub fn arm(&self, clock: Clock, at: Instant) -> Result<()> {
         // Zero would disarm.
         let nanos = if at == Instant::NEVER { 0 } else { clock.boottime_at(at).clamp(1, i64::MAX as u64) };
@@ -39,7 +39,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Takes note of a firing: whether it fired since it was last armed or asked. Afterwards the descriptor is quiet.
+    /// Returns whether it fired since it was last armed or read. Afterwards the descriptor is not readable.
     pub fn fired(&self) -> Result<bool> {
         let mut count = [0; 8];
         match rustix::io::read(&self.fd, &mut count) {
@@ -62,8 +62,8 @@ impl AsRawFd for Timer {
     }
 }
 
-/// How late the kernel may wake the calling thread from a wait with a time-out (50 us when nobody asks). [`Timer`] has
-/// no such slack; `poll`, `epoll_wait` and sleeps have. Threads and processes begun later inherit it.
+/// Sets how late the kernel may wake the calling thread from a wait with a time-out; the default is 50 us. It applies
+/// to `poll`, `epoll_wait` and sleeps, but not to [`Timer`]. Threads and processes started later inherit it.
 pub fn set_timer_slack(slack: Duration) -> Result<()> {
     let nanos = NonZeroU64::new(nanos_of(slack).max(1));
     rustix::thread::set_current_timer_slack(nanos).attempt("set", "the timer slack of this thread")

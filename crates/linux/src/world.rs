@@ -1,8 +1,8 @@
-//! A world of its own for a lab: when it ends, by whatever cause, nothing of it is left.
+//! Separate namespaces for a lab. When the lab ends for any reason, nothing of it is left.
 //!
-//! The program that runs in it is pid 1 of a new PID namespace: when it dies, the kernel kills every process below it, and with
-//! the last process and descriptor the network namespaces vanish. Mounts stay inside. A user who is not root becomes
-//! root of a new user namespace, with rights over nothing but this world.
+//! The program that runs in a world is pid 1 of a new PID namespace. When it dies, the kernel kills every process
+//! below it. The network namespaces disappear with their last process and descriptor. Mounts stay inside. A user who
+//! is not root becomes root of a new user namespace, with rights over this world only.
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::namespace::{die_with_parent, unshare};
@@ -19,27 +19,28 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use wire::Duration;
 
-/// The processes of a world are killed when it ends, and gone within this time unless something holds them.
+/// The processes of a world are killed when it ends. They are gone within this time unless something holds them.
 const LAST: Duration = Duration::from_secs(5);
 
 /// A running world. Dropping it ends it.
 ///
-/// Between the caller and pid 1 stands a keeper, a process that does nothing but wait: it ends the world when the caller
-/// dies, and hands on pid 1's exit.
+/// Between the caller and pid 1 is the keeper, a process that only waits. It ends the world when the caller dies, and
+/// passes on pid 1's exit status.
 #[derive(Debug)]
 pub struct World {
     keeper: Child,
     init: u32,
     pidfd: OwnedFd,
-    /// When this pipe closes, be it by the end of the caller's process, the keeper ends the world.
+    /// The keeper ends the world when this pipe closes, also by the end of the caller's process.
     lifeline: Option<OwnedFd>,
 }
 
 impl World {
-    /// Starts `command` as pid 1 of a new world: with a user namespace unless the caller is root, and in any case with
-    /// network, mount and PID namespaces, and its own `/proc`. The loopback is down, as in any new network namespace.
+    /// Starts `command` as pid 1 of a new world. The world has network, mount and PID namespaces, and its own
+    /// `/proc`. Unless the caller is root, it also has a user namespace. The loopback is down, as in any new network
+    /// namespace.
     ///
-    /// Standard input, output and error are the command's alone. A signal for the world goes to [`World::init`].
+    /// Only the command has the standard input, output and error. Send signals for the world to [`World::init`].
     pub fn spawn(mut command: Command) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
         let pipe = || pipe_with(PipeFlags::CLOEXEC).attempt("open a pipe to", &program);
@@ -70,18 +71,19 @@ impl World {
         }
     }
 
-    /// Pid 1 of the world, by its number outside: what signals are for, and what [`crate::NetNs::of`] takes.
+    /// Returns the pid of pid 1 as seen from outside, for signals and for [`crate::NetNs::of`].
     pub const fn init(&self) -> u32 {
         self.init
     }
 
-    /// The keeper: its pipes are pid 1's standard streams, and it ends when the world has ended. To leave no trace of a world
-    /// after a crash, record both [`World::init`] and its id.
+    /// Returns the keeper. Its pipes are pid 1's standard streams, and it ends when the world has ended. To be able
+    /// to clean up after a crash, record both [`World::init`] and the keeper's id.
     pub const fn keeper(&mut self) -> &mut Child {
         &mut self.keeper
     }
 
-    /// Waits until the world has ended, at most for `limit`. The code is pid 1's own, or 128 and the signal that ended it.
+    /// Waits until the world has ended, at most for `limit`; `None` if it has not. The exit code is pid 1's, or 128
+    /// plus the signal that killed it.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
         let limit = limit.map(|limit| Timespec {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
@@ -97,7 +99,8 @@ impl World {
         }
     }
 
-    /// Ends it and everything in it, and waits until that is done, at most for [`LAST`].
+    /// Ends the world and everything in it, and waits at most [`LAST`] until that is done. Fails if a process of the
+    /// world does not end in this time.
     pub fn end(&mut self) -> Result<ExitStatus> {
         self.lifeline = None;
         self.wait(Some(LAST))?.ok_or_else(|| Error {
@@ -113,7 +116,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Once is enough: what did not end then is held by something else.
+        // One attempt is enough: what did not end then is held by something else.
         if self.lifeline.is_some() {
             let _ = self.end();
         }
@@ -132,7 +135,7 @@ pub(crate) fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// What makes the caller root inside a user namespace, made ready before the fork.
+/// The id maps that make the caller root inside a user namespace, prepared before the fork.
 #[derive(Debug)]
 pub(crate) struct Maps {
     uid: Vec<u8>,
@@ -140,7 +143,7 @@ pub(crate) struct Maps {
 }
 
 impl Maps {
-    /// Root needs none.
+    /// Returns the maps that the caller needs; `None` for root.
     pub(crate) fn needed() -> Option<Self> {
         (!geteuid().is_root()).then(Self::of_the_caller)
     }
@@ -151,13 +154,15 @@ impl Maps {
     }
 }
 
-/// Leaves the host's namespaces for new ones; only in a process with a single thread.
+/// Moves this process into new namespaces; only for a process with a single thread.
 pub(crate) fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(), (Step, io::Error)> {
     let Some(maps) = maps else { return unshare(what).map_err(Step::Unshare.failed()) };
     unshare(what | UnshareFlags::NEWUSER).map_err(Step::UnshareUser.failed())?;
-    // The maps of a process whose memory is hidden are root's files. It is hidden again at once: the keeper goes on as a copy.
+    // The map files of a non-dumpable process belong to root. So the process is made dumpable for this moment only:
+    // the keeper continues as a copy of it.
     let shown = show_memory();
-    // Without root's rights over the parent, the kernel takes a group map only from who can no longer set groups.
+    // Without root's rights in the parent namespace, the kernel accepts a group map only from a process that can no
+    // longer set groups.
     overwrite(c"/proc/self/setgroups", b"deny").map_err(Step::SetGroups.failed())?;
     overwrite(c"/proc/self/uid_map", &maps.uid).map_err(Step::UidMap.failed())?;
     overwrite(c"/proc/self/gid_map", &maps.gid).map_err(Step::GidMap.failed())?;
@@ -167,7 +172,7 @@ pub(crate) fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Res
     Ok(())
 }
 
-/// Whether this was needed.
+/// Makes the process dumpable. Returns whether it was not.
 fn show_memory() -> bool {
     use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
     dumpable_behavior().is_ok_and(|now| now == DumpableBehavior::NotDumpable)
@@ -183,7 +188,7 @@ fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
     }
 }
 
-/// What can go wrong between fork and exec, where nothing but a number comes back.
+/// The steps between fork and exec that can fail. Only their number can be reported back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Step {
@@ -211,7 +216,7 @@ impl Step {
         Self::Proc,
     ];
 
-    /// The step at which a world could not be made.
+    /// Returns the step at which the creation of a world failed; `None` if the error is another.
     pub(crate) fn of(error: &Error) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.attempt() == error.attempt)
     }
@@ -237,11 +242,11 @@ impl Step {
 
 const NO_MOUNT_POINT: &str = "`/` is not a mount point here, as in a plain chroot; make it one before the chroot (mount --bind DIR DIR)";
 
-/// The child's report: pid 1's number in four bytes as soon as there is one, and one byte more if a step fails.
+/// Interprets the child's report: pid 1's pid in four bytes once it exists, and one more byte if a step fails.
 fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {
     let step = said.last().filter(|_| said.len() % 4 == 1);
     let step = step.and_then(|number| Step::ALL.into_iter().find(|step| *step as u8 == *number));
-    // The kernel says no more than "invalid argument" where `/` is a directory of a chroot.
+    // If `/` is a plain directory of a chroot, the kernel reports only "invalid argument".
     let cause = match (step, cause.raw_os_error()) {
         (Some(Step::Private), Some(libc::EINVAL)) => io::Error::other(NO_MOUNT_POINT),
         _ => cause,
@@ -249,7 +254,7 @@ fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {
     Error { attempt: step.map_or("start", Step::attempt), subject: program.to_owned(), cause }
 }
 
-/// What happens in the new process before the command takes its place.
+/// What the new process does before it executes the command.
 struct Plan {
     maps: Option<Maps>,
     lifeline: OwnedFd,
@@ -264,11 +269,12 @@ impl Plan {
         })
     }
 
-    /// The caller's child becomes the keeper, and this returns in its child only.
+    /// Runs the steps in the caller's child, which becomes the keeper. It returns only in the keeper's child, the
+    /// later pid 1.
     fn steps(&self) -> std::result::Result<(), (Step, io::Error)> {
         leave(self.maps.as_ref(), UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)?;
         let alive = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(Step::Fork.failed())?;
-        // SAFETY: this process has one thread, and its child goes on to exec.
+        // SAFETY: this process has one thread, and its child proceeds to exec.
         match check(unsafe { libc::fork() }).map_err(Step::Fork.failed())? {
             0 => {
                 drop(alive.1);
@@ -287,8 +293,8 @@ impl Plan {
     }
 }
 
-/// Dies with the keeper, also if the keeper died already: then nobody holds the other end of the pipe. (It cannot be
-/// asked for by number: outside of its PID namespace, a parent's number is zero.)
+/// Makes this process die with the keeper, also if the keeper has died already: then the other end of the pipe is
+/// closed. The parent's pid cannot be compared. It is zero, because the parent is outside the PID namespace.
 fn watch(keeper: &OwnedFd) -> io::Result<()> {
     die_with_parent()?;
     let mut end = [PollFd::new(keeper, PollFlags::IN)];
@@ -298,7 +304,8 @@ fn watch(keeper: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// The keeper's whole life. It is deaf to signals, so that Ctrl-C ends the world by way of pid 1, in good order.
+/// Runs the keeper until the world has ended. It blocks all signals, so that Ctrl-C reaches pid 1, which ends the
+/// world cleanly.
 fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
     // SAFETY: system calls on this process's own descriptors and its own child; the structures are valid when all zero,
     // and outlive the calls.
@@ -325,12 +332,13 @@ fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
     }
 }
 
-/// The keeper must hold nothing of the caller's: not its pipes, whose readers wait for their end, and not its locks.
+/// The keeper must hold none of the caller's descriptors: neither pipes, whose readers wait for end of file, nor
+/// locks.
 fn close_all_but(a: RawFd, b: RawFd) {
     let (low, high) = (a.min(b).cast_unsigned(), a.max(b).cast_unsigned());
     let close = |first: u32, last: u32| {
         if first <= last {
-            // SAFETY: this process uses no descriptor but the two that are spared.
+            // SAFETY: this process uses only the two descriptors that are kept.
             unsafe { libc::close_range(first, last, 0) };
         }
     };

@@ -1,4 +1,4 @@
-//! `wayfare exec -- PROGRAM`: a program's connections go by a role of this host's node.
+//! `wayfare exec -- PROGRAM`: a program's connections are made through a role of this host's node.
 
 mod program;
 
@@ -9,9 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library that is preloaded, beside this command.
+/// The library that is preloaded. It is in the command's directory.
 const SHIM: &str = "libwayfare_shim.so";
-/// Where the dynamic linker is told of it (`ld.so(8)`).
+/// The variable by which the dynamic linker finds it (`ld.so(8)`).
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// Run a program whose TCP connections are made through a role of this host's daemon.
@@ -84,7 +84,8 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
     }
 }
 
-/// The daemon's socket: that somebody listens there is found out before the program is started, not by the program.
+/// Returns the path of the daemon's socket. It checks here that a daemon listens there, so that the program need not
+/// fail.
 fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.map(Path::to_owned).or_else(|| variable(&text(client::SOCKET)).map(PathBuf::from));
     let path = path.ok_or_else(|| {
@@ -101,7 +102,8 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Cargo puts the library of a dependency into `deps`, and an installation beside the command.
+/// Finds the preloaded library. Cargo puts a dependency's library into `deps`; an installation puts it beside the
+/// command.
 fn shim() -> Result<PathBuf, Failure> {
     let here = std::env::current_exe().map_err(|error| Failure::Machine(format!("where am I? {error}")))?;
     let folder = here.parent().unwrap_or(Path::new("/"));
@@ -117,7 +119,7 @@ fn text(name: &CStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What is preloaded already, and where a lab put its socket, is told so.
+/// Returns a variable of the environment: other preloaded libraries, or the socket in a lab.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

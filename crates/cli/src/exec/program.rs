@@ -1,4 +1,4 @@
-//! Whether a program can be helped by a preloaded library, read from its file (`elf(5)`).
+//! Checks whether a preloaded library works for a program, from the program's file (`elf(5)`).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,21 +7,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Scripts whose interpreters are scripts.
+/// Largest depth of scripts whose interpreters are scripts.
 const DEPTH: usize = 4;
-/// What is read of a script.
+/// Bytes that are read of a script.
 const LINE: usize = 256;
 
 const EXECUTABLE: u32 = 0o111;
 const SET_ID: u32 = 0o6000;
 const ELF: [u8; 4] = *b"\x7fELF";
-/// A segment that names the dynamic linker, and one with notes.
+/// The type of the segment that names the dynamic linker.
 const PT_INTERP: u32 = 3;
-/// What the Go linker leaves in each program (`debug/buildinfo`); from its end to its begin, so that this program, and its
-/// tests, are not taken for one.
+/// The mark that the Go linker leaves in each program (`debug/buildinfo`). It is written backwards here, so that this
+/// program and its tests do not count as Go programs.
 const GO_REVERSED: &[u8] = b":fnidliub oG \xff";
 
-/// The program of this name, as a shell finds it.
+/// Returns the path of a program, searched as by a shell.
 pub(super) fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));
@@ -34,7 +34,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & EXECUTABLE != 0)
 }
 
-/// Why a program cannot be helped; nothing if it can.
+/// Returns an error with the reason if preloading does not work for a program.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     let mut path = path.to_owned();
     for _ in 0..DEPTH {
@@ -65,14 +65,14 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = OsStr::from_bytes(words.next()?);
     if Path::new(first).file_name() == Some(OsStr::new("env")) {
-        // `env` starts what it is told to; it is itself as any other program.
+        // `env` starts the program that its arguments name.
         return words.find(|word| !word.starts_with(b"-")).and_then(|word| find(OsStr::from_bytes(word)));
     }
     Some(PathBuf::from(first))
 }
 
 fn check_elf(bytes: &[u8]) -> Result<(), String> {
-    // Class and byte order, and the machine, as this program has them itself: the library is for those.
+    // Class, byte order and machine must be those of this program, because the library is built for them.
     let own = if cfg!(target_endian = "little") { [2, 1] } else { [2, 2] };
     if !bytes.starts_with(&ELF) {
         return Err("not a program that the dynamic linker starts".to_owned());
@@ -89,7 +89,7 @@ fn check_elf(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// `EM_X86_64` and the like: what this program is for.
+/// `EM_X86_64` and the like: the machine that this program is built for.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
@@ -138,7 +138,7 @@ mod tests {
         for (at, byte) in [(4, 1), (5, 9), (18, 40)] {
             refused(&spoilt(at, byte), "another kind of machine");
         }
-        // No segments at all.
+        // A file without any segment.
         refused(&[&own[..56], &[0, 0], &own[58..]].concat(), "linked statically");
     }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Sees that files can be written, before the search begins.
+/// Checks that files can be written, before the search begins.
 pub(super) fn check(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
     tempfile::tempfile_in(out).map(drop).map_err(|error| cannot_write(out, &error))

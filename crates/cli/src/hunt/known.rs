@@ -1,4 +1,4 @@
-//! Open findings: what a search finds and nobody has repaired yet.
+//! Open findings: violations that are known and not fixed yet.
 
 use crate::Failure;
 use ::hunt::Judge;
@@ -15,11 +15,11 @@ pub(super) struct Known {
     protocol: Protocol,
     #[serde(deserialize_with = "parsed")]
     judge: Judge,
-    /// At so many seeds it was found,
+    /// Number of seeds at which it was found.
     found: u32,
-    /// of so many.
+    /// Number of seeds that were searched.
     of: u32,
-    /// What it is.
+    /// A description of it.
     pub(super) finding: String,
 }
 
@@ -34,23 +34,25 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Resul
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// More than is known would be found by chance in one of a thousand searches.
+/// The probability with which a search finds more than [`Known::most`], or nothing of a finding that must appear, by
+/// chance.
 const BY_CHANCE: f64 = 1e-3;
 
 impl Known {
-    /// The open findings in a file.
+    /// Reads the open findings from a file.
     pub(super) fn read(path: &Path) -> Result<Vec<Self>, Failure> {
         let wrong = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         parse(&text).map_err(wrong)
     }
 
-    /// Whether it is about these.
+    /// Returns whether it is about this protocol and judge.
     pub(super) fn is_about(&self, protocol: Protocol, judge: Judge) -> bool {
         (self.protocol, self.judge) == (protocol, judge)
     }
 
-    /// Whether it is about this protocol, and so frequent that so many seeds must show it. If they do not, it is repaired.
+    /// Returns whether it is about this protocol, and so frequent that this number of seeds must show it. If they do
+    /// not, it has been fixed.
     pub(super) fn must_appear(&self, protocol: Protocol, seeds: u64) -> bool {
         self.protocol == protocol && (-self.expected(seeds)).exp() < BY_CHANCE
     }
@@ -63,7 +65,7 @@ impl Known {
         f64::from(self.found) * seeds as f64 / f64::from(self.of)
     }
 
-    /// So many of so many seeds may have it: the quantile of Poisson's distribution.
+    /// Returns the largest number of seeds, of `seeds`, that may have it: a quantile of the Poisson distribution.
     pub(super) fn most(&self, seeds: u64) -> u64 {
         let mean = self.expected(seeds);
         let (mut most, mut ln_term, mut below) = (0_u64, -mean, 0.0);

@@ -1,4 +1,4 @@
-//! The seeds of a hunt on Linux, some beside each other: runs mostly wait.
+//! The seeds of a hunt on Linux. Several run at the same time, because runs mostly wait.
 
 use crate::output::{print, tell};
 use crate::{Failure, run};
@@ -13,13 +13,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// A run that a busy machine disturbed is repeated so often.
+/// How often a run is repeated if a busy machine disturbed it.
 const REPEATS: usize = 2;
 
-/// Runs that are under way at one time, if nothing is said.
+/// The default number of concurrent runs.
 pub(super) const JOBS: usize = 4;
 
-/// Runs `seeds` seeds, the first of which is `base`. Returns what was violated, and whether a seed could not be judged.
+/// Runs `seeds` seeds, from `base` on. Returns the violations, and whether any seed could not be evaluated.
 pub(super) fn search(
     protocol: Protocol,
     (base, seeds): (u64, u64),
@@ -42,7 +42,7 @@ pub(super) fn search(
             ControlFlow::Break(())
         }
     });
-    // A search that is broken off says what it has judged.
+    // Printed also if the search was aborted.
     print(&tally.text(protocol));
     match failed {
         Some(failure) => Err(failure),
@@ -50,13 +50,13 @@ pub(super) fn search(
     }
 }
 
-/// What became of a seed.
+/// The result of a seed.
 enum Judged {
-    /// Nothing is violated.
+    /// Nothing was violated.
     Held,
-    /// Something is violated, or it is no scenario.
+    /// Something was violated, or the scenario was refused.
     Found(Box<Found>),
-    /// Nothing is known of this seed.
+    /// This seed could not be evaluated.
     Inconclusive(u64),
 }
 
@@ -87,7 +87,7 @@ impl Tally {
     }
 }
 
-/// Runs a seed, and again where a busy machine disturbed it.
+/// Runs a seed, and repeats it if a busy machine disturbed it.
 fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<Judged, Failure> {
     let draft = draw(protocol, seed, &Size::LINUX);
     let found =
@@ -99,7 +99,7 @@ fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<
     for attempt in 0..=REPEATS {
         let (verdict, outcome) = match run::on_linux(&plan, 0, stop) {
             Ok(outcome) => (linux::verdict(&draft, &outcome), Some(outcome)),
-            // This run alone came to nothing.
+            // Only this run failed.
             Err(Failure::Untrusted(doubts)) => {
                 let doubts: Vec<_> = doubts.into_iter().map(|named| named.doubt).collect();
                 (linux::verdict_without_result(&doubts), None)
@@ -125,7 +125,7 @@ fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<
     Ok(Judged::Inconclusive(seed))
 }
 
-/// Keeps what is known of a run, for `wayfare explain`: another run of the seed may show nothing.
+/// Keeps the run directory for `wayfare explain`, because another run of the seed may not show the violation.
 fn keep(outcome: &Outcome, dir: &Path) {
     if let Err(error) = rundir::write(outcome, dir, &Options::default()) {
         tell!("cannot write {}: {error}", dir.display());

@@ -1,4 +1,4 @@
-//! What an adversary, an unlucky operator or a full disk do to a running daemon.
+//! What an attacker, an operator's mistake or a full disk does to a running daemon.
 
 use crate::beside_kernels::Between;
 use crate::common::*;
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use wire::Prefix;
 
-/// Runs a program in the daemon's namespace; what it printed.
+/// Runs a program in the daemon's namespace. Returns what it printed.
 fn there(between: &Between, words: &str) -> String {
     let mut words = words.split(' ');
     let mut command = Command::new(words.next().unwrap());
@@ -22,7 +22,7 @@ fn there(between: &Between, words: &str) -> String {
     text(&output.stdout)
 }
 
-/// Ends the daemon by SIGTERM: how it ended, and what it said.
+/// Ends the daemon by SIGTERM. Returns its exit code, and what it printed.
 fn end(between: &mut Between) -> (Option<i32>, String) {
     let child = between.child.take().unwrap();
     signal(child.id(), Signal::TERM);
@@ -41,7 +41,7 @@ fn configure(between: &Between, lines: &str) {
     fs::write(between.config(), format!("{text}{lines}\n")).unwrap();
 }
 
-/// How a daemon of this configuration is refused.
+/// Asserts that a daemon with this configuration is refused. Returns what it printed.
 fn refused(between: &Between) -> String {
     let output = between.spawn().wait_with_output().unwrap();
     let said = text(&output.stderr);
@@ -50,7 +50,7 @@ fn refused(between: &Between) -> String {
     said
 }
 
-/// Whether datagrams go through the daemon from the left to the right, after a while.
+/// Returns whether the daemon forwards datagrams from left to right, within some tries.
 fn forwards(between: &Between) -> bool {
     let [left, right] = &between.peers;
     let to = right.run(|| UdpSocket::bind("10.2.0.1:9000").unwrap()).unwrap();
@@ -85,7 +85,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
     };
     let before = shown(&between);
     let clean = || run(&["doctor", "--clean"], Path::new("/"));
-    // A second daemon begins all the same, and fails in the same way at its end.
+    // A second daemon starts all the same, and its end fails in the same way.
     for _ in 0..2 {
         started(&mut between);
         there(&between, "ip link set left down");
@@ -104,7 +104,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
     assert!(!text(&words.stdout).contains("undone"), "{}", text(&words.stdout));
 }
 
-/// Sends frames that are to be cut into segments of a byte, as fast as the device takes them.
+/// Sends frames that are to be segmented into one byte each, as fast as the device accepts them.
 const FLOOD: &str = r#"
 import socket, struct, sys, time
 size, seconds = int(sys.argv[1]), float(sys.argv[2])
@@ -170,9 +170,9 @@ fn an_interface_that_was_away_is_heard_again() {
         between.router.run(|| Netlink::open().unwrap().link("left").unwrap().index).unwrap()
     };
     let before = index(&between);
-    // Where no other device has this number: it is kept.
+    // No device in that namespace has this index, so it is kept.
     let elsewhere = linux::NetNs::create().unwrap();
-    // Often, as the daemon may be told of the device when it has just left.
+    // Several rounds, because the daemon may be notified of the device just after it has left again.
     for round in 0..20 {
         there(&between, &format!("ip link set left netns {}", path(&elsewhere)));
         pause(15 * (round % 4));
@@ -254,7 +254,7 @@ fn a_daemon_that_is_refused_destroys_no_records() {
     assert_eq!(fs::metadata(&records).unwrap().permissions().mode() & 0o777, 0o600);
     let before = fs::read_to_string(&records).unwrap();
     assert!(before.lines().count() > 2, "{before}");
-    // In another namespace: at the same control socket, and then at one of its own.
+    // In another namespace: first with the same control socket, then with a separate one.
     for control in [between.control(), between.config().with_file_name("other.sock")] {
         let other = Between::new();
         let text = fs::read_to_string(between.config()).unwrap();
@@ -267,7 +267,7 @@ fn a_daemon_that_is_refused_destroys_no_records() {
     assert_eq!(end(&mut between).0, Some(0));
     let after = fs::read_to_string(&records).unwrap();
     assert!(after.lines().all(|line| trace::Record::from_line(trace::HostId(0), line).is_ok()));
-    // Records are replaced.
+    // Now the records are replaced.
     between.begin();
     assert_eq!(end(&mut between).0, Some(0));
 }
@@ -417,9 +417,9 @@ fn an_ingress_hook_that_somebody_flushes_is_put_back() {
             });
             (hooks(&text(&there.unwrap())) == 3).then_some(())
         });
-        pause(1100); // it is told once a second at most
+        pause(1100); // it is reported at most once a second
     }
-    // One that lets frames pass counts as none.
+    // A chain that lets frames pass counts as missing.
     there(&between, "nft add chain netdev wayfare_own left { policy accept ; }");
     wait_for("the policy", || (hooks(&rules(&between)) == 3).then_some(()));
     assert!(forwards(&between));

@@ -1,6 +1,7 @@
-//! Attacks and malformed input from a host without keys, on a daemon that runs. The bytes are those of scripts in Python's standard
-//! library (`attacks/`), which share no code with Wayfare. A script prints a line for each attack: what was counted, and whether the
-//! state that the daemon reports is as it was. Authentic messages are among them, so that a change would be seen.
+//! Attacks and malformed input from a host without keys, on a running daemon. The bytes come from scripts that use
+//! only Python's standard library (`attacks/`), and share no code with Wayfare. A script prints a line for each
+//! attack: what was counted, and whether the state that the daemon reports is unchanged. Some messages are authentic,
+//! to show that a change would be seen.
 
 use crate::common::*;
 use linux::{End, NetNs, Netlink, Place};
@@ -15,20 +16,20 @@ const LINKS: [(&str, &str, Mac, Mac); 2] = [
     ("visited", "air", Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 0x66])),
     ("up", "router", Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 9])),
 ];
-/// What the memory of a daemon may grow by: it has no more after ten thousand packets.
+/// How much the memory of a daemon may grow: it does not grow further after ten thousand packets.
 const GROWTH_KB: u64 = 2048;
 
-/// The daemon under attack: its interfaces' addresses, what is in its configuration beside them, and the addresses that the
-/// attacker's own kernel has on the first link. Without any, the attacker speaks in whole frames.
+/// The daemon under attack: the addresses of its interfaces, the rest of its configuration, and the addresses of the
+/// attacker's own kernel on the first link. Without addresses, the attacker sends whole frames.
 struct Case {
     addresses: [&'static str; 2],
     config: &'static str,
     attackers: &'static [Ipv4Addr],
-    /// The descriptors that the daemon may have (`ulimit -n`), if they are few.
+    /// The limit of the daemon's descriptors (`ulimit -n`), if it is low.
     descriptors: Option<u32>,
 }
 
-/// The two namespaces, joined by both links.
+/// Makes the two namespaces, joined by both links.
 fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     let [daemons, others] = [(); 2].map(|()| NetNs::create().unwrap());
     let quiet = || drop(linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
@@ -51,7 +52,7 @@ fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     [daemons, others]
 }
 
-/// A daemon that does not outlive its test. One that had to be killed leaves no record.
+/// A daemon that is ended with its test. If it must be killed, its record is removed.
 struct Victim<'a> {
     child: Child,
     namespace: &'a NetNs,
@@ -73,7 +74,8 @@ impl Drop for Victim<'_> {
     }
 }
 
-/// Runs a script against a daemon, and returns what it printed. The daemon lives, and has no more memory than before.
+/// Runs a script against a daemon, and returns what it printed. Asserts that the daemon lives, and that its memory
+/// has not grown too much.
 fn attacked(case: &Case, script: &str) -> String {
     let [daemons, others] = joined(case.attackers);
     let dir = tempfile::tempdir().unwrap();
@@ -84,7 +86,7 @@ fn attacked(case: &Case, script: &str) -> String {
     });
     let interfaces = interfaces.collect::<Vec<_>>().join(", ");
     let (control, store) = (at("daemon.sock"), at("store"));
-    // They grow with every packet, so that memory is not flat.
+    // Records grow with every packet, so the memory would not stay constant.
     let records = case.descriptors.map(|_| format!("records = \"{}\"", at("records").display()));
     let records = records.unwrap_or_default();
     let config = format!(
@@ -114,12 +116,12 @@ fn attacked(case: &Case, script: &str) -> String {
     let before = resident_kb(daemon.child.id());
     let mut attack = Command::new("python3");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linux/attacks/");
-    // No compiled copy of `bench` beside it.
+    // Without a compiled copy of `bench` beside it.
     attack.args(["-B".to_owned(), format!("{folder}{script}")]).arg(&control);
     attack.args(LINKS.map(|(_, ours, ..)| ours)).stdin(Stdio::null());
     let output = others.run(|| attack.output()).unwrap().unwrap();
     if case.descriptors.is_some() {
-        // The script has ended it itself, if it came so far.
+        // The script ends the daemon itself, if it got that far.
         if !output.status.success() {
             daemon.kill();
         }

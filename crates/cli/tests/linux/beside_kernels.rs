@@ -1,5 +1,5 @@
-//! A daemon as a router between two ordinary kernels, over veth pairs whose far ends are as the kernel makes them: checksums and
-//! large segments are left to the device. No ethtool at the peers.
+//! A daemon as a router between two ordinary kernels. The far ends of its veth pairs have the kernel's default
+//! settings: checksums and segmentation are left to the device. The peers do not use ethtool.
 
 use crate::common::*;
 use linux::{End, NetNs, Netlink, Place};
@@ -93,7 +93,7 @@ impl Between {
         self.status().unwrap()["drops"][reason].as_u64().unwrap_or(0)
     }
 
-    /// Switches a link off for a second, while `work` goes on.
+    /// Sets a link down for a second.
     fn cut(namespace: &NetNs, device: &str) {
         namespace.run(|| Netlink::open().unwrap().set_up(device, false).unwrap()).unwrap();
         pause(1000);
@@ -108,7 +108,7 @@ impl Between {
 impl Drop for Between {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It puts its namespace back, and leaves no record.
+            // It restores its namespace, and leaves no record.
             if let Ok(None) = child.try_wait() {
                 signal(child.id(), rustix::process::Signal::TERM);
             }
@@ -162,7 +162,7 @@ fn tcp_between_ordinary_kernels_lives_while_links_go_down_and_come_back() {
         wait_for("data after the first cut", || {
             (came.load(Ordering::Relaxed) > before + (4 << 20)).then_some(())
         });
-        // The peer's own end: a loss of carrier, as the daemon sees it.
+        // The peer's own end: the daemon sees a loss of carrier.
         Between::cut(&between.peers[1], "eth0");
         right_again(&between);
         client.join().unwrap().unwrap();
@@ -171,7 +171,7 @@ fn tcp_between_ordinary_kernels_lives_while_links_go_down_and_come_back() {
     assert!(between.lives());
 }
 
-/// A kernel forgets the routes of a link that it is told to switch off.
+/// Adds the default route again: a kernel forgets the routes of a link that is set down.
 fn right_again(between: &Between) {
     between.peers[1]
         .run(|| {
@@ -194,14 +194,14 @@ fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
     let to = right.run(|| UdpSocket::bind("10.2.0.1:9000").unwrap()).unwrap();
     to.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let from = left.run(|| UdpSocket::bind("10.1.0.1:9001").unwrap()).unwrap();
-    // SOL_UDP, UDP_SEGMENT: one call, many datagrams of 1000 bytes.
+    // SOL_UDP, UDP_SEGMENT: one call sends many datagrams of 1000 bytes.
     let size: i32 = 1000;
     // SAFETY: the value outlives the call, and its size is given.
     let set = unsafe {
         libc::setsockopt(std::os::fd::AsRawFd::as_raw_fd(&from), 17, 103, (&raw const size).cast(), 4)
     };
     assert_eq!(set, 0);
-    // One packet at first: few may wait until ARP has found the neighbor.
+    // One packet first: only a few may wait until ARP has found the neighbor.
     assert_eq!(from.send_to(b"first", "10.2.0.1:9000").unwrap(), 5);
     assert_eq!(to.recv(&mut [0; 10]).unwrap(), 5);
     let all = pattern(9500);
@@ -214,7 +214,7 @@ fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
     }
     assert!(came == all, "the bytes are others");
 
-    // Three reasons for a drop: no host has the address, no route leads to it, and the packet's TTL is used up.
+    // Three reasons for a drop: no host has the address, there is no route to it, and the packet's TTL is used up.
     for (target, ttl) in [("10.2.0.77:9", 64), ("10.9.0.1:9", 64), ("10.2.0.1:9", 1)] {
         from.set_ttl(ttl).unwrap();
         from.send_to(b"x", target).unwrap();

@@ -1,4 +1,4 @@
-//! TCP on a real kernel: a download between two daemons, as a scenario says it.
+//! TCP on a real kernel: a download between two daemons, configured by a scenario.
 
 use crate::common::*;
 
@@ -18,7 +18,8 @@ fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
     }
 }
 
-/// Datagrams of 1514 bytes with their headers, a fifth more than the wire can carry: what arrives is its rate, within 3 %.
+/// Datagrams of 1514 bytes with their headers, a fifth more than the wire can carry: they must arrive at the wire's
+/// rate, within 3 %.
 #[test]
 fn a_wire_carries_the_rate_that_is_claimed() {
     let _turn = beside_another();
@@ -48,7 +49,7 @@ fn a_wire_carries_the_rate_that_is_claimed() {
     assert!(span > 1.45, "the wire was not full: {span:.3} s");
 }
 
-/// The world's report, wherever in the run directory it lies.
+/// Returns the content of all JSON files in the run directory.
 fn everything_in(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {

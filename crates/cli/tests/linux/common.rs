@@ -1,4 +1,4 @@
-//! What the tests of runs on Linux share: the command, its lab's processes, and honesty about what was not tested.
+//! Shared by the tests of runs on Linux: the command, its lab's processes, and reports of what was not tested.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 use trace::{Doubt, NamedDoubt};
 
-/// So many runs go at a time: two cores are few, a run says what its timing was, and all of them mostly wait.
+/// Number of concurrent runs: two cores are few, but runs mostly wait, and each reports its timing.
 const PLACES: u8 = 2;
 
 static FREE: Mutex<u8> = Mutex::new(PLACES);
 static FREED: Condvar = Condvar::new();
 
-/// A test's turn, until it is dropped.
+/// A test's permission to run, until it is dropped.
 pub(crate) struct Turn(u8);
 
 impl Turn {
@@ -36,12 +36,13 @@ impl Drop for Turn {
     }
 }
 
-/// No other run meanwhile: what is judged here is time, or how much was done in it.
+/// Waits until no other test runs, and excludes others: for tests that evaluate times, or how much was done in a
+/// time.
 pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }
 
-/// Another run may go meanwhile: what is judged here is what happened, whenever it did.
+/// Waits until at most one other test runs: for tests that evaluate what happened, not when.
 pub(crate) fn beside_another() -> Turn {
     Turn::take(1)
 }
@@ -50,7 +51,7 @@ pub(crate) fn wayfare() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_wayfare"))
 }
 
-/// Whether the test can run: where everything must be tested, not being able to is a failure.
+/// Returns whether the test can run. In continuous integration a missing feature is a failure.
 pub(crate) fn need(what: &str, have: bool) -> bool {
     #[expect(clippy::disallowed_methods, reason = "CI says so by a variable")]
     let ci = std::env::var("CI").is_ok();
@@ -73,7 +74,7 @@ pub(crate) fn has_nft() -> bool {
 pub(crate) const SHORT: [&str; 8] =
     ["run", "first", "--on", "linux", "--set", "duration=2.9s", "--set", "constant-rate.stop=2.6s"];
 
-/// A command that writes its run directory into `out`.
+/// Returns a command that writes its run directory into `out`.
 pub(crate) fn command(words: &[&str], out: &Path) -> Command {
     let mut command = Command::new(wayfare());
     command.args(words).current_dir(out).stdin(Stdio::null());
@@ -84,7 +85,7 @@ pub(crate) fn run(words: &[&str], out: &Path) -> Output {
     ended(&mut command(words, out))
 }
 
-/// How a command ended, what it printed, and its doubts as it found them.
+/// The result of a command: its exit status, what it printed, and the doubts that it recorded.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) status: ExitStatus,
@@ -101,19 +102,19 @@ impl Output {
         Self { status, stdout, stderr, doubts: lines.lines().map(parse).collect() }
     }
 
-    /// Whether the only thing against it is that a busy host delayed it.
+    /// Returns whether the only doubts are that a busy host delayed it.
     pub(crate) fn was_only_late(&self) -> bool {
         self.ended_with_4() && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
     }
 
-    /// `make` ends with 2 whatever its command ended with, and says what that was.
+    /// `make` ends with 2 whatever its command ended with, but prints the command's exit code.
     fn ended_with_4(&self) -> bool {
         let code = self.status.code();
         code == Some(4) || (code == Some(2) && text(&self.stderr).trim_end().ends_with("Error 4"))
     }
 }
 
-/// A file for the doubts of a command, whoever it runs as.
+/// Creates a file for the doubts of a command, writable for any user that it runs as.
 fn doubts_of(command: &mut Command) -> NamedTempFile {
     let file = NamedTempFile::new().unwrap();
     std::fs::set_permissions(file.path(), Permissions::from_mode(0o666)).unwrap();
@@ -127,9 +128,9 @@ pub(crate) fn ended(command: &mut Command) -> Output {
     Output::new(command.output().unwrap(), &doubts)
 }
 
-/// The same as a user without any rights; only root can become one.
+/// Runs the command as a user without any rights, which only root can do.
 pub(crate) fn run_as_nobody(words: &[&str], out: &Path) -> Output {
-    // Nobody may not be allowed to walk to where it was built.
+    // That user may not be allowed to traverse the path of the binary, so it is copied.
     let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     mode(out, 0o777);
     let copy = out.join("wayfare");
@@ -138,28 +139,28 @@ pub(crate) fn run_as_nobody(words: &[&str], out: &Path) -> Output {
     ended(Command::new(&copy).args(words).current_dir(out).uid(65534).gid(65534))
 }
 
-/// That a run held; or that all there is against it is this machine, which kept the links waiting. What the run did to
-/// packets and sockets can be looked at all the same, and its ledger balances.
+/// Asserts that a run held, or that only the timing of this machine is against it. In that case its effects on
+/// packets and sockets can still be checked, and its ledger balances.
 pub(crate) fn assert_held(output: &Output, says: &str) {
     if !held_or_late(output, says) {
         late(output);
     }
 }
 
-/// The same for a test that goes on to other runs if this one was late; whether it held.
+/// Asserts the same for a test that continues with other runs if this one was late. Returns whether it held.
 pub(crate) fn held_or_late(output: &Output, says: &str) -> bool {
     let only_late = output.was_only_late();
     assert_exit(output, if only_late { 4 } else { 0 }, says);
     !only_late
 }
 
-/// Counts this test as one that decided nothing, because of what a command found of its timing.
+/// Counts this test as inconclusive, because of a command's timing doubts.
 pub(crate) fn late(output: &Output) {
     inconclusive(&trace::doubt::joined(&output.doubts));
 }
 
-/// Counts this test as one that decided nothing, because this machine delayed what it was to measure: a line `name<TAB>reason`
-/// of the file that CI names, where it is run again.
+/// Counts this test as inconclusive, because this machine delayed what it measures. Writes a line `name<TAB>reason`
+/// to the file that CI names; CI runs the test again.
 pub(crate) fn inconclusive(why: &str) {
     let test = this_test();
     let why = why.lines().next().unwrap_or("no reason was given");
@@ -167,17 +168,18 @@ pub(crate) fn inconclusive(why: &str) {
     #[expect(clippy::disallowed_methods, reason = "CI names the file by a variable")]
     let Ok(path) = std::env::var("WAYFARE_INCONCLUSIVE") else { return };
     let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
-    // One write for the whole line: tests run beside each other.
+    // One write for the whole line, because tests run concurrently.
     file.write_all(format!("{test}\t{}\n", why.replace('\t', " ")).as_bytes()).unwrap();
 }
 
-/// The path of the test that runs here, by which it can be run again: each has a thread of this name.
+/// Returns the path of the current test, by which it can be run again: the test's thread has this name.
 fn this_test() -> String {
     std::thread::current().name().unwrap_or("unknown").to_owned()
 }
 
-/// Whether a run did in its time what it was to do. One that the machine held up for ten times as long as it may says nothing of
-/// the code if it did not, and this says so.
+/// Returns whether the test can continue: the run did its work in time, or was not delayed much. If it was not in
+/// time, and the machine delayed it by at least 20 ms, it shows nothing about the code. This test then counts as
+/// inconclusive.
 pub(crate) fn did_in_time(output: &Output, did: bool) -> bool {
     const FAR_TOO_LATE_MS: f64 = 20.0;
     let late_ms = output.doubts.iter().map(|doubt| match doubt {
@@ -196,7 +198,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A run under way.
+/// A run that is under way, and the file for its doubts.
 pub(crate) struct Running(pub(crate) Child, NamedTempFile);
 
 impl Running {
@@ -206,7 +208,7 @@ impl Running {
         Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), doubts)
     }
 
-    /// The daemon of a host, as soon as it is there.
+    /// Returns the pid of a host's daemon, once it exists.
     pub(crate) fn daemon(&self, host: &str) -> u32 {
         let wanted = format!("/{host}.toml");
         wait_for(&format!("the daemon of {host}"), || {
@@ -218,13 +220,13 @@ impl Running {
         })
     }
 
-    /// The lab's directory, as a daemon's command line tells it.
+    /// Returns the lab's directory, from a daemon's command line.
     pub(crate) fn dir(&self) -> PathBuf {
         let words = command_line(self.daemon("b1"));
         Path::new(&words[2]).parent().unwrap().to_owned()
     }
 
-    /// Waits until the application has been at work for a while.
+    /// Waits until the application has sent some packets.
     pub(crate) fn under_way(&self) {
         let correspondent = self.dir().join("correspondent.sock");
         let sent = || {
@@ -240,7 +242,7 @@ impl Running {
     }
 }
 
-/// What a daemon answers at its control socket, if it is there already.
+/// Returns a daemon's answer at its control socket, or `None` if the socket does not exist yet.
 pub(crate) fn ask(control: &Path, line: &str) -> Option<String> {
     let mut stream = UnixStream::connect(control).ok()?;
     writeln!(stream, "{line}").ok()?;
@@ -249,7 +251,7 @@ pub(crate) fn ask(control: &Path, line: &str) -> Option<String> {
     Some(answer)
 }
 
-/// Every process below this one.
+/// Returns this process and all its descendants.
 pub(crate) fn descendants(of: u32) -> Vec<u32> {
     let mut all = Vec::new();
     let mut next = vec![of];
@@ -289,7 +291,8 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Removes what daemons that were killed left among root's records: this namespace ends with its test, so nothing is to be put back.
+/// Removes what killed daemons left among root's records. This namespace ends with its test, so nothing need be
+/// undone.
 pub(crate) fn forget(namespace: &linux::NetNs) {
     let Ok(Ok(cookie)) = namespace.run(linux::namespace::cookie) else { return };
     for suffix in ["json", "lock"] {
@@ -297,7 +300,7 @@ pub(crate) fn forget(namespace: &linux::NetNs) {
     }
 }
 
-/// Runs a program in the network namespace of a process; what it printed.
+/// Runs a program in the network namespace of a process. Returns what it printed.
 pub(crate) fn inside(pid: u32, words: &[&str]) -> String {
     let mut command = Command::new("nsenter");
     command.arg("-t").arg(pid.to_string()).arg("-n").args(words);
@@ -312,14 +315,14 @@ pub(crate) fn assert_exit(output: &Output, code: i32, says: &str) {
     assert!(all.contains(says), "wanted `{says}` in\n{all}");
 }
 
-/// Where the only run below this folder is kept. With settings, the name of its directory ends with their digest.
+/// Returns the directory of the only run below this folder. With settings, its name ends with their digest.
 pub(crate) fn kept(out: &Path) -> PathBuf {
     let runs: Vec<_> = std::fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
     let [run] = &runs[..] else { panic!("not one run: {runs:?}") };
     run.clone()
 }
 
-/// `run.json` of that run.
+/// Returns the `run.json` of that run.
 pub(crate) fn kept_run(out: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(kept(out).join("run.json")).unwrap()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The comparison on a real kernel: contenders, worlds, and the scenario of one leg by itself.
+//! The comparison on a real kernel: protocols under test, backends, and the scenario of a single leg.
 
 use crate::common::*;
 
@@ -22,19 +22,20 @@ fn contenders_stand_as_in_the_simulator() {
         assert!((least..=most).contains(&lost), "{world}, {move}: {lost}");
     }
     let held = json["must_hold"].as_array().unwrap();
-    // One run tells no two protocols apart, so that nothing is claimed of their order, and this is no success.
+    // One run cannot tell two protocols apart. So nothing is claimed of their order, and the command does not
+    // succeed.
     let holds = |verdict: &serde_json::Value| verdict["holds"] == (verdict["world"] != "both");
     assert!(held.len() == 5 && held.iter().all(holds), "{held:?}");
     assert!(held.iter().any(|verdict| verdict["world"] == "both" && verdict["value"].is_null()), "{held:?}");
 }
 
-/// Segments of 1448 bytes, or of 1460, that a receive buffer of 16 KiB lets in.
+/// Number of segments of 1448 bytes, or of 1460, for which a receive buffer of 16 KiB has room.
 const WINDOW: f64 = 11.0;
-/// How often one is sent again into a gap of a second: 0.2 s after it at the least, and 0.4 s later. The next is 0.8 s
-/// after that.
+/// How often a segment is repeated in a gap of one second: first after at least 0.2 s, then 0.4 s later. The next
+/// repetition is 0.8 s after that.
 const TIME_OUTS: f64 = 2.0;
 
-/// What the comparison printed; nothing if this machine kept its links waiting.
+/// Returns the output of the comparison; `None` if this machine was late.
 fn compared() -> Option<serde_json::Value> {
     let out = tempfile::tempdir().unwrap();
     let words = ["compare", "plain-ip", "cellular-ip", "--on", "both", "--runs", "1", "--format", "json"];
@@ -51,11 +52,12 @@ fn rows(json: &serde_json::Value) -> &[serde_json::Value] {
     json["rows"].as_array().unwrap()
 }
 
-/// By world and move, of a download.
+/// Returns the packets lost by a hard handoff of a download, by backend and move.
 ///
-/// Into a gap a window is sent, or a part of it again. Where cells overlap a handoff may cost nothing, and does on Linux in
-/// one run of four: a window passes the cell in one go and its acknowledgments after it, and for the 22 ms of each 90 in
-/// which these, and then the next window, are on the wires, there is nothing to lose. In the simulator a run is like another.
+/// In a gap, a window is lost, or a part of it is sent again. Where cells overlap, a handoff may lose nothing, and on
+/// Linux one run of four does not. The reason: a window passes the cell in one burst, and its acknowledgments follow.
+/// In 22 of every 90 ms they and the next window are on the wires, and nothing in the cell can be lost. In the
+/// simulator all runs are alike.
 fn lost_by_a_hard_handoff(json: &serde_json::Value) -> Vec<(&str, &str, f64)> {
     let bulk = |row: &&serde_json::Value| row["metric"] == "lost_packets" && row["workload"] == "bulk";
     let hard = rows(json).iter().filter(bulk).filter(|row| row["protocol"] == "cellular-ip-hard");
@@ -71,15 +73,15 @@ fn questions_are_answered_by_the_kernels_tcp_while_the_host_moves() {
     assert!(said.is_none_or(|said| said.contains("recovery")));
 }
 
-/// The window of a connection that moved is the one that its peer was promised: a question fits in.
+/// After the move, a connection has the window that its peer was promised, so a request fits into it.
 #[test]
 fn questions_are_answered_as_fast_after_their_connection_has_moved() {
-    // One each 50 ms for 6.8 s, but for those that the move held up.
+    // One request every 50 ms for 6.8 s, except while the move delayed them.
     answered("compare/indirect-tcp/overlap/requests", 100);
 }
 
-/// That more than `least` questions are answered on Linux, all of them rightly; and what the run said. `None` where the machine
-/// stood still too often to answer as many.
+/// Asserts that more than `least` requests are answered on Linux, all of them correctly. Returns what the run
+/// printed, or `None` if the machine was stalled too often for that many answers.
 fn answered(leg: &str, least: u64) -> Option<String> {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Simulator = Linux: the same messages in the same order at every node, within the tolerance. `make conformance` does
-//! the same fifty times.
+//! Simulator = Linux: the same messages in the same order at every node, within the tolerance. `make conformance`
+//! does the same fifty times.
 
 use crate::common::{alone, assert_exit, held_or_late, run, text};
 
@@ -10,8 +10,8 @@ fn the_simulator_and_linux_do_the_same() {
 
 #[test]
 fn they_do_the_same_when_a_download_moves() {
-    // Queues that hold all that is under way: where one overflows, microseconds decide whether an advertisement finds room,
-    // and with it what the mobile node says next.
+    // The queues hold everything that is under way. If one overflowed, microseconds would decide whether an
+    // advertisement finds room, and so what the mobile node sends next.
     let queues = ["--set", "cell.1.station_queue=200", "--set", "cell.2.station_queue=200"];
     let flow =
         ["--set", "bulk-client.start=3.9s", "--set", "bulk-server.bytes=400000", "--set", "duration=7s"];
@@ -29,8 +29,8 @@ fn they_do_the_same_when_a_connection_moves_from_router_to_router() {
     agree("indirect-tcp/handoff-time", &[], 1);
 }
 
-/// A disk, or a machine that stands still for a moment, makes one message late: that shows once. What differs in order or
-/// in words shows at once, and what is late each time is the code's.
+/// A short stall of the disk or the machine makes one message late; that does not repeat. A different order or
+/// content is a failure at once, and a message that is late in every run is caused by the code.
 const RUNS_OF_A_SEED: u32 = 3;
 
 fn agree(scenario: &str, settings: &[&str], runs: u32) {
@@ -51,7 +51,8 @@ fn agree(scenario: &str, settings: &[&str], runs: u32) {
     );
 }
 
-/// Runs it on Linux. Whether it agrees; false if the run must be repeated, because a message was late or the whole run was.
+/// Runs it on Linux, and returns whether it agrees. False if the run must be repeated, because a message or the whole
+/// run was late.
 fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::path::Path) -> bool {
     let (sim, linux) = (format!("sim-{seed}"), format!("linux-{seed}-{left}"));
     let words = ["run", scenario, "--seed", &seed.to_string(), "--on", "linux", "--out", &linux];
@@ -59,7 +60,7 @@ fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::pa
     held_or_late(&on_linux, "on linux");
     let diff = run(&["diff", &sim, &linux], out);
     let said = text(&diff.stdout);
-    // A machine that stands still for longer than the tolerance makes a run that shows nothing, and says so.
+    // If the machine stalls for longer than the tolerance, the run shows nothing, and reports so.
     if on_linux.was_only_late() {
         assert_exit(&diff, 4, "to be trusted");
         eprintln!("seed {seed} is not compared, because this machine kept the links waiting: {said}");

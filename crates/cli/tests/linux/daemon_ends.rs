@@ -1,4 +1,4 @@
-//! A daemon by itself: where it refuses to start, what it puts back when it ends, and who may ask it what.
+//! A daemon outside a lab: where it refuses to start, what it restores when it ends, and which requests it accepts.
 
 use crate::beside_kernels::Between;
 use crate::common::*;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 use wire::Prefix;
 
-/// What `ip` and `nft` say of the daemon's namespace.
+/// Returns the state of the daemon's namespace, mostly as `ip` and `nft` print it.
 fn namespace_of(between: &Between) -> String {
     let of = |words: &[&str]| {
         let said = between.router.run(|| Command::new(words[0]).args(&words[1..]).output().unwrap()).unwrap();
@@ -75,7 +75,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         assert!(!between.control().exists());
     }
 
-    // A daemon that could undo nothing: another one begins where the first began, and `doctor` undoes the rest.
+    // A killed daemon undoes nothing. Another one starts from the former state, and `doctor` undoes the rest.
     let kill = |between: &mut Between| {
         signal(between.child.as_ref().unwrap().id(), Signal::KILL);
         between.child.as_mut().unwrap().wait().unwrap();
@@ -97,7 +97,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         between.control().exists(),
         "a killed daemon leaves the file of its socket; the next daemon replaces it"
     );
-    // Who only looks is told, and changes nothing; another user is told whose matter it is.
+    // `doctor` without `--clean` only reports. For another user it names the owner.
     let told = run(&["doctor"], std::path::Path::new("/"));
     assert_exit(
         &told,
@@ -136,7 +136,7 @@ fn a_daemon_refuses_the_network_namespace_of_pid_1() {
         return;
     }
     let _turn = beside_another();
-    // Pid 1 of a PID namespace of its own, so that a daemon which does not refuse takes over nothing of this machine's.
+    // Pid 1 of a new PID namespace, so that a daemon which does not refuse takes over nothing of this machine.
     let between = Between::new();
     let (wayfare, config) = (wayfare().display(), between.config());
     let config = config.display();
@@ -161,7 +161,7 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let key = "5ec2e75ec2e75ec2e75ec2e75ec2e75e";
-    // Where it was given by the command line every user could read it; the command says so (`verbs`).
+    // Every user can read a key on the command line, and the command warns of that (`verbs`).
     std::fs::write(out.path().join("key"), key).unwrap();
     let set = format!("cellular-ip.network_key=@{}", out.path().join("key").display());
     let mut words = SHORT.to_vec();
@@ -185,7 +185,7 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
         let text = std::fs::read(&entry).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&text).contains(key), "{}", entry.display());
     }
-    // It can be read all the same.
+    // The run directory can be read all the same.
     let explained = run(&["explain", kept(out.path()).to_str().unwrap()], out.path());
     assert!(text(&explained.stdout).contains("handoff 1"), "{}", text(&explained.stderr));
 }
@@ -202,7 +202,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     let began = ask(&control, r#"{"begin":{"t0":0}}"#).unwrap();
     assert!(began.contains("begun already"), "{began}");
 
-    // A stranger, though the file lets it in.
+    // Another user, although the file's permissions admit it.
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     };
@@ -220,7 +220,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     assert!(text(&stranger.stdout).contains("only this daemon's user"), "{stranger:?}");
     assert!(between.status().is_some());
 
-    // One that talks without end.
+    // A client that sends without end.
     let mut talker = UnixStream::connect(&control).unwrap();
     talker.set_nonblocking(true).unwrap();
     let noise = "1\n".repeat(1 << 15);
@@ -235,7 +235,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     }
     drop(talker);
 
-    // More than the limit: an answer, and room again when they have been idle.
+    // More clients than the limit: the last one is refused, and there is room again after the others have been idle.
     let idle: Vec<_> = (0..20).map(|_| UnixStream::connect(&control).unwrap()).collect();
     let mut refused = String::new();
     let last = idle.last().unwrap();
@@ -246,7 +246,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     assert!(between.status().is_some());
 }
 
-/// What only this machine can tell of a configuration is told at its key, too.
+/// An error in the configuration that only this machine can detect is also reported with its key.
 #[test]
 fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
     if !need("root, to make a network", is_root()) {
@@ -273,8 +273,8 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
     }
 }
 
-/// Each daemon has real-time priority: one that looks again and again at a connection that has ended keeps the kernel from ending the
-/// lab, and all else from running.
+/// Daemons have real-time priority. If one polls a closed connection again and again, the kernel cannot end the lab,
+/// and no other process runs.
 #[test]
 fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
     let _turn = alone();
@@ -296,7 +296,8 @@ fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
     }
 }
 
-/// Processes in a user namespace of the lab are its owner's, whatever they do. What stands outside is not.
+/// Processes in a user namespace of the lab belong to its owner, and this cannot be changed. Processes outside do
+/// not.
 #[test]
 fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
     use std::os::unix::fs::MetadataExt;

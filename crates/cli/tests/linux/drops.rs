@@ -1,17 +1,18 @@
-//! A hundred thousand packets dropped at known places, some of them inside a kernel: each has to be found where it was
-//! dropped. Who dropped them keeps counts of their own: netfilter, the kernel's UDP, the radio process's die.
+//! A hundred thousand packets are dropped at known places, some of them inside a kernel. Each must be found where it
+//! was dropped. Netfilter, the kernel's UDP and the link emulator's random losses each have separate counters for
+//! comparison.
 
 use crate::common::*;
 use std::collections::BTreeMap;
 
-/// Sixty seconds at five thousand packets a second, in both cells in turn, one of them too slow for it. Wires lose one
-/// packet in ten; nobody waits at port 9001.
+/// Sixty seconds at five thousand packets a second, alternating between the cells, of which one is too slow. Wires
+/// lose one packet in ten; no socket is bound to port 9001.
 const SCENARIO: &str = include_str!("drops.toml");
 
-/// Of the packets to the port that somebody waits at, netfilter takes one in so many.
+/// Of the packets to the port with a socket, netfilter drops one in ten.
 const TAKEN: &str = "numgen inc mod 10 0";
 
-/// Where and how each packet ended, by what the run says of it; packets with two ends count under both.
+/// Counts the packets by where and how each ended, as the run reports it. A packet with two ends counts under both.
 fn fates(csv: &str) -> BTreeMap<&str, usize> {
     let mut of_packet: BTreeMap<&str, &str> = BTreeMap::new();
     for line in csv.lines().skip(1) {
@@ -26,7 +27,7 @@ fn fates(csv: &str) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// What netfilter and the kernel's UDP have dropped at the mobile host so far.
+/// Returns how many packets netfilter and the kernel's UDP have dropped at the mobile host so far.
 fn dropped_inside(mobile: u32) -> (usize, usize) {
     let rules = inside(mobile, &["nft", "list", "chain", "inet", "plant", "in"]);
     let mut words = rules.split_whitespace().skip_while(|word| *word != "packets");
@@ -36,7 +37,7 @@ fn dropped_inside(mobile: u32) -> (usize, usize) {
     (taken, udp.split_whitespace().nth(2).unwrap().parse().unwrap())
 }
 
-/// `make drops`: two minutes, and a machine that is otherwise idle.
+/// `make drops`: it takes two minutes, and needs an otherwise idle machine.
 #[test]
 #[ignore = "takes two minutes"]
 fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
@@ -55,7 +56,7 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
     pause(58_000);
     let (taken, nobody_there) = dropped_inside(mobile);
     let output = running.end();
-    // A bicast packet is dropped twice, so that copies are counted here and packets below.
+    // A bicast packet is dropped twice: this number counts copies, those below count packets.
     let inside =
         format!("{} unaccounted for between mobile's node and mobile's application", taken + nobody_there);
     assert_exit(&output, 4, &inside);

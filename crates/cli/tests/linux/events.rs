@@ -1,4 +1,4 @@
-//! Events of scenarios on Linux: what happens to links is what happens in the simulator, and no doubt.
+//! Events of scenarios on Linux: they have the same effect on links as in the simulator, and cause no doubt.
 
 use crate::common::*;
 
@@ -69,7 +69,7 @@ fn cuts_and_losses_of_links_are_the_same_on_both_backends() {
     }
 }
 
-/// Runs a scenario on both backends; of each, what was kept. Nothing if the machine was too busy on Linux.
+/// Runs a scenario on both backends. Returns the `run.json` of each, or `None` if the machine was too busy on Linux.
 fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serde_json::Value; 2]> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("faulty.toml"), text).unwrap();
@@ -92,29 +92,30 @@ fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serd
 }
 
 const SHORT: [&str; 2] = ["duration=2.9s", "constant-rate.stop=2.8s"];
-/// Until after two more handoffs: a router that a busy machine brings back late has hosts again before the end.
+/// Ends after two more handoffs, so that a router that a busy machine restarts late still gets hosts before the end.
 const LONG: [&str; 2] = ["duration=4.9s", "constant-rate.stop=4.8s"];
-/// From one packet of the source to the next, in milliseconds.
+/// Time between two packets of the source, in milliseconds.
 const SPACING: u64 = 20;
 
 fn dropped(kept: &serde_json::Value, reason: &str) -> i64 {
     kept["summary"]["ledger"]["reasons"][reason].as_i64().unwrap_or_default()
 }
 
-/// An event of a host.
+/// Returns the text of an event of a host.
 fn event(at: &str, kind: &str, host: &str) -> String {
     format!("\n[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nhost = \"{host}\"\n")
 }
 
-/// When the daemon of `b1` was dead, and when its successor began, in milliseconds of the run.
+/// Returns when the daemon of `b1` was dead, and when its successor began, in milliseconds of the run.
 fn crash_of_b1(kept: &serde_json::Value) -> [u64; 2] {
     let hosts = kept["linux"]["hosts"].as_array().unwrap();
     let b1 = hosts.iter().find(|host| host["name"] == "b1").unwrap();
     ["at_us", "restarted_us"].map(|key| b1["crashes"][0][key].as_u64().unwrap() / 1000)
 }
 
-/// The daemon is stopped before it has taken over its interfaces. It begins when it is continued, later than in the simulator, where a
-/// host begins in the instant of its restart; the time for which it is stopped does not count as a time without an answer.
+/// The daemon is stopped before it has taken over its interfaces. It begins when it is continued, while in the
+/// simulator a host begins at the instant of its restart. The time for which it is stopped does not count towards the
+/// time limit for its answer.
 #[test]
 fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
     let _turn = beside_another();
@@ -128,13 +129,13 @@ fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
     else {
         return;
     };
-    // How long a daemon takes to die, or to take over its interfaces, is the machine's matter.
+    // The machine determines how long a daemon takes to die, or to take over its interfaces.
     let [crashed, again] = crash_of_b1(&linux);
     assert!((1000..1300).contains(&crashed), "{crashed} ms");
     assert!((2000..4800).contains(&again), "{again} ms");
     let ends = |kept: &serde_json::Value| kept["summary"]["ledger"]["delivered"].as_u64().unwrap();
     let (sim, on_linux) = (ends(&sim), ends(&linux));
-    // What passed the daemon while it died did not in the simulator.
+    // Packets that passed the daemon while it died did not pass in the simulator.
     let more = (crashed - 1000) / SPACING + 1;
     assert!(on_linux > 0 && on_linux <= sim + more, "{sim} in the simulator, {on_linux} on Linux");
 }
@@ -147,7 +148,8 @@ fn a_router_that_crashes_loses_what_it_had_and_comes_back() {
     let [crashed, again] = crash_of_b1(&linux);
     assert!((1300..1800).contains(&crashed), "{crashed} ms");
     assert!((1800..4800).contains(&again), "{again} ms");
-    // The daemon dies, and takes over its interfaces, later than the simulator's host. Host and mobile send beside the source, too.
+    // The daemon dies, and takes over its interfaces, later than the simulator's host. Hosts
+    // other than the source send packets too.
     let (sim, on_linux) = (dropped(&sim, "host_down"), dropped(&linux, "host_down"));
     let most = sim + i64::try_from((again - 1800) / SPACING).unwrap() * 2 + 4;
     let least = sim - i64::try_from((crashed - 1300) / SPACING).unwrap() - 1;

@@ -1,5 +1,5 @@
-//! The simulator's TCP beside the kernel's Reno, by one scenario in both worlds: how fast, and when it is tried again.
-//! `docs/evidence.md` says what was found.
+//! The simulator's TCP compared with the kernel's Reno, by one scenario on both backends: its speed, and the times of
+//! its retransmissions. `docs/evidence.md` has the results.
 
 use crate::common::*;
 use lab::run::Outcome;
@@ -9,7 +9,7 @@ use trace::{HostId, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant};
 
-/// A scenario in a world, with these settings.
+/// Runs a scenario on a backend, with these settings.
 fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
     let mut words = vec!["run", scenario, "--on", world, "--out", world];
     words.extend(settings.iter().flat_map(|setting| ["--set", setting]));
@@ -21,15 +21,16 @@ fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
     lab::rundir::read(&dir).unwrap()
 }
 
-/// A scenario in both worlds, with these settings and those that only a kernel understands.
+/// Runs a scenario on both backends, with these settings and those that only a kernel supports.
 fn both(scenario: &str, settings: &[&str], on_linux: &[&str], out: &Path) -> [Outcome; 2] {
     let for_linux: Vec<&str> = settings.iter().chain(on_linux).copied().collect();
     [one(scenario, "sim", settings, out), one(scenario, "linux", &for_linux, out)]
 }
 
-// --- how fast ----------------------------------------------------------------------------------------------------------
+// --- speed
+// -------------------------------------------------------------------------------------------------------------
 
-/// When the client was connected, and when it had all.
+/// Returns the time from the client's connection to the end of the transfer.
 fn transfer(outcome: &Outcome) -> Option<Duration> {
     let at = |name: &str| {
         let mut marks = outcome.records.iter().rev().filter_map(|record| match &record.what {
@@ -46,7 +47,7 @@ fn agrees_in_goodput(settings: &[&str]) {
     let worlds = both("evidence/kernel", settings, &[], out.path());
     let report = std::fs::read_to_string(out.path().join("linux/run.json")).unwrap();
     assert!(report.contains("\"congestion\": \"reno\""), "{report}");
-    // The queue must have overflowed, or all stacks are alike.
+    // The queue must have overflowed, or all stacks behave alike.
     let dropped = worlds.each_ref().map(|world| world.ledger.dropped.get("queue_full").copied().unwrap_or(0));
     let overflowed = dropped.iter().all(|dropped| *dropped > 5);
     let [ours, kernel] =
@@ -74,19 +75,20 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
     agrees_in_goodput(&["bulk-server.bytes=16777216", "duration=76s"]);
 }
 
-// --- when it is tried again --------------------------------------------------------------------------------------------
+// --- retransmissions
+// ---------------------------------------------------------------------------------------------------
 
-/// The bound, beside a tick.
+/// The largest difference between the backends, to which a tick is added.
 const TOLERANCE: Duration = Duration::from_millis(20);
-/// Outages that may be tried.
+/// Number of outages that are tried.
 const TRIES: i32 = 3;
-/// What the client's TCP may do about losses: all that the kernel does by itself, and that without probes of the tail
-/// (RFC 8985, section 7).
+/// The loss recovery of the client's TCP: the kernel's default, and the same without tail loss probes (RFC 8985,
+/// section 7).
 const BY_ITSELF: &str = "host.client.tcp.recovery=['rack', 'tlp', 'prr', 'frto']";
 const WITHOUT_PROBES: &str = "host.client.tcp.recovery=['rack', 'prr', 'frto']";
 
-/// When the client's TCP sent the question that the outage swallowed, and when it sent it again; `None` where that befell
-/// another question too, as on a machine that stands still.
+/// Returns when the client's TCP sent the request that the outage swallowed, and when it repeated it. `None` unless
+/// exactly one request was repeated: more may be on a machine that stalls.
 fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     let client = outcome.plan.hosts.iter().position(|host| host.config.name == "client").unwrap();
     let mut said: Vec<(u32, Vec<Instant>)> = Vec::new();
@@ -109,20 +111,20 @@ fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     (said.len() == 1).then(|| said.remove(0).1)
 }
 
-/// After what spans it was sent again.
+/// Returns the times from the first transmission to each repetition.
 fn again(outcome: &Outcome) -> Option<Vec<Duration>> {
     let attempts = attempts(outcome)?;
     Some(attempts[1..].iter().map(|at| at.since(attempts[0])).collect())
 }
 
-/// How long a tick of the kernel is.
+/// Returns the length of a tick of the kernel.
 fn tick() -> Duration {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     Duration::new(tick.tv_sec.cast_unsigned(), u32::try_from(tick.tv_nsec).unwrap())
 }
 
-/// How late the kernel's timers may be that are set so far ahead (`kernel/time/timer.c`): a wheel's first level has 64 slots
-/// of a tick, and each further level slots that are eight times as long.
+/// Returns how late a kernel timer may be that is set `ahead` (`kernel/time/timer.c`). The first level of the timer
+/// wheel has 64 slots of a tick, and each further level has slots eight times as long.
 fn slot(ahead: Duration, tick: Duration) -> Duration {
     let mut slot = tick;
     while ahead >= slot * 64 {
@@ -131,12 +133,12 @@ fn slot(ahead: Duration, tick: Duration) -> Duration {
     slot
 }
 
-/// How the wheel of this kernel's timers stands at the begin of a run: its phase there, as the simulator has it. `None`
-/// where the kernel does not say how many ticks it has counted.
+/// Returns the phase of the kernel's timer wheel at the begin of a run, as the simulator defines it. `None` if the
+/// kernel does not show how many ticks it has counted.
 fn phase(outcome: &Outcome, wheel: Wheel) -> Option<Duration> {
     let turn = wheel.turn().as_nanos().cast_signed();
     let tick = wheel.tick.as_nanos().cast_signed();
-    // A tick may come between the two lines; then the count is one too many.
+    // If a tick comes between the two lines that are read, the count is one too high.
     let since_boot = (0..5).filter_map(|_| ticks_at_boot(tick)).min()?;
     let boot = i128::from(linux::Clock::wall().0) - monotonic();
     let begun = i128::from(outcome.epoch().0) - boot;
@@ -144,8 +146,8 @@ fn phase(outcome: &Outcome, wheel: Wheel) -> Option<Duration> {
     Some(Duration::from_nanos((turn - turned) as u64))
 }
 
-/// What the count of ticks (`jiffies`) would have been when `CLOCK_MONOTONIC` was zero: ticks come at multiples of their
-/// length on it.
+/// Returns the number of ticks (`jiffies`) that the kernel would have had when `CLOCK_MONOTONIC` was zero: ticks come
+/// at multiples of their length.
 fn ticks_at_boot(tick: i128) -> Option<i128> {
     let text = std::fs::read_to_string("/proc/timer_list").ok()?;
     let number = |before: &str| {
@@ -164,14 +166,14 @@ fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// The spans from one attempt to the next.
+/// Returns the times from one attempt to the next.
 fn steps(spans: &[Duration]) -> Vec<Duration> {
     let before = std::iter::once(Duration::ZERO).chain(spans.iter().copied());
     spans.iter().zip(before).map(|(span, before)| span.saturating_sub(before)).collect()
 }
 
-/// Both worlds with this outage, in which the simulator's wheel stands, when the question leaves, as the kernel's stands when
-/// its question leaves.
+/// Runs this outage on both backends. The simulator's wheel is at the same phase when its request leaves as the
+/// kernel's when its request leaves.
 fn outages(
     outage: &str,
     duration: &str,
@@ -194,9 +196,9 @@ fn outages(
     (Some(one("evidence/outage", "sim", &settings, out)), kernel)
 }
 
-/// The same instants within 20 ms and a tick, for every attempt of the outage. A busy machine may notice a timer late, and its
-/// lateness is no part of any model; then the outage is tried again, with another phase of the wheel. What the model has
-/// wrong, it has wrong each time. A run that says of itself that the machine disturbed it judges nothing.
+/// Asserts the same instants, within 20 ms and a tick, for every attempt in the outage. A busy machine may notice a
+/// timer late, which no model covers. Then the outage is tried again, with another phase of the wheel; an error of
+/// the model would appear each time. A run with doubts about the machine decides nothing.
 fn agrees_in_retransmissions(outage: &str, duration: &str, recovery: &str) {
     let wheel = Wheel { tick: tick(), phase: None };
     let tick = wheel.tick;
@@ -254,8 +256,8 @@ fn the_kernel_tries_again_at_the_same_instants_after_other_outages() {
     }
 }
 
-/// As Linux is by itself: the first attempt is a probe of the tail (RFC 8985, section 7.2) and does not back off, so that the
-/// second comes a time-out later and not two (section 7.3: the time-out is armed anew).
+/// With the kernel's defaults, the first attempt is a tail loss probe (RFC 8985, section 7.2) and does not back off.
+/// So the second comes one time-out later and not two (section 7.3: the timer is armed anew).
 #[test]
 fn a_kernel_that_probes_is_one_attempt_ahead() {
     let _turn = alone();

@@ -1,4 +1,4 @@
-//! Programs of others under `wayfare exec`, beside a daemon whose role serves a transport, and unmodified servers.
+//! Third-party programs under `wayfare exec`, with a daemon whose role serves a transport, and unmodified servers.
 
 use crate::common::*;
 use crate::world::in_world;
@@ -21,13 +21,13 @@ use wire::{Duration, Instant, Ipv4Addr, Mac};
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const HOST_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const BY: Transport = Transport::Role("errand");
-/// So long the role takes before it does what it was asked to.
+/// Time that the role waits before it executes a request.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// Runs errands: it opens what it is asked for by the host's own TCP, after a while; ports below 10 are bad news.
+/// A role that opens requested connections by the host's own TCP, after a delay. Ports 1 and 2 give errors.
 #[derive(Debug, Default)]
 struct Errand {
-    /// Whose stream each of ours is.
+    /// The user's stream for each stream that the role opened.
     users: BTreeMap<StreamId, StreamId>,
     own: BTreeMap<StreamId, StreamId>,
     due: Vec<(Instant, StreamId, StreamOp)>,
@@ -171,7 +171,7 @@ impl Stage {
         status["errand"]["opened"].as_u64().unwrap()
     }
 
-    /// A program in the host's namespace, under `wayfare exec`.
+    /// Runs a program in the host's namespace, under `wayfare exec`.
     fn exec(&self, options: &[&str], program: &[&str]) -> Output {
         let mut command = Command::new(wayfare());
         command.args(["exec", "--by", "errand", "--daemon"]).arg(self.dir.path().join("clients"));
@@ -181,7 +181,7 @@ impl Stage {
         child.wait_with_output().unwrap()
     }
 
-    /// Python's own web server, with a file.
+    /// Starts Python's web server, with a file.
     fn serve_web(&self, file: &[u8]) -> std::process::Child {
         let web = self.dir.path().join("web");
         std::fs::create_dir(&web).unwrap();
@@ -196,7 +196,7 @@ impl Stage {
         child
     }
 
-    /// Gives back what it gets, until the end; for one connection.
+    /// Starts an echo server for one connection.
     fn serve_echo(&self, port: u16) -> JoinHandle<()> {
         let listener = self.server.run(|| TcpListener::bind((SERVER, port)).unwrap()).unwrap();
         std::thread::spawn(move || {
@@ -243,7 +243,7 @@ fn curl_downloads_by_a_role() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(output.stdout == [&file[..], &file].concat(), "{} bytes", output.stdout.len());
         assert_eq!(stage.opened(), 2, "this server closes after each");
-        // What is excepted goes as ever.
+        // An excepted destination is reached directly.
         let output = stage.exec(&["--except", "10.0.0.0/24:80"], &["curl", "-sS", &url]);
         assert!(output.stdout == file, "{}", text(&output.stderr));
         assert_eq!(stage.opened(), 2);
@@ -253,7 +253,7 @@ fn curl_downloads_by_a_role() {
     });
 }
 
-/// What a socket is to a program: all of it stays the kernel's.
+/// The properties of a program's socket, all of which remain the kernel's.
 const PYTHON: &str = r#"
 import errno, os, select, socket, sys, threading, time
 server = "10.0.0.1"
@@ -335,7 +335,7 @@ fn what_cannot_be_is_said_before_anything_starts() {
         "`home` is no destination",
     );
     assert_exit(&at(&[&there[..], &["--", "no-such-program"]].concat()), 3, "no program `no-such-program`");
-    // A program without a dynamic linker: this one's headers, and nothing that they name.
+    // A program without a dynamic linker: this command with its program headers removed.
     let linked = dir.path().join("static");
     let mut bytes = std::fs::read(wayfare()).unwrap();
     bytes[56..58].fill(0);

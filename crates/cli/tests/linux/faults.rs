@@ -1,4 +1,4 @@
-//! Runs on Linux: they hold, as root and as nobody, and what spoils one is named.
+//! Runs on Linux: they hold, for root and for other users, and what invalidates a run is named.
 
 use crate::common::*;
 use rustix::process::Signal;
@@ -57,7 +57,8 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
-    // Not every kernel has netem; a bucket that is emptied slowly delays as well. The interface is made when the daemon begins.
+    // Not every kernel has netem; a slow token bucket delays as well. The interface is created when the daemon
+    // begins.
     let id = mobile.to_string();
     let delayed = ["-t", &id, "-n", "tc", "qdisc", "add", "dev", "wf-host", "root", "tbf"];
     wait_for("the interface", || {
@@ -77,7 +78,7 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
 fn what_is_sent_after_the_end_is_held_and_not_lost() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
-    // The applications go on until they are told to stop, a moment after the links were.
+    // The applications continue until they are stopped, shortly after the links were.
     let words =
         ["run", "first", "--on", "linux", "--set", "duration=900ms", "--set", "constant-rate.rate=400"];
     let output = run(&words, out.path());
@@ -98,7 +99,7 @@ fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
             signal(pid, Signal::CONT);
         }
         let output = running.end();
-        // A lab that looks later than that hears of the newer of two changes only.
+        // A lab that looks later than that notices only the last of the two changes.
         let said = if continued { "" } else { "stopped during the run" };
         assert_exit(&output, 4, &format!("{host}: the daemon was {said}"));
     }
@@ -109,7 +110,7 @@ fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
     let _turn = beside_another();
     for (name, said) in [
         (Signal::KILL, "was killed by signal 9 during the run"),
-        // It ends by this signal in order, and too early.
+        // This signal ends it cleanly, but too early.
         (Signal::TERM, "ended with exit status 0 during the run"),
     ] {
         let out = tempfile::tempdir().unwrap();
@@ -131,8 +132,8 @@ fn a_program_that_is_no_daemon_is_named() {
     assert_eq!(error.to_string(), "b2: no daemon answers at its control socket, in 10 s");
 }
 
-/// A daemon that ends by itself when its host restarts is no fault of the machine; one that names what the machine lacks is none of
-/// the daemon's.
+/// If a daemon ends by itself when its host restarts, the machine is not the cause. If it names what the machine
+/// lacks, the daemon is not.
 #[test]
 fn a_daemon_that_does_not_come_back_after_a_crash_is_named() {
     use lab::linux::LinuxError;
@@ -169,7 +170,7 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
-    running.under_way(); // the table is there
+    running.under_way(); // the table exists now
     inside(mobile, &["nft", "delete table netdev wayfare_own"]);
     let output = running.end();
     assert_exit(&output, 4, "mobile's stack");
@@ -180,7 +181,8 @@ fn a_full_queue_is_named_with_its_interface() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
-    // 128 bytes take 16 ms at 64 kb/s, and fifty a second come: a queue of one is full again and again.
+    // A packet of 128 bytes takes longer than the 20 ms between two packets, so a queue of one is full again and
+    // again.
     words.extend(["--set", "wire.left.rate=40kb/s", "--set", "wire.left.queue=1", "--format", "json"]);
     let output = run(&words, out.path());
     assert_held(&output, "queue_full");
@@ -203,7 +205,7 @@ fn a_handoff_by_command_over_the_control_socket() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
-    // A run that was repeated would be one that nobody gave the command to.
+    // Without repetition: a repeated run would not get the command.
     words.extend(["--set", "mobile.moves=[]", "--repeats", "0"]);
     assert_held(&hand_off_by_command(&words, out.path()), "semisoft  b2    b3");
 }
@@ -230,7 +232,7 @@ fn hand_off_by_command(words: &[&str], out: &std::path::Path) -> Output {
 fn a_kernel_that_lacks_something_is_exit_3_and_its_name() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
-    // In a user namespace of its own, a user may forbid network namespaces to everybody in it.
+    // In a new user namespace, a user may forbid network namespaces.
     let script = format!(
         "echo 0 > /proc/sys/user/max_net_namespaces && exec {} run first --on linux",
         wayfare().display()
@@ -258,7 +260,7 @@ fn ctrl_c_leaves_nothing() {
 
 #[test]
 fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
-    // Two labs are its own, and it cleans up after all that ever ran.
+    // It starts two labs, and cleans up after all labs.
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
     let killed = Running::start(&SHORT, out.path());
@@ -280,7 +282,7 @@ fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
     assert!(!dir.exists());
     wait_for("the end of every process", || all.iter().all(|pid| !alive(*pid)).then_some(()));
     let output = other.end();
-    // Two labs at once may be too much for the links' time; that is not what this test is about.
+    // Two labs at once may delay the links too much; this test does not check that.
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("first on linux"));
 }
@@ -297,7 +299,7 @@ fn a_full_folder_for_temporary_files_is_exit_3_and_named() {
         return;
     }
     let _turn = beside_another();
-    // Full at the configurations, or at the stores of the daemons.
+    // Full when the configurations are written, or the stores of the daemons.
     for kilobytes in [16, 100, 200] {
         let out = tempfile::tempdir().unwrap();
         let tiny = out.path().join("tiny");

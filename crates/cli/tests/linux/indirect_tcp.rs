@@ -1,4 +1,5 @@
-//! Indirect TCP on a real kernel: connections that go on while their host goes from router to router, and routers that die.
+//! Indirect TCP on a real kernel: connections that continue while their host moves from router to router, and routers
+//! that die.
 
 use crate::common::*;
 use lab::linux::Programs;
@@ -14,7 +15,7 @@ use trace::{Doubt, What};
 
 const SCENARIO: &str = "indirect-tcp/handoff-time";
 
-/// Ten are much the same as a hundred, and a minute less.
+/// Ten moves test nearly as much as a hundred, in a minute less.
 #[test]
 fn ten_handoffs_under_load() {
     handoffs(10);
@@ -26,11 +27,11 @@ fn a_hundred_handoffs_under_load() {
     handoffs(100);
 }
 
-/// So many moves there and back, under a download of more bytes than come meanwhile.
+/// Moves `number` times to and fro, during a download that lasts longer than the moves.
 fn handoffs(number: usize) {
     const FIRST_MS: usize = 1500;
     const EACH_MS: usize = 800;
-    /// What a cell carries in a millisecond.
+    /// Bytes that a cell carries in a millisecond.
     const MOST_IN_A_MS: usize = 240;
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
@@ -40,7 +41,7 @@ fn handoffs(number: usize) {
         let _ = write!(moves, "{{ at = \"{}ms\", to = \"{to}\" }},", FIRST_MS + number * EACH_MS);
     }
     moves.push(']');
-    // A third of it comes meanwhile, at the least.
+    // At least a third of it arrives during the moves.
     let moving = FIRST_MS + number * EACH_MS;
     let duration = format!("duration={}ms", moving * 17 / 10 + 5000);
     let bytes = format!("bulk-server.bytes={}", moving * MOST_IN_A_MS);
@@ -49,7 +50,7 @@ fn handoffs(number: usize) {
         (run(&[&words[..], &["--set", &bytes]].concat(), out.path()), out.path().join(dir))
     };
     let (mut output, mut dir) = carry_out("run");
-    // A machine that stands still makes more go wrong than the timing: such a run says nothing of the code.
+    // If the machine stalls, more than the timing goes wrong, so such a run shows nothing about the code.
     if output.doubts.iter().any(Doubt::is_timing) && !output.was_only_late() {
         eprintln!("again, as the machine was stalled: {}", text(&output.stderr));
         (output, dir) = carry_out("again");
@@ -74,7 +75,7 @@ fn handoffs(number: usize) {
     assert_eq!((syn, rst), (2, 0), "a SYN and its answer are all that the fixed host saw of it");
 }
 
-/// The scenario with programs of others in the place of its workload: a web server, and curl under `wayfare exec`.
+/// Returns the scenario with other programs instead of its workload: a web server, and curl under `wayfare exec`.
 fn with_curl() -> String {
     let (_, text) = Scenario::find(SCENARIO).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
@@ -91,8 +92,8 @@ fn with_curl() -> String {
     )
 }
 
-/// A program that knows nothing of any of this keeps its connection over two handoffs. Its socket and the daemon's, which
-/// goes to the router, have the same port.
+/// A program that knows nothing of Indirect TCP keeps its connection over two handoffs. Its socket and the daemon's
+/// socket to the router have the same port.
 #[test]
 fn curl_under_exec_fetches_a_file_over_two_handoffs() {
     let has = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
@@ -120,26 +121,26 @@ fn curl_under_exec_fetches_a_file_over_two_handoffs() {
     assert!(moved(&dir) >= 2, "it was fetched before its connection had moved twice");
 }
 
-/// Connections that a router took from another.
+/// Returns the number of connections that a router took over from another.
 fn moved(dir: &Path) -> usize {
     let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
     events.lines().filter(|line| line.contains("\"support_router\"") && line.contains("\"taken\"")).count()
 }
 
-/// Segments with this flag that went to the fixed host's stack, or came from it.
+/// Returns the number of segments with this flag to and from the fixed host's stack.
 fn at_fixed(dir: &Path, flag: &str) -> usize {
     let packets = std::fs::read_to_string(dir.join("packets.csv")).unwrap();
     packets.lines().filter(|line| line.contains(",fixed,host,") && line.contains(flag)).count()
 }
 
-/// The old router dies when the new one has been promised a connection, and waits for it. With it goes what it had
-/// acknowledged: both ends hear of an error, and neither of an end.
+/// The old router dies after it has announced a connection to the new one, which waits for it. The data that it had
+/// acknowledged is lost with it. Both ends must get an error, and not a clean end.
 #[test]
 fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
-    // It looks for daemons by their names among all that this process began.
+    // It looks for daemons by their names among all descendants of this process.
     let _turn = alone();
     let (file, text) = Scenario::find(SCENARIO).unwrap();
-    // On a slow wire a handoff has a middle that is long enough to be seen.
+    // On a slow wire, the middle of a handoff is long enough to be observed.
     let settings = [
         "wire.right.rate=1Mb/s",
         "support-router.patience=4s",
@@ -148,7 +149,8 @@ fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
     ];
     let settings = settings.map(|text| text.parse().unwrap());
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
-    // The lab ends a run whose daemon dies. Here its parent stays, so that the others show what they make of it.
+    // The lab ends a run whose daemon dies. Here the daemon's parent stays, so that the other hosts show how they
+    // handle the loss.
     let script = format!("'{}' node \"$0\"; sleep 20", wayfare().display());
     let words = ["sh", "-c", &script, "{config}"].map(str::to_owned).to_vec();
     let programs = Programs { wayfare: wayfare().to_owned(), instead: Some(("right".to_owned(), words)) };

@@ -1,5 +1,5 @@
-//! Kernels that lack what a scenario needs: the run ends with 3 and names it before anything starts, and scenarios that do
-//! not need it run.
+//! Kernels that lack what a scenario needs: the run ends with 3 and names the feature before anything starts.
+//! Scenarios that do not need it run.
 
 use crate::common::*;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const CONNECTIONS_MOVE: [&str; 4] = ["run", "indirect-tcp/handoff-time", "--on", "linux"];
 
-/// `lacks.c`, compiled. `None` if this machine has no compiler.
+/// Compiles `lacks.c`. Returns `None` if this machine has no compiler.
 fn library(dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/lacks.c");
     let library = dir.join("lacks.so");
@@ -22,12 +22,12 @@ fn library(dir: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-/// The command, and all that it starts, on a kernel that lacks this.
+/// Runs the command, and all that it starts, as if the kernel lacked this.
 fn run_without(what: &str, words: &[&str], library: &Path, out: &Path) -> Output {
     ended(command(words, out).env("LD_PRELOAD", library).env("LACKS", what))
 }
 
-/// It ends with 3 and says what is missing; and nothing was started.
+/// Asserts that it ended with 3, printed what is missing, and started nothing.
 fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
     for said in says {
         assert_exit(output, 3, said);
@@ -65,7 +65,7 @@ fn without_raw_sockets_there_is_no_run() {
     assert_exit(&told, 3, "runs on Linux need: packet sockets with time stamps");
 }
 
-/// The same by the capability itself; only root has it to lose without getting it back in a user namespace.
+/// The same by removing the capability. Only for root: another user would get it back in a user namespace.
 #[test]
 fn without_the_capability_for_raw_sockets_there_is_no_run() {
     if !need("root, to lose a capability", is_root()) {
@@ -79,7 +79,8 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
 }
 
-/// A folder that has the command, the libraries that it is linked with, and nothing else. `None` if there is no `ldd`.
+/// Makes a folder with only the command and the libraries that it is linked with. Returns `None` if there is no
+/// `ldd`.
 fn bare_root(root: &Path) -> Option<()> {
     let linked = Command::new("ldd").arg(wayfare()).output();
     if !need("ldd", linked.is_ok()) {
@@ -96,7 +97,7 @@ fn bare_root(root: &Path) -> Option<()> {
     Some(())
 }
 
-/// A plain chroot: `run` names the first feature that is missing, as `doctor` does.
+/// In a plain chroot, `run` names the first missing feature, and so does `doctor`.
 #[test]
 fn in_a_plain_chroot_the_missing_feature_is_named() {
     if !need("root, to change the root", is_root()) {
@@ -110,7 +111,7 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
         std::fs::create_dir(root.join(folder)).unwrap();
     }
     let at = root.display();
-    // What is mounted is mounted in a mount namespace of the command's own.
+    // The command mounts in a separate mount namespace.
     let in_it = |prepare: &str, words: &str| {
         let script = format!("{prepare} exec chroot '{at}' /wayfare {words}");
         ended(Command::new("unshare").args(["-m", "sh", "-c", &script]))

@@ -1,24 +1,24 @@
-//! How late frames are, and whether the machine or Wayfare is the cause: 3 ms more per frame is found, in the link emulator and
-//! in the daemon's loop.
+//! How late frames are, and whether the machine or Wayfare is the cause. An extra delay of 3 ms per frame must be
+//! found, in the link emulator and in the daemon's loop.
 
 use crate::common::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a measurement says of Wayfare.
+/// The result of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Holds,
     Fails,
-    /// The machine was late by itself.
+    /// The machine itself was late.
     Inconclusive,
 }
 
-/// Half of the planted delay: what a median may be above that of the control without any doubt about its cause.
+/// Half of the planted delay: a median that exceeds that of the control by less has no certain cause.
 const ALLOWED_US: f64 = 1500.0;
 
-/// A median is judged by the median of the control: a busy machine delays both.
+/// Compares a median with the median of the control: a busy machine delays both.
 fn judge(median_us: f64, control_us: f64) -> Verdict {
     if median_us - control_us < ALLOWED_US {
         Verdict::Holds
@@ -29,12 +29,12 @@ fn judge(median_us: f64, control_us: f64) -> Verdict {
     }
 }
 
-/// The link emulator alone, in the control run: its frames against a thread that only sleeps.
+/// Evaluates the link emulator in the control run: its frames against a thread that only sleeps.
 fn emulator(linux: &Value) -> Verdict {
     judge(median(&linux["control"]["frames"]), median(&linux["control"]["sleeper"]))
 }
 
-/// The daemons of the run: the slowest of them against frames without any daemon.
+/// Evaluates the daemons of the run: the slowest of them against frames without any daemon.
 fn daemons(linux: &Value) -> Verdict {
     let hosts = linux["hosts"].as_array().unwrap();
     let medians = hosts.iter().map(|host| median(&host["summary"]["handled"]));
@@ -45,7 +45,7 @@ fn median(ages: &Value) -> f64 {
     ages["median_us"].as_f64().unwrap()
 }
 
-/// `late.c`, compiled. `None` if this machine cannot.
+/// Compiles `late.c`. Returns `None` if this machine has no compiler.
 fn library(dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/late.c");
     let library = dir.join("late.so");
@@ -60,7 +60,8 @@ fn library(dir: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-/// What a run of `first` reports of Linux, with the delay planted in the processes of this verb, and what it printed.
+/// Returns the `linux` part of a run of `first`, with the delay planted in the processes of this verb, and what the
+/// run printed.
 fn measured(planted: Option<(&Path, &str)>, out: &Path) -> (Value, String) {
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "0", "--force"]);
@@ -73,7 +74,8 @@ fn measured(planted: Option<(&Path, &str)>, out: &Path) -> (Value, String) {
     (kept_run(out)["linux"].clone(), said)
 }
 
-/// A measurement holds as it is, and fails with the planted delay; or the machine is too busy for either.
+/// Asserts that a measurement holds without the planted delay and fails with it, unless the machine is too busy for
+/// either.
 fn assert_finds(verb: &str, verdict: fn(&Value) -> Verdict) {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Our location manager and somebody else's words: BIND's `nsupdate` moves a mobile node, and its `dig` asks where it is.
+//! Our location manager and foreign programs: BIND's `nsupdate` moves a mobile node, and its `dig` looks it up.
 //!
 //! ```text
 //!   nsupdate, dig ── the kernel's stack, 10.9.0.2 ── veth ── 10.9.0.1, wayfare node: sigma/location-manager
@@ -17,12 +17,12 @@ const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const MANAGER_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const NAME: &str = "mn.sigma.example";
-/// The mobile node's secret as our configuration has it, and as BIND's programs do (base 64); and one that is wrong.
+/// The mobile node's secret in our configuration, the same for BIND's programs (base 64), and a wrong one.
 const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 const KEY: &str = "hmac-sha256:mn.sigma.example:AAECAwQFBgcICQoLDA0ODw==";
 const WRONG: &str = "hmac-sha256:mn.sigma.example:AAAAAAAAAAAAAAAAAAAAAA==";
 
-/// A location manager as a daemon, and a host beside it.
+/// A location manager as a daemon, and a host connected to it.
 struct Stage {
     manager: NetNs,
     client: NetNs,
@@ -85,12 +85,13 @@ impl Stage {
         self.at_client(&mut command).wait_with_output().unwrap()
     }
 
-    /// Where the mobile node is, as `dig` tells it.
+    /// Returns the mobile node's address, as `dig` prints it.
     fn place(&self) -> String {
         text(&self.dig(&["+short", NAME, "A"]).stdout).trim().to_owned()
     }
 
-    /// Has `nsupdate` send these changes, signed with a key if there is one; how it ended, and what it said.
+    /// Makes `nsupdate` send these changes, signed if there is a key. Returns whether it succeeded, and what it
+    /// printed.
     fn update(&self, key: Option<&str>, changes: &[&str]) -> (bool, String) {
         let mut command = Command::new("nsupdate");
         command.args(["-t", "5"]);
@@ -105,7 +106,7 @@ impl Stage {
         (output.status.success(), text(&output.stdout) + &text(&output.stderr))
     }
 
-    /// The mobile node is at this address from now on, and nowhere else.
+    /// Moves the mobile node to this address, and removes its other addresses.
     fn moves(&self, key: Option<&str>, to: &str) -> (bool, String) {
         let (gone, there) = (format!("update delete {NAME}. A"), format!("update add {NAME}. 5 A {to}"));
         self.update(key, &[&gone, &there])
@@ -141,7 +142,7 @@ fn nsupdate_and_dig_find_a_name_server_in_it() {
         assert_eq!(stage.moves(Some(KEY), "10.1.8.100"), (true, String::new()));
         assert_eq!(stage.place(), "10.1.8.100");
 
-        // A forged update, and one that nobody signed: refused with their reasons, and without effect.
+        // Forged and unsigned updates are refused, each with its reason, and have no effect.
         let (done, said) = stage.moves(Some(WRONG), "10.6.6.6");
         assert!(!done && said.contains("NOTAUTH(BADSIG)"), "{said}");
         let stranger = KEY.replace("mn.", "stranger.");
@@ -154,7 +155,7 @@ fn nsupdate_and_dig_find_a_name_server_in_it() {
         assert!(!done && said.contains("REFUSED"), "{said}");
         assert_eq!(stage.place(), "10.1.8.100");
 
-        // The next one holds, if what it rests upon holds (RFC 2136, section 2.4).
+        // An update is applied only if its prerequisites hold (RFC 2136, section 2.4).
         let text_is = |seq: u8| format!("prereq yxrrset {NAME}. TXT \"seq={seq}\"");
         let added = format!("update add {NAME}. 5 TXT \"seq=1\"");
         assert_eq!(stage.update(Some(KEY), &[&added]), (true, String::new()));
@@ -166,12 +167,12 @@ fn nsupdate_and_dig_find_a_name_server_in_it() {
         assert_eq!(stage.update(Some(KEY), &[&text_is(1), &gone, &there]), (true, String::new()));
         assert_eq!(stage.place(), "10.1.6.100");
 
-        // `dig` signs a question, and verifies the answer's signature.
+        // `dig` signs its query, and verifies the answer's signature.
         let signed = text(&stage.dig(&["-y", KEY, NAME, "A"]).stdout);
         assert!(signed.contains("10.1.6.100") && signed.contains("TSIG PSEUDOSECTION"), "{signed}");
         assert!(signed.contains("NOERROR") && !signed.contains("Couldn't verify"), "{signed}");
 
-        // What was answered outlives the daemon.
+        // An accepted update survives the end of the daemon.
         daemon.kill();
         let daemon = stage.start();
         assert_eq!(stage.place(), "10.1.6.100");

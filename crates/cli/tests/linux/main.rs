@@ -1,4 +1,4 @@
-//! The command on a real kernel: runs that hold, runs that are spoilt, the simulator against Linux, and the README.
+//! The command on a real kernel: valid runs, invalid runs, the simulator against Linux, and the README.
 
 #![expect(
     clippy::unwrap_used,

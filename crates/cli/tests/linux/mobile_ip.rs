@@ -1,4 +1,4 @@
-//! Mobile IP on a real kernel: a download goes on while its host moves to a foreign network.
+//! Mobile IP on a real kernel: a download continues while its host moves to a foreign network.
 
 use crate::common::*;
 use std::path::Path;
@@ -15,7 +15,7 @@ const SHORT: [&str; 8] = [
     "bulk-server.bytes=1200000",
 ];
 
-/// That the run held, its one outage is explained by its owners, and every byte came, in order and right.
+/// Asserts that the run held, that its one outage is explained by its owners, and that every byte arrived in order.
 fn assert_downloaded(output: &Output, out: &Path) {
     assert_held(output, "mobile-ip-download on linux");
     let run = kept_run(out);
@@ -54,13 +54,14 @@ fn a_user_without_rights_gets_the_same() {
     assert_downloaded(&run_as_nobody(&SHORT, out.path()), out.path());
 }
 
-/// Sends so many bytes to who connects.
+/// Sends a pattern to the first client that connects.
 const SERVER: &str = r#"
 import socket
 listener = socket.create_server(("10.0.0.1", 9000))
 listener.accept()[0].sendall(bytes(range(250)) * 3200)
 "#;
-/// Takes them, tells what came, and sends a datagram that somebody, and another that nobody waits for.
+/// Receives the pattern, and prints whether it is right. Then sends two datagrams: to a port with a socket, and to
+/// one without.
 const CLIENT: &str = r#"
 import socket
 server, taken = socket.create_connection(("10.0.0.1", 9000)), b""
@@ -79,7 +80,7 @@ print(listener.recv(100).decode(), flush=True)
 listener.recv(100)
 "#;
 
-/// The download's topology with programs in the place of its roles.
+/// Returns the download's topology with programs instead of its roles.
 fn programs(server: &str, client: &str) -> String {
     let (_, text) = lab::Scenario::find("mobile-ip/download").unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
@@ -136,7 +137,7 @@ fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
     assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
 }
 
-/// What `server.py` and `client.py` of a run over Mobile IP experienced: the run's summary, and all that it printed.
+/// Runs `server.py` and `client.py` over Mobile IP. Returns what the run printed, and its summary.
 fn programs_flow(settings: &[&str], out: &Path) -> (Output, serde_json::Value) {
     for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("listener.py", LISTENER)] {
         std::fs::write(out.join(name), text).unwrap();
@@ -149,7 +150,7 @@ fn programs_flow(settings: &[&str], out: &Path) -> (Output, serde_json::Value) {
     (output, summary)
 }
 
-/// What the handoff cost the programs' connection.
+/// Returns what the handoff cost the programs' connection.
 fn cost_of_the_connection(summary: &serde_json::Value) -> &serde_json::Value {
     let flows = summary["flows"].as_array().unwrap();
     let is_download = |flow: &&serde_json::Value| {
@@ -173,7 +174,7 @@ fn the_connection_of_a_program_has_its_row_its_outage_and_a_figure() {
     let (output, summary) = programs_flow(&[], out.path());
     assert_held(&output, "programs on linux");
     let cost = cost_of_the_connection(&summary);
-    // Retuning alone takes 5 ms, and a registration a round trip of 2 ms on the wire.
+    // Retuning alone takes 5 ms, and a registration needs a round trip of 2 ms on the wire.
     let outage_ms = cost["outage_ms"].as_f64().unwrap_or_else(|| panic!("{cost:#?}"));
     assert!((7.0..5000.0).contains(&outage_ms), "{outage_ms}");
     let shown = format!("{outage_ms:.3}");
@@ -190,7 +191,7 @@ fn the_connection_of_a_program_has_its_row_its_outage_and_a_figure() {
     assert!(figure.split("outage ").skip(1).any(is_number), "no outage in the figure");
 }
 
-/// iperf3 has a connection for what its ends tell each other, which is silent during the move, and one for the data.
+/// iperf3 has one connection for control, which is silent during the move, and one for the data.
 #[test]
 fn a_download_by_iperf3_has_its_outage() {
     if !need("iperf3", std::process::Command::new("iperf3").arg("--version").output().is_ok()) {
@@ -225,7 +226,7 @@ fn the_connection_of_a_program_that_never_comes_back_is_said_never() {
     }
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
-    // The foreign agent does not reach the rest of the network: no registration, no data.
+    // The foreign agent has no connection to the rest of the network: no registration, no data.
     let (output, summary) = programs_flow(&["--set", "wire.right.loss=1"], out.path());
     let cost = cost_of_the_connection(&summary);
     assert_eq!(cost["experience"], "never", "{cost:#?}");

@@ -1,5 +1,5 @@
-//! A home agent as a daemon by itself, and a mobile node of the test's own that speaks frames to it: what was replied to
-//! outlives `kill -9`, and what cannot be stored is refused.
+//! A home agent as a daemon outside a lab, and a mobile node in the test that sends frames to it. What was replied to
+//! survives `kill -9`, and what cannot be stored is refused.
 
 use crate::common::*;
 use auth::Key;
@@ -22,13 +22,13 @@ const AGENT_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const VISITED_MAC: Mac = Mac([2, 0, 0, 0, 0, 3]);
 const NODE_MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
-/// Mobile nodes that the agent knows: 10.1.1.0 and on.
+/// Number of mobile nodes that the agent knows, from 10.1.1.0 on.
 const NODES: u16 = 200;
-/// A foreign agent on the same node, and the time from one of its advertisements to the next.
+/// A foreign agent on the same node, and the interval of its advertisements in nanoseconds.
 const BEACONS: &str = "{ kind = \"mobile-ip/foreign-agent\", interface = \"visited\", address = \"10.3.0.1/24\", \
                        advertise = { interval = \"20ms\", jitter = \"0ms\", lifetime = \"1s\" } },\n";
 const BEACON: i64 = 20_000_000;
-/// Seconds as NTP counts them.
+/// One second in units of NTP time.
 const SECOND: i64 = 1 << 32;
 
 fn home(node: u16) -> Ipv4Addr {
@@ -36,14 +36,14 @@ fn home(node: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, high + 1, low)
 }
 
-/// The home network, a wire between the agent's namespace and the mobile nodes', and another wire, where a foreign agent
-/// of the same daemon may be heard.
+/// The home network: a wire between the agent's namespace and that of the mobile nodes, and another wire with a
+/// foreign agent of the same daemon.
 struct HomeNetwork {
     agent: NetNs,
     air: PacketSocket,
     visited: PacketSocket,
     dir: tempfile::TempDir,
-    /// What the daemon's command line begins with.
+    /// The words before the daemon's command.
     wrapper: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl HomeNetwork {
         agent
     }
 
-    /// Sends a request for a node, whose clock is ahead by so many seconds, and returns the reply's code.
+    /// Sends a request of a node whose clock is ahead by `ahead` seconds, and returns the reply's code.
     fn register(&self, node: u16, ahead: i64) -> Code {
         let identification = Clock::wall().to_ntp().wrapping_add_signed(ahead * SECOND);
         self.send(node, identification);
@@ -123,15 +123,15 @@ impl HomeNetwork {
         self.air.send(&frame(node, CARE_OF, identification)).unwrap();
     }
 
-    /// The next frame, if it is the reply to this request.
+    /// Returns the next frame, if it is the reply to this request.
     fn reply(&self, identification: u64) -> Option<Reply> {
         let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         poll(&mut [PollFd::new(&self.air, PollFlags::IN)], Some(&soon)).unwrap();
-        // The agent answers a wrong clock with its own, in the upper half.
+        // To a wrong clock the agent replies with its own time, in the upper half.
         self.heard().filter(|reply| reply.identification as u32 == identification as u32)
     }
 
-    /// The next reply to a mobile node among the frames that have come.
+    /// Returns the next reply to a mobile node among the frames that have arrived.
     fn heard(&self) -> Option<Reply> {
         let mut frame = [0; 2000];
         while let Some(received) = self.air.receive(&mut frame).unwrap() {
@@ -152,7 +152,7 @@ impl Drop for HomeNetwork {
     }
 }
 
-/// A request as a mobile node at home would send it for an address elsewhere.
+/// Builds a request that a mobile node sends at home for a care-of address elsewhere.
 fn frame(node: u16, care_of: Ipv4Addr, identification: u64) -> Vec<u8> {
     let (flags, home, home_agent) = (RequestFlags::default(), home(node), AGENT);
     let (lifetime, extensions) = (600, Vec::new());
@@ -164,7 +164,7 @@ fn frame(node: u16, care_of: Ipv4Addr, identification: u64) -> Vec<u8> {
     ethernet::emit(&link, &datagram(from, to, 255, &request.emit()))
 }
 
-/// A daemon at work.
+/// A running daemon.
 struct Agent {
     child: Child,
     control: PathBuf,
@@ -184,7 +184,7 @@ impl Agent {
         bindings.iter().map(|(host, binding)| (host.clone(), care_of(binding))).collect()
     }
 
-    /// `kill -9`; returns what it said.
+    /// Kills the daemon by `kill -9`. Returns what it printed.
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
         let mut said = Vec::new();
@@ -194,7 +194,7 @@ impl Agent {
 }
 
 impl Drop for Agent {
-    /// A test that fails leaves no daemon behind.
+    /// A test that fails must not leave a daemon behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -214,19 +214,20 @@ fn kill_9_right_after_any_reply_loses_no_binding() {
     let network = HomeNetwork::new();
     let mut agent = network.start();
     for round in 0..25 {
-        // Its clock is ahead: so the agent, when it starts again, has not seen a later one by itself.
+        // The node's clock is ahead. So the agent's own clock has not reached that time when it starts again.
         assert_eq!(network.register(round, 6), Code::Accepted, "round {round}");
         agent.kill();
         agent = network.start();
         assert_eq!(agent.bindings(), bound(round + 1), "round {round}");
-        // Later than the agent's start, earlier than what it accepted before: only its record can tell.
+        // A time after the agent's start and before the one that it accepted: only its record shows that it is old.
         assert_eq!(network.register(round, 3), Code::IdentificationMismatch, "round {round}");
         assert_eq!(agent.bindings(), bound(round + 1), "round {round}");
     }
     agent.kill();
 }
 
-/// A file system of 96 KiB, 32 of them a filler's, mounted where only the holder and who is sent after it see it.
+/// A file system of 96 KiB, of which a filler takes 32. It is visible only to the holder and to commands that enter
+/// the holder's namespace.
 struct TinyDisk {
     holder: Child,
     place: PathBuf,
@@ -246,13 +247,13 @@ impl TinyDisk {
         disk
     }
 
-    /// A file on it, as it is found from here.
+    /// Returns the path of a file on it, as seen from outside.
     fn outside(&self, name: &str) -> PathBuf {
         let inside = self.place.join(name);
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(inside.strip_prefix("/").unwrap())
     }
 
-    /// The words that send a command after it.
+    /// Returns the words that make a command enter it.
     fn enter(&self) -> Vec<String> {
         ["nsenter", "-m", "-t", &self.holder.id().to_string(), "--"].map(str::to_owned).to_vec()
     }
@@ -282,7 +283,7 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     network.wrapper = disk.enter();
     network.configure(NODES, &disk.place.join("store"), "");
 
-    // The store has 64 KiB: it takes some bindings, then some less, and then no more.
+    // The store has 64 KiB: it accepts bindings, then refuses some, and then refuses all.
     let agent = network.start();
     let codes: Vec<Code> = (0..NODES).map(|node| network.register(node, 0)).collect();
     assert!(codes.iter().all(|code| [Code::Accepted, Code::HomeResources].contains(code)), "{codes:?}");
@@ -296,7 +297,8 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     let said = agent.kill();
     assert!(said.contains("No space left on device"), "{said}");
 
-    // The disk is still full: what was replied to is there again all the same. Then there is room, and it is used.
+    // The disk is still full, but what was replied to is there again. After the filler is removed, new bindings are
+    // accepted.
     let agent = network.start();
     assert_eq!(agent.bindings(), kept);
     let last = NODES - 1;
@@ -309,7 +311,7 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     assert_eq!(agent.bindings(), kept);
     agent.kill();
 
-    // A disk that takes nothing at all is told at once, and no agent begins that could only refuse.
+    // A disk that cannot be written is reported at once: the agent does not start, because it could only refuse.
     disk.run(&["mount", "-o", "remount,ro", disk.place.to_str().unwrap()]);
     let refused = network.spawn().wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(3));
@@ -367,13 +369,14 @@ fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
     }
 }
 
-// --- calls of the system that fail or take their time ------------------------------------------------------------------
+// --- system calls that fail or take long
+// -------------------------------------------------------------------------------
 
-/// Somebody who stands between a daemon and its system, as long as this lives.
+/// Injects faults into a daemon's system calls, as long as it lives.
 struct Meddler(Child);
 
 impl Meddler {
-    /// Each of these is an `inject` of `strace(1)`.
+    /// Each injection is an `inject` of `strace(1)`.
     fn with(agent: &Agent, injections: &[&str]) -> Self {
         let mut command = Command::new("strace");
         command.args(["-f", "-qq", "-o", "/dev/null", "-p", &agent.child.id().to_string()]);
@@ -397,7 +400,7 @@ impl Meddler {
 impl Drop for Meddler {
     fn drop(&mut self) {
         let id = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // it lets go of the daemon
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // it detaches from the daemon
         let _ = self.0.wait();
     }
 }
@@ -428,7 +431,7 @@ fn a_reply_leaves_when_the_sync_has_returned_and_beacons_do_not_wait_for_it() {
     let due = usize::try_from(took / BEACON).unwrap();
     assert!(heard.beacons.len() > due / 2, "{} of {due} beacons", heard.beacons.len());
 
-    // Killed while the sync runs, it has told nobody; and what it told before is there.
+    // Killed during the sync, the agent has not replied yet. What it replied to before is stored.
     network.send(1, Clock::wall().to_ntp());
     agent.kill();
     drop(slow);
@@ -483,24 +486,24 @@ fn a_disk_that_turns_read_only_is_told_like_a_full_one() {
 
 // --- load --------------------------------------------------------------------------------------------------------------
 
-/// Registrations a second, for so many seconds, of so many mobile nodes in turn.
+/// Registrations per second, the seconds that they last, and the mobile nodes that register in turn.
 const RATE: u64 = 10_000;
 const SECONDS: u64 = 4;
 const CROWD: u16 = 10_000;
 
-/// Where the `number`th registration of the load binds its mobile node: a place of its own for each round.
+/// Returns the care-of address in the `number`th registration: a different one for each round.
 fn place(number: u64) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, (number / u64::from(CROWD)) as u8, 1)
 }
 
-/// What was heard under load.
+/// What was received under load.
 #[derive(Default)]
 struct Load {
     sent: u64,
     replied: u64,
     /// The last round that was replied to, by home address.
     last: BTreeMap<String, u8>,
-    /// When beacons came, in nanoseconds.
+    /// When beacons arrived, in nanoseconds.
     beacons: Vec<i64>,
 }
 
@@ -522,7 +525,7 @@ impl Load {
         }
     }
 
-    /// How much beacons came off their beat: the 50th and the 99th of a hundred, in milliseconds.
+    /// Returns the median and the 99th percentile of the beacons' deviation from their interval, in milliseconds.
     fn jitter(&self) -> [f64; 2] {
         let gaps = self.beacons.windows(2).map(|pair| (pair[1] - pair[0]).abs_diff(BEACON));
         let mut gaps: Vec<u64> = gaps.collect();
@@ -531,7 +534,7 @@ impl Load {
     }
 }
 
-/// Takes a release build and an idle machine: `make load`.
+/// Needs a release build and an idle machine: `make load`.
 #[test]
 #[ignore = "measures this machine"]
 fn ten_thousand_registrations_a_second_beside_beacons() {

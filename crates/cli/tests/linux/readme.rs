@@ -1,4 +1,4 @@
-//! The README tells the truth: every shell block is run in a clone, and what it prints is what stands below it.
+//! The README is correct: every shell block runs in a copy of the sources, and prints the text below it.
 
 use crate::blocks::{Block, blocks, matches};
 use crate::common::{alone, ended, late, text};
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Numbers, and the space that aligns them, may differ from run to run and from machine to machine.
+/// Masks numbers and the space that aligns them: they may differ between runs and machines.
 fn masked(text: &str) -> Vec<String> {
     let mask = |line: &str| {
         let mut out = String::new();
@@ -28,7 +28,7 @@ fn run(block: &Block, place: &Path) {
     let target = place.join("target");
     let mut command = Command::new("sh");
     command.args(["-eu", "-c", &block.shell]).current_dir(place).env("CARGO_TARGET_DIR", &target);
-    // As who reads it would: not below the `make` that may have started this test.
+    // As a reader runs it: without the variables of the `make` that may have started this test.
     for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
         command.env_remove(variable);
     }
@@ -49,8 +49,9 @@ fn run(block: &Block, place: &Path) {
     }
 }
 
-/// Copies the sources, without what `.gitignore` names and with each file's time: what was built of a file here need not be
-/// built again. A bare machine has no git, so this is no clone; that all is committed, CI shows by its clean clone.
+/// Copies the sources, except what `.gitignore` names, and keeps each file's time, so that built files need not be
+/// built again. A bare machine has no git, so this is not a clone. CI checks in a clean clone that everything is
+/// committed.
 fn copy_sources(from: &Path, to: &Path, ignored: &[PathBuf]) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -82,7 +83,7 @@ fn every_shell_block_does_what_is_printed_below_it() {
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let blocks = blocks(&readme);
     assert!(blocks.len() >= 4, "a README shows how it is used");
-    // The one block that would run this test again.
+    // `make test` would run this test again.
     for block in blocks.iter().filter(|block| block.shell.trim() != "make test") {
         run(block, &place);
     }

@@ -1,5 +1,5 @@
-//! What spoils a run beside its protocols: stalls, drops and duplicates that no link made, lost interfaces. Each is found,
-//! and the host where it was is named.
+//! What invalidates a run apart from its protocols: stalls, drops and duplicates that no link caused, lost
+//! interfaces. Each must be found, and the host named.
 
 use crate::common::*;
 use rustix::process::Signal;
@@ -8,18 +8,18 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use trace::Doubt;
 
-/// A run of `first` that is not repeated: what is done to it is done once.
+/// Returns the words for a run of `first` without repetition, because the test disturbs it only once.
 fn once() -> Vec<&'static str> {
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "0"]);
     words
 }
 
-/// A short download over Mobile IP, not repeated.
+/// A short download over Mobile IP, without repetition.
 const DOWNLOAD: [&str; 8] =
     ["run", "mobile-ip/download", "--on", "linux", "--set", "duration=3s", "--repeats", "0"];
 
-/// `tamper.c`, compiled. `None` if this machine cannot.
+/// Compiles `tamper.c`. Returns `None` if this machine has no compiler.
 fn tamper(dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/tamper.c");
     let program = dir.join("tamper");
@@ -34,19 +34,19 @@ fn tamper(dir: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// That a run is not to be trusted, and that one doubt is this.
+/// Asserts that a run is not to be trusted, and that one of its doubts is this.
 fn assert_doubted(output: &Output, is_it: impl Fn(&Doubt) -> bool) {
     let Output { doubts, stdout, stderr, .. } = output;
     assert_eq!(output.status.code(), Some(4), "{doubts:?}\n{}", text(stdout));
     assert!(doubts.iter().any(is_it), "{doubts:#?}");
-    // What was found is what a reader is told.
+    // Each recorded doubt must be printed.
     let said = text(stderr);
     for doubt in doubts {
         assert!(said.contains(&format!("not to be trusted: {doubt}\n")), "{doubt}\n{said}");
     }
 }
 
-/// Packets that nothing accounts for: none of these is the cause where a process is.
+/// Asserts that no packet is unaccounted for: where a process is the cause, packets are not.
 fn assert_accuses_nothing_else(output: &Output) {
     let accuses = |doubt: &Doubt| matches!(doubt, Doubt::Unaccounted { .. } | Doubt::Appeared { .. });
     assert!(!output.doubts.iter().any(accuses), "{:#?}", output.doubts);
@@ -62,7 +62,7 @@ fn has_changed(doubt: &Doubt, wanted: &str) -> bool {
 
 // --- stalls --------------------------------------------------------------------------------------------------------------
 
-/// A group of processes that the kernel's freezer stops, without a signal (cgroups(7)).
+/// A control group by which the kernel's freezer stops processes without a signal (cgroups(7)).
 struct Freezer(PathBuf);
 
 impl Freezer {
@@ -110,24 +110,25 @@ fn a_frozen_daemon_is_named() {
         need("a freezer of control groups", false);
         return;
     };
-    // One that has no packet to carry meanwhile, too.
+    // Also a daemon that has no packet to carry meanwhile.
     for host in ["b3", "correspondent"] {
         let out = tempfile::tempdir().unwrap();
         let running = Running::start(&once(), out.path());
         running.under_way();
-        // Over the handoff at 1 s: its time would be taken for the protocol's.
+        // Frozen over the handoff at 1 s, so that its time would be taken for the protocol's.
         freezer.freeze(running.daemon(host), 1000);
         let output = running.end();
         assert_doubted(&output, |doubt| is_stalled(doubt, host));
         assert_accuses_nothing_else(&output);
-        // The machine may stall for some ms during the run. The daemon's freeze of 1 s must not be reported as a stall of the machine.
+        // The machine may stall for some ms during the run. The daemon's freeze of 1 s must not be reported as a
+        // stall of the machine.
         let machine =
             |doubt: &Doubt| matches!(doubt, Doubt::MachineStalled { stall_ms, .. } if *stall_ms > 500.0);
         assert!(!output.doubts.iter().any(machine), "{:#?}", output.doubts);
     }
 }
 
-/// What stalls all processes at one instant is no fault of any of them.
+/// A stall of all processes at the same time must not be attributed to any of them.
 #[test]
 fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
     if !need("root, to freeze processes", is_root()) {
@@ -152,7 +153,7 @@ fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
         Doubt::MachineStalled { until_s, .. } if machine(doubt) => Some(*until_s),
         _ => None,
     });
-    // What else this machine did to the run was at another instant.
+    // Other disturbances of the run by this machine were at other times.
     let until = until.unwrap();
     let accused = output.doubts.iter().filter(
         |doubt| matches!(doubt, Doubt::Stalled { until_s, stall_ms, .. } if (until - until_s).abs() < stall_ms / 1000.0 + 0.06),
@@ -177,9 +178,9 @@ fn a_traced_daemon_is_named() {
     assert_doubted(&running.end(), is_it);
 }
 
-/// That a run ended soon after its own time, and that neither its daemon nor its lab's directory is left.
+/// Asserts that a run ended soon after its planned end, and that neither its daemon nor its lab's directory is left.
 fn assert_over(began: linux::Clock, daemon: u32, dir: &Path) {
-    // 2.9 s of the run; set-up, the control run and the records; 2 s that a daemon may stay stopped.
+    // 2.9 s of the run; set-up, the control run and the records; 2 s for which a daemon may stay stopped.
     let took = began.now();
     assert!(took < wire::Instant::from_millis(20_000), "{took}");
     assert!(!Path::new(&format!("/proc/{daemon}")).exists(), "the daemon is left");
@@ -219,7 +220,8 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
     assert_over(began, daemon, &dir);
 }
 
-/// The kernel does not end it even when it is killed, nor the lab's PID namespace: both go with the freezer.
+/// The kernel ends neither the frozen daemon nor the lab's PID namespace when they are killed. Both end once the
+/// freezer releases them.
 #[test]
 fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     if !need("root, to freeze a process", is_root()) {
@@ -247,15 +249,15 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     assert_over(began, daemon, &dir);
 }
 
-/// That b2 said nothing at the end, and why.
+/// Returns whether b2 gave no summary at the end, for this reason.
 fn gave_no_summary(doubt: &Doubt, wanted: &str) -> bool {
     matches!(doubt, Doubt::NoSummary { host, why } if host == "b2" && why.starts_with(wanted))
 }
 
-/// The radio process of a run that is under way.
+/// Returns the pid of a run's link emulator.
 fn radio(of: &Running) -> Option<u32> {
     let words = |pid: &u32| command_line(*pid).get(1).is_some_and(|verb| verb == "lab-world");
-    // The keeper's command line is the same; the radio process is its child.
+    // The keeper has the same command line; the link emulator is its child.
     descendants(of.0.id()).into_iter().rfind(words)
 }
 
@@ -320,7 +322,7 @@ fn without_the_records_of_a_host_there_are_no_tables() {
 
 // --- drops and duplicates between a kernel and its node ------------------------------------------------------------------
 
-/// A run in which netfilter drops packets at this host.
+/// Runs a scenario in which netfilter drops packets at this host.
 fn with_filter(words: &[&str], host: &str, chain: &str, rule: &str) -> Output {
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(words, out.path());
@@ -333,7 +335,7 @@ fn with_filter(words: &[&str], host: &str, chain: &str, rule: &str) -> Output {
     running.end()
 }
 
-/// Packets were lost between this host's kernel and its node.
+/// Returns whether packets were lost between this host's kernel and its node.
 fn lost_at_the_stack(doubt: &Doubt, wanted: &str, is_to_kernel: bool) -> bool {
     matches!(doubt, Doubt::Stack { host, to_kernel, sent, came } if host == wanted && *to_kernel == is_to_kernel && came < sent)
 }
@@ -395,7 +397,7 @@ fn duplicates_that_no_link_made_are_named() {
     assert_doubted(&running.end(), is_it);
 }
 
-/// The radio process's end of a host's interface.
+/// Returns the name of the link emulator's end of a host's interface.
 fn far_end(running: &Running, host: &str, interface: &str) -> String {
     let link = inside(running.daemon(host), &["ip", "-o", "link", "show", interface]);
     let index = link.split(['@', ':']).find_map(|word| word.strip_prefix("if")).unwrap().to_owned();

@@ -1,16 +1,16 @@
-//! Shell blocks of a Markdown page, and what stands below them.
+//! Shell blocks of a Markdown page, and the output blocks below them.
 
 /// A shell block, and the text block that follows it, if one does.
 pub(crate) struct Block {
-    /// Where it begins.
+    /// The line where it begins, from 1.
     pub(crate) line: usize,
     /// Its lines.
     pub(crate) shell: String,
-    /// What stands below it.
+    /// The text block below it, if there is one.
     pub(crate) output: Option<String>,
 }
 
-/// All shell blocks of a page.
+/// Returns all shell blocks of a page.
 pub(crate) fn blocks(readme: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<(usize, &str, String)> = None;
@@ -38,7 +38,7 @@ pub(crate) fn blocks(readme: &str) -> Vec<Block> {
     blocks
 }
 
-/// `...` on a line of its own stands for any number of lines.
+/// Returns whether the lines match. A line `...` in `wanted` matches any number of lines.
 pub(crate) fn matches(wanted: &[String], got: &[String]) -> bool {
     match wanted.split_first() {
         None => got.is_empty(),

@@ -1,4 +1,4 @@
-//! What the node asks for: sending packets, operating streams, tuning radios, storing records.
+//! The node's acts: sending packets, operating streams, tuning radios, storing records.
 
 use super::clients::Wishes;
 use super::recorder::Recorder;
@@ -20,7 +20,8 @@ impl Daemon {
         }
     }
 
-    /// An error if a role of this host did not come to rest: what it does from then on is not its protocol.
+    /// Returns an error if a role of this host did not come to rest within one step, because its later behaviour is
+    /// not its protocol.
     pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
         let Some(role) = self.out.take_runaway() else { return Ok(()) };
         let role = self.node.role_name(role);
@@ -28,7 +29,7 @@ impl Daemon {
         Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }
 
-    /// What waited for records goes on, or is taken back: up to [`BATCH`] records, or until a time-out is due.
+    /// Resumes what waited for records, or withdraws it: up to [`BATCH`] records, or until a time-out is due.
     pub(super) fn hear_storage(&mut self) {
         for _ in 0..BATCH {
             let Some(storage) = &mut self.storage else { return };
@@ -101,7 +102,7 @@ impl Daemon {
                     None => self.unstorable += 1,
                 },
                 Act::Handed(event) => self.record(now, What::App(event)),
-                // No data path but the node's own table yet, and it answers ARP itself.
+                // The only data path so far is the node's own table, and the node answers ARP itself.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }
         }
@@ -130,7 +131,8 @@ impl Daemon {
         }
     }
 
-    /// A segment that the kernel is not to see, and what answers it.
+    /// Drops a segment that the kernel must not receive, and passes the answer to the node as if it came from the
+    /// host.
     pub(super) fn end_at_the_door(
         &mut self,
         now: Instant,
@@ -147,7 +149,7 @@ impl Daemon {
         }
     }
 
-    /// Segments of a connection that is on its way to another host, or from one, do not reach the kernel. Says whether
+    /// Keeps a segment of a connection that is moving to or from another host away from the kernel. Returns whether
     /// this is one.
     pub(super) fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
         match self.sockets.screen_in(packet.id, &packet.bytes) {
@@ -161,13 +163,14 @@ impl Daemon {
         true
     }
 
-    /// Tells an operator that nothing can be stored, and when it can again: once, however often that is tried.
+    /// Reports to the operator that nothing can be stored, and when storing works again. Each change is reported
+    /// once.
     pub(super) fn complain(&mut self, why: Option<&str>) {
         if why.is_some() == self.complaint.is_some() {
             return;
         }
         self.complaint = why.map(str::to_owned);
-        // Nobody may be listening; that is no reason to end.
+        // An operator may not read it; that is no reason to end.
         let _ = match why {
             Some(why) => writeln!(
                 std::io::stderr(),
@@ -187,7 +190,7 @@ impl Daemon {
             self.given.note(id, &packet.bytes);
         }
         let sent = if self.records.as_ref().is_some_and(Recorder::is_at_once) {
-            // A daemon that is killed now has sent nothing of which there is no record.
+            // Record first: a daemon that is killed now has sent no packet without a record.
             self.record(now, What::Sent(iface, packet.clone()));
             self.flush_records();
             self.send(iface, &packet)
@@ -230,7 +233,7 @@ impl Daemon {
     }
 }
 
-/// A packet that a role has made gets its name when it leaves.
+/// Returns a packet's identity. A packet that a role made gets it when it leaves.
 fn named(packet: &Packet) -> PacketId {
     if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
 }

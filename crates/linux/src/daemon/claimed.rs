@@ -1,5 +1,5 @@
-//! What a daemon must have for itself before it changes anything: its sockets, its store, and the file of its records. Whatever is
-//! another's, or is no file of ours, is an error here, and nothing was touched.
+//! What a daemon must own before it changes anything: its sockets, its store, and the file of its records. If another
+//! process has one of them, or a path is another kind of file, this is an error, and nothing has been changed.
 
 use super::Spec;
 use super::clients::Door;

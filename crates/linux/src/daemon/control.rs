@@ -22,34 +22,34 @@ use wire::{Duration, Instant};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
-    /// Have the interfaces been taken over?
+    /// Ask whether the interfaces have been taken over.
     Ready,
     /// Begin, with this zero of the clock: nanoseconds of `CLOCK_BOOTTIME`.
     Begin {
         /// The zero.
         t0: u64,
-        /// When the run ends, in nanoseconds after the zero: how late the daemon is from then on matters to nothing.
+        /// The end of the run, in nanoseconds after the zero. Lateness of the daemon after it does not matter.
         #[serde(default)]
         end: Option<u64>,
-        /// When the daemon is told, in nanoseconds after the zero: later than 0 after a crash.
+        /// When the daemon receives this command, in nanoseconds after the zero: later than 0 after a crash.
         #[serde(default)]
         since: u64,
-        /// By how many nanoseconds this host's wall clock differs from the machine's.
+        /// Nanoseconds by which this host's wall clock differs from the machine's.
         #[serde(default)]
         wall_shift: i64,
     },
-    /// Set this host's wall clock forward or back. The machine's stays as it is.
+    /// Set this host's wall clock forward or back. The machine's clock does not change.
     Clock {
-        /// By how many nanoseconds.
+        /// Nanoseconds to add.
         by: i64,
     },
-    /// End, and sum up.
+    /// End, and answer with the summary.
     Stop,
     /// A command for the node.
     Do {
-        /// What.
+        /// The command's name.
         verb: String,
-        /// How.
+        /// The command's arguments.
         #[serde(default)]
         args: serde_json::Value,
     },
@@ -59,9 +59,9 @@ pub enum Ask {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// It was done.
+    /// It was done, with the result.
     Ok(serde_json::Value),
-    /// It was not, and why.
+    /// It was not done, with the reason.
     Error(String),
 }
 
@@ -70,35 +70,35 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
 }
 
-/// Connections that may wait for an answer at the same time.
+/// The largest number of connections.
 const CONNECTIONS: usize = 16;
-/// A client that has said nothing for so long makes room for another, if there are too many.
+/// A client that was silent for this time is disconnected when another one needs its place.
 const IDLE: Duration = Duration::from_secs(10);
 
 struct Connection {
     lines: Lines,
-    /// When it said something last.
+    /// When its last message arrived.
     heard: Instant,
     /// When it connected.
     since: Instant,
-    /// Whether it told the daemon to begin.
+    /// Whether it sent `begin`.
     is_lab: bool,
 }
 
 pub(crate) struct Control {
     listener: Option<(UnixListener, SocketFile)>,
     connections: BTreeMap<u64, Connection>,
-    /// Some client may have said more than was heard in one turn.
+    /// A client may have sent more than was read in one turn.
     has_more: bool,
-    /// Descriptors for the connections that there may still be.
+    /// Descriptors for the connections that may still be accepted.
     reserve: Reserve,
-    /// The last connection could not be accepted.
+    /// Whether the last connection could not be accepted.
     rests: bool,
     clock: Clock,
     next: u64,
-    /// Who asked us to stop.
+    /// The connections that sent `stop`.
     stops: Vec<u64>,
-    /// What they are answered.
+    /// The answer to them.
     pub(crate) summary: serde_json::Value,
 }
 
@@ -118,7 +118,7 @@ impl Control {
         })
     }
 
-    /// What to wait on, and for what.
+    /// Returns the descriptors to wait for, each with its events.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let listener = self
             .listener
@@ -131,7 +131,7 @@ impl Control {
         }))
     }
 
-    /// All requests that have come. A malformed one is answered here.
+    /// Returns the requests that have arrived, at most one of each client. A malformed one is answered here.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
         self.has_more = false;
         self.accept();
@@ -143,7 +143,7 @@ impl Control {
                 gone.push(*asker);
                 continue;
             }
-            // One message of each client in a turn: nobody keeps the daemon from its packets by talking.
+            // One message of each client in a turn, so that a client cannot keep the daemon from its packets.
             match lines.hear() {
                 Heard::Message(ask) => {
                     (*heard, self.has_more) = (now, true);
@@ -181,7 +181,7 @@ impl Control {
         }
     }
 
-    /// The lab asks nothing until the run ends, and is not to be taken for idle.
+    /// Marks the lab's connection, so that it does not count as idle: the lab sends nothing until the run ends.
     pub(crate) fn is_the_labs(&mut self, asker: u64) {
         if let Some(connection) = self.connections.get_mut(&asker) {
             connection.is_lab = true;
@@ -192,19 +192,19 @@ impl Control {
         self.stops.push(asker);
     }
 
-    /// Answers who asked us to stop: everything has been written.
+    /// Answers the clients that sent `stop`. Call it when everything has been written.
     pub(crate) fn say_goodbye(&mut self) {
         for asker in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
-                serde_json::Value::Null => Answer::Error(
-                    "it could not report its counters; its last messages are on standard error".to_owned(),
-                ),
+                serde_json::Value::Null => {
+                    Answer::Error("it could not sum up; its last words are on stderr".to_owned())
+                }
                 summary => Answer::Ok(summary.clone()),
             };
             self.reply(asker, &answer);
         }
         for Connection { lines, .. } in self.connections.values_mut() {
-            let _ = lines.finish(); // who does not read is not waited for
+            let _ = lines.finish(); // a client that does not read is not waited for
         }
     }
 
@@ -213,15 +213,15 @@ impl Control {
         self.rests = false;
         loop {
             if self.connections.len() >= CONNECTIONS && self.some_have_gone() {
-                self.has_more = true; // there is room when what those said has been heard
+                self.has_more = true; // there is room once the data of those that have gone is read
                 break;
             }
             let Some(stream) = self.accept_one() else { break };
             let may_order = peer::may_order(&stream);
             let Ok(mut lines) = Lines::new(stream) else { continue };
             if !may_order {
-                // Who does not wait for the answer has gone.
-                let _ = lines.send(&Answer::Error("only this daemon's user may send requests".to_owned()));
+                // An error means that the client has gone.
+                let _ = lines.send(&Answer::Error("only this daemon's user may ask it".to_owned()));
                 continue;
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
@@ -236,7 +236,7 @@ impl Control {
         }
     }
 
-    /// Whether a client has closed its end; what it said before may still be unread.
+    /// Returns whether a client has closed its end. Its last data may still be unread.
     fn some_have_gone(&self) -> bool {
         let fds = self
             .connections
@@ -247,7 +247,7 @@ impl Control {
         poll(&mut fds, Some(&now)).is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
     }
 
-    /// The next client, by a descriptor of the reserve if there is no other.
+    /// Accepts the next client, with a descriptor of the reserve if no other is left.
     fn accept_one(&mut self) -> Option<UnixStream> {
         let (listener, _) = self.listener.as_ref()?;
         let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
@@ -261,19 +261,20 @@ impl Control {
         }
     }
 
-    /// Whether a client waits that could not be accepted: it is to be tried again soon, and not without a pause.
+    /// Returns whether a waiting client could not be accepted. The caller tries again after a short pause.
     pub(crate) const fn rests(&self) -> bool {
         self.rests
     }
 
-    /// Whether a client may have said more than was heard: to be asked before the daemon sleeps.
+    /// Returns whether a client may have sent more than was read. If so, the daemon must not sleep.
     pub(crate) const fn has_more(&self) -> bool {
         self.has_more
     }
 }
 
-/// The client that has been idle for longest goes, if it has been for [`IDLE`]; else the one that has been connected for longest, if
-/// it has been for [`IDLE`], so that clients which ask now and then do not keep others out. It connects again.
+/// Disconnects the client that has been idle for longest, if for at least [`IDLE`]. Otherwise disconnects the client
+/// that has been connected for longest, if for at least [`IDLE`], so that clients which send requests regularly do
+/// not exclude others. The client may connect again.
 fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
     let longest = |since: fn(&Connection) -> Instant| {
         let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);
@@ -286,7 +287,8 @@ fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool 
 fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
     let knock = || socket_file::knock(path, SocketType::STREAM);
     socket_file::clear(path, knock).attempt("listen at", path.display())?;
-    // From its first moment on it is its owner's alone; other threads, which could make files meanwhile, there are none yet.
+    // Only the owner may use the file from the start. No other thread exists yet that could create files with this
+    // umask.
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path).attempt("listen at", path.display());
     rustix::process::umask(before);
@@ -325,7 +327,7 @@ mod tests {
             Connection { lines: Lines::new(stream).unwrap(), heard, since, is_lab }
         };
         let at = |s| Instant::ZERO + Duration::from_secs(s);
-        // All of them asked three seconds ago at the most.
+        // All of them sent a request at most three seconds ago.
         let mut all: BTreeMap<u64, Connection> =
             (0..4).map(|n| (n, client(10 + n, 27 + n % 2, n == 0))).collect();
         assert!(!make_room(&mut all, at(20)), "nobody has had its time");

@@ -1,15 +1,15 @@
-//! Counts of what a daemon dropped, by reason: an operator sees them in `status`, without any record being kept.
+//! Counters of dropped packets by reason. `status` shows them without any records.
 
 use node::Value;
 use std::collections::BTreeMap;
 use wire::Reason;
 
-/// How many packets ended for each reason. Reasons are words of this program, so their number is bounded.
+/// Number of packets by reason. Reasons are constants of this program, so their number is bounded.
 #[derive(Debug, Default)]
 pub(super) struct Drops(BTreeMap<&'static str, u64>);
 
 impl Drops {
-    /// A packet ended. One that reached the role it was meant for is no drop.
+    /// Counts a packet. One that reached the role that it was meant for is not a drop.
     pub(super) fn count(&mut self, reason: Reason) {
         if reason != node::reason::CONSUMED {
             *self.0.entry(reason.0).or_default() += 1;

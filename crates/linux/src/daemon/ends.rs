@@ -1,4 +1,4 @@
-//! What ends a daemon in order from outside, and what keeps a second daemon out.
+//! Signals that end a daemon cleanly, and the claim that excludes a second daemon.
 
 use super::folder::folder;
 use super::undo::HALF;
@@ -14,14 +14,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
-/// SIGTERM, SIGINT, SIGHUP and SIGQUIT, as a descriptor to wait on. These signals no longer end the process by themselves.
+/// SIGTERM, SIGINT, SIGHUP and SIGQUIT, as a descriptor to wait on. They no longer end the process by default.
 #[derive(Debug)]
 pub(super) struct Signals(OwnedFd);
 
 impl Signals {
-    /// For the calling thread and those that it starts from now on.
+    /// Blocks the signals for the calling thread and the threads that it starts later.
     pub(super) fn take() -> Result<Self> {
-        // SAFETY: an empty set is valid, and outlives the calls; the descriptor is nobody else's.
+        // SAFETY: an empty set is valid, and outlives the calls; nothing else owns the descriptor.
         let fd = unsafe {
             let mut set = std::mem::zeroed::<libc::sigset_t>();
             libc::sigemptyset(&raw mut set);
@@ -42,14 +42,15 @@ impl AsFd for Signals {
     }
 }
 
-/// The right to be the daemon of a network namespace. An abstract UNIX address belongs to its network namespace, and is free
-/// again when its process has ended, by whatever cause. But any user may take it; so the daemons of one user agree by a lock in
-/// their own folder, and the address counts where its holder may be a daemon at all.
+/// The right to be the daemon of a network namespace. It has two parts. An abstract UNIX address belongs to its
+/// network namespace, and is free again when its process has ended for any reason. But any user may bind it. So
+/// daemons of one user also lock a file in that user's folder. The address counts only if its holder may be a daemon
+/// at all.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// None if a process that may not be the daemon has the address.
+    /// `None` if a process that may not be the daemon has bound the address.
     _socket: Option<OwnedFd>,
-    /// None in a lab, whose namespaces nobody else enters.
+    /// `None` in a lab, whose namespaces no other program enters.
     _lock: Option<Lock>,
 }
 
@@ -60,17 +61,17 @@ const NAME: &[u8] = b"wayfare/node";
 pub(super) enum Taken {
     /// No other process had it.
     Free(Claim),
-    /// This process has it; 0 if it is not visible here.
+    /// The process with this pid has it; 0 if it is not visible here.
     By(i32),
 }
 
 impl Claim {
-    /// Takes it, in the namespace of the calling thread.
+    /// Takes the claim for the namespace of the calling thread.
     pub(super) fn take() -> Result<Taken> {
         Self::take_with(Lock::take)
     }
 
-    /// The same for a lab, which leaves no files outside of its folder.
+    /// Takes the claim for a lab, which leaves no files outside its folder.
     fn take_in_lab() -> Result<Taken> {
         Self::take_with(|| Ok(Locked::Free(None)))
     }
@@ -86,7 +87,8 @@ impl Claim {
         }
     }
 
-    /// The address, or the process that has it and may be a daemon.
+    /// Binds the address. If it is in use, returns the pid of the process that has it, unless that process may not be
+    /// a daemon.
     fn take_address() -> io::Result<(Option<OwnedFd>, Option<i32>)> {
         let address = SocketAddrUnix::new_abstract_name(NAME)?;
         let socket = open()?;
@@ -99,7 +101,7 @@ impl Claim {
                         let daemon = holder.filter(|holder| may_be_daemon(holder.uid));
                         Ok((None, daemon.map(|holder| holder.pid)))
                     }
-                    // It does not listen: a daemon does at once.
+                    // It does not listen, but a daemon listens from the start.
                     Err(_) => Ok((None, None)),
                 }
             }
@@ -110,7 +112,7 @@ impl Claim {
         }
     }
 
-    /// Takes it, or says which process has it.
+    /// Takes the claim, or returns an error that names the process that has it.
     pub(super) fn take_or_refuse(in_lab: bool) -> Result<Self> {
         let holder = match if in_lab { Self::take_in_lab()? } else { Self::take()? } {
             Taken::Free(claim) => return Ok(claim),
@@ -121,7 +123,8 @@ impl Claim {
     }
 }
 
-/// Whether a process of this user may be the daemon here: root's, one of our own, or of who owns this network namespace.
+/// Returns whether a process of this user may be the daemon here: root, this process's user, or the owner of this
+/// network namespace.
 fn may_be_daemon(user: u32) -> bool {
     user == 0
         || user == rustix::process::geteuid().as_raw()
@@ -143,7 +146,7 @@ enum Locked {
 impl Lock {
     fn take() -> Result<Locked> {
         let path = folder()?.join(format!("namespace-{}{LOCK}", namespace::cookie()?));
-        // `doctor` has it for some microseconds, to see whether a daemon does.
+        // `doctor` holds it for some microseconds while it checks whether a daemon does.
         let mut tries = 0;
         loop {
             let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -157,7 +160,8 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
-            // Its former owner may have removed the file between the two calls. Then the lock excludes no other process.
+            // Its former owner may have removed the file between the two calls. Then the lock excludes no other
+            // process.
             if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }
@@ -165,11 +169,11 @@ impl Lock {
     }
 }
 
-/// A lock is asked for so often, with so long a pause, before it counts as another's.
+/// Attempts to lock, with `PAUSE` between them, before the lock counts as another process's.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How the name of a lock ends.
+/// The suffix of a lock's file name.
 pub(super) const LOCK: &str = ".lock";
 
 fn is_file_at(file: &File, path: &Path) -> Result<bool> {
@@ -177,7 +181,7 @@ fn is_file_at(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
 }
 
-/// The lock of this path, if it is there and no process holds it. It is held until the file is dropped.
+/// Returns the lock at this path, if the file exists and no process holds it. It is held until the file is dropped.
 pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     let file = match File::options().write(true).open(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -189,13 +193,13 @@ pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Removes a lock that no process holds, and what its daemon had begun to write; whether it did. A daemon that has opened it
-/// meanwhile sees that it is gone, and makes another.
+/// Removes a lock that no process holds, and the unfinished record of its daemon. Returns whether it did. A daemon
+/// that has opened the lock meanwhile sees that the file is gone, and creates another.
 pub(super) fn remove_unheld(path: &Path) -> Result<bool> {
     let Some(file) = unheld_lock(path)? else { return Ok(false) };
     let is_there = is_file_at(&file, path)?;
     if is_there {
-        let _ = fs::remove_file(path.with_extension(HALF)); // mostly there is none
+        let _ = fs::remove_file(path.with_extension(HALF)); // usually there is none
         fs::remove_file(path).attempt("remove", path.display())?;
     }
     Ok(is_there)

@@ -1,4 +1,4 @@
-//! The end of a run: what every queue still holds, the kernel's counts, the summary, the records.
+//! The end of a run: the packets that queues still hold, the kernel's counters, the summary, the records.
 
 use super::recorder::Recorder;
 use super::storage::Storage;
@@ -11,16 +11,18 @@ use std::io::Write;
 use trace::What;
 use wire::{Duration, Iface, Instant, PacketId};
 
-/// At the end, so many batches of frames are taken from an interface: more than its socket holds.
+/// Batches of frames that are read from an interface at the end: more than its socket holds.
 const ROUNDS: usize = 1024;
-/// And for so long at most from all of them: what a flood has brought costs more than it takes to bring it.
+/// The longest time for reading them from all interfaces: handling the frames of a flood takes longer than sending
+/// them.
 const DRAINING: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
+    /// Reads what the kernel still has, records what every queue holds, and prepares the summary for the clients that
+    /// sent `stop`.
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
         self.reserve.spend(RESERVE);
-        // One that did not run until now was stalled, even if no frame waits for it.
+        // A daemon that did not run until now was stalled, even if no frame waits for it.
         self.vitals.beat(self.clock.now());
         let until = self.clock.now() + DRAINING;
         for iface in 0..=self.ports.len() {
@@ -52,7 +54,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Takes what has come on an interface. A flood does not put off the end.
+    /// Reads what has arrived on an interface. A flood does not delay the end.
     fn drain(&mut self, iface: Iface, until: Instant) -> Result<()> {
         for _ in 0..ROUNDS {
             if !self.receive(iface)? || self.clock.now() >= until {
@@ -62,13 +64,14 @@ impl Daemon {
         Ok(())
     }
 
-    /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
+    /// Returns the kernel's counters once all that the kernel sent has arrived here: its last packets may be under
+    /// way.
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         let until = self.clock.now() + DRAINING;
         for _ in 0..SETTLING {
             let counted = counted_since(before);
             let taken = self.vitals.received.first().copied().unwrap_or_default();
-            // A counter that is missing does not change by waiting; the lab reports it.
+            // Waiting does not change a missing counter; the lab reports it.
             if counters::sent_to_node(&counted).map_or(true, |sent| sent <= taken) {
                 return counted;
             }
@@ -106,7 +109,7 @@ impl Daemon {
             received: received.collect(),
             given_to_kernel: self.vitals.given_to_kernel,
             lost_interfaces: self.vitals.lost_interfaces.clone(),
-            queues: Vec::new(), // which are read last
+            queues: Vec::new(), // filled in later, because it is read last
             capture_drops,
             wall_clock_stepped: Offset::sample().stepped_since(offset),
             records: self.records.as_ref().map_or(0, Recorder::count),
@@ -114,8 +117,8 @@ impl Daemon {
     }
 }
 
-/// What the kernel counted. If that cannot be read, nothing: the lab doubts each count that is missing, and the records are
-/// written all the same.
+/// Returns the kernel's counters since `before`. They are empty if they cannot be read: the lab reports each missing
+/// counter as a doubt, and the records are written all the same.
 fn counted_since(before: &counters::Counters) -> counters::Counters {
     let missing = |error| {
         let _ = writeln!(std::io::stderr(), "{error}");

@@ -1,4 +1,4 @@
-//! The folder of the records that daemons keep of what they change, and of the locks of their namespaces.
+//! The folder for the records of what daemons change, and for the locks of their namespaces.
 
 use crate::error::{Attempt, Result};
 use crate::leftover::is_ours;
@@ -9,15 +9,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where records are: in memory, as the namespaces are, where root writes them; in a folder of another user. A user is whom the
-/// parent user namespace knows: `unshare -r` calls everybody root.
+/// Returns the folder, and creates it if necessary. It is in `/run`, in memory like the namespaces, if this user may
+/// create it there, as root may. Otherwise it is a folder of the user. A user counts by the uid in the parent user
+/// namespace, because `unshare -r` maps every user to root.
 pub(super) fn folder() -> Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for path in places() {
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => last = error,
             _ if is_ours(&path).attempt("look at", path.display())? => return Ok(path),
-            // Another user's: what it says cannot be relied on, and what is written there can be changed.
+            // Another user's: its content cannot be trusted, and that user can change what is written there.
             _ => {
                 let why = format!("{} is another user's, or others can write to it", path.display());
                 last = io::Error::new(io::ErrorKind::PermissionDenied, why);
@@ -27,7 +28,7 @@ pub(super) fn folder() -> Result<PathBuf> {
     Err(last).attempt("make a folder for", "the record of what a daemon changes")
 }
 
-/// Where this user's folder may be, in the order in which the places are tried.
+/// Returns the paths where this user's folder may be, in the order in which they are tried.
 fn places() -> [PathBuf; 3] {
     let user = outer_uid();
     [
@@ -38,18 +39,18 @@ fn places() -> [PathBuf; 3] {
 }
 
 const ROOTS: &str = "/run/wayfare";
-/// Each user has a folder here, by number.
+/// Has a folder for each user, named by uid.
 const USERS: &str = "/run/user";
 const NAME: &str = "wayfare";
-/// How the name of a folder begins that is everybody's place for temporary files.
+/// Prefix of a folder's name in the directory for temporary files.
 const PREFIX: &str = "wayfare-of-";
 
-/// The folders of this user that there are. Nothing is made.
+/// Returns the existing folders of this user. Nothing is created.
 pub(super) fn ours() -> Vec<PathBuf> {
     places().into_iter().filter(|path| is_ours(path).unwrap_or(false)).collect()
 }
 
-/// The folders of other users, with the number of each.
+/// Returns the folders of other users, with the uid of each.
 pub(super) fn of_others() -> Vec<(PathBuf, u32)> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let temporary = std::env::temp_dir();

@@ -1,25 +1,25 @@
-//! Datagrams that a daemon gave its kernel and that no socket takes: the kernel says so to their sender, and the daemon sees that
-//! leave.
+//! Datagrams that a daemon passed to its kernel and for which there is no socket. The kernel reports this to their
+//! sender by ICMP, and the daemon sees that message leave.
 
 use std::collections::VecDeque;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, PacketId, icmp};
 
-/// Datagrams that are remembered. The kernel answers before it returns from the call that gives it one, so what its answers wait for
-/// is one round of the daemon's.
+/// Number of datagrams that are remembered. The kernel answers before it returns from the call that passes it a
+/// datagram, so its answers wait for one round of the daemon at most.
 const KEPT: usize = 1024;
 /// Type and code of "port unreachable" (RFC 792).
 const PORT_UNREACHABLE: (u8, u8) = (3, 3);
 
-/// What tells a datagram from others, of what an error quotes at least: its addresses, and its header of UDP.
+/// What identifies a datagram within the part that an ICMP error quotes at least: its addresses, and its UDP header.
 type Key = (Ipv4Addr, Ipv4Addr, [u8; 8]);
 
-/// The datagrams of UDP that the kernel was given last.
+/// The last UDP datagrams that were passed to the kernel.
 #[derive(Debug, Default)]
 pub(super) struct Given(VecDeque<(Key, PacketId)>);
 
 impl Given {
-    /// The kernel was given this.
+    /// Remembers a datagram that was passed to the kernel.
     pub(super) fn note(&mut self, packet: PacketId, bytes: &[u8]) {
         let Ok((header, payload)) = Header::parse(bytes) else { return };
         let Some(udp) = payload.first_chunk().filter(|_| header.protocol == ipv4::UDP) else { return };
@@ -29,12 +29,12 @@ impl Given {
         self.0.push_back(((header.src, header.dst, *udp), packet));
     }
 
-    /// The datagram that no socket took, if the kernel says that with this.
+    /// Returns the datagram that this ICMP message reports as without a socket, or `None`.
     pub(super) fn refused(&mut self, bytes: &[u8]) -> Option<PacketId> {
         let (header, payload) =
             Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ipv4::ICMP)?;
         let quote = icmp::Quote::of(&icmp::Message::parse(payload).ok()?).ok()?;
-        // A host answers in its own name.
+        // Only the destination itself sends this error.
         let is_it = (quote.kind, quote.code) == PORT_UNREACHABLE && header.src == quote.dst;
         let key = (quote.src, quote.dst, *quote.payload.first_chunk().filter(|_| is_it)?);
         let at = self.0.iter().position(|(given, _)| *given == key)?;
@@ -49,7 +49,8 @@ mod tests {
     use crate::testing::{arp_request, datagram, hear, in_world, joined};
     use wire::ethernet;
 
-    /// Also of a datagram of which the kernel quotes the begin only, and of more than its limits let it answer by themselves.
+    /// The kernel quotes only the beginning of the long datagrams. With its default rate limit it would not answer
+    /// all of them.
     #[test]
     fn a_kernel_says_which_datagrams_no_socket_took() {
         in_world(|| {

@@ -1,5 +1,5 @@
-//! The ingress hook of a daemon by itself: other programs of its namespace change nftables too (`nft flush ruleset`), and without
-//! the hook the kernel acts beside the node. What was removed is put back at once.
+//! The ingress hook of a daemon outside a lab. Other programs of its namespace change nftables too (`nft flush
+//! ruleset`), and without the hook the kernel answers beside the node. A removed hook is installed again at once.
 
 use super::Daemon;
 use super::host::NODE_SIDE;
@@ -9,21 +9,22 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::{Duration, Instant};
 
-/// What could not be put back is tried again after this time; what was put back is told so often at most.
+/// Time until a hook is tried again that could not be installed, and the shortest time between two reports of a
+/// removal.
 const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Hooks {
     watch: nft::Watch,
-    /// Why it is not at some device, though it should be.
+    /// Why the hook is missing at a device.
     failure: Option<String>,
-    /// When it is tried again to put it back.
+    /// When its installation is tried again.
     due: Option<Instant>,
-    /// When an operator was told last that it was removed.
+    /// When its removal was last reported to the operator.
     told: Option<Instant>,
 }
 
 impl Hooks {
-    /// To be opened before the hook is made: no change is missed then.
+    /// Opens the watch. Call it before the hook is installed, so that no change is missed.
     pub(super) fn open() -> Result<Self> {
         Ok(Self { watch: nft::Watch::open()?, failure: None, due: None, told: None })
     }
@@ -44,7 +45,7 @@ impl AsFd for Hooks {
 }
 
 impl Daemon {
-    /// Makes the hook again at each device where another program has removed it.
+    /// Installs the hook again at each device where another program has removed it.
     pub(super) fn look_at_hooks(&mut self) {
         let now = self.clock.now();
         let Some(hooks) = &mut self.hooks else { return };
@@ -60,7 +61,7 @@ impl Daemon {
             match put_back() {
                 Ok(true) => back.push(device),
                 Ok(false) => {}
-                // It is hooked when it returns.
+                // The hook is installed when the device returns.
                 Err(error) if error.is_absent() => {}
                 Err(error) => failure = Some(error.to_string()),
             }

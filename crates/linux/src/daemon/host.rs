@@ -1,5 +1,5 @@
-//! [`wire::Iface::HOST`] on Linux: a veth pair inside the namespace. The kernel has one end, with the host's addresses
-//! and the default route; the node has the other, shut to the kernel by the ingress hook.
+//! [`wire::Iface::HOST`] on Linux: a veth pair inside the namespace. The kernel has one end, with the host's
+//! addresses and the default route. The node has the other, on which the ingress hook drops frames for the kernel.
 
 use crate::error::Result;
 use crate::namespace::sysctl;
@@ -20,24 +20,25 @@ pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
     /// Whether both ends are up.
     pub(crate) carries: bool,
-    /// The numbers of both ends.
+    /// The indexes of both ends.
     pub(crate) pair: [u32; 2],
     /// Whether the pair was removed.
     pub(crate) is_removed: bool,
-    /// Whether the default route leads to it.
+    /// Whether the default route leads to the pair.
     leads: bool,
-    /// What holds for the host's TCP connections.
+    /// Settings of the host's TCP connections.
     tcp: TcpMetrics,
 }
 
 impl HostLink {
     pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr], tcp: &TcpMetrics) -> Result<Self> {
         if net.link(KERNEL_SIDE).is_ok() {
-            net.delete_link(KERNEL_SIDE)?; // of a daemon that crashed in this namespace
+            net.delete_link(KERNEL_SIDE)?; // left by a daemon that crashed in this namespace
         }
-        // What one connection found out is not to be another's beginning.
+        // The kernel must not start a connection with the metrics of an earlier one.
         let _ = sysctl("net/ipv4/tcp_no_metrics_save", "1");
-        // The kernel chooses by the machine's memory. A window's unit, and with it each window, follows from the largest buffer.
+        // The kernel's defaults depend on the machine's memory. The window scale, and with it each window, depends on
+        // the largest buffer.
         let _ = sysctl("net/ipv4/tcp_rmem", "4096 131072 6291456");
         let _ = sysctl("net/ipv4/tcp_wmem", "4096 16384 4194304");
         tcp.losses.apply()?;
@@ -45,7 +46,7 @@ impl HostLink {
         let node = End { name: NODE_SIDE, mac: NODE_MAC, place: Place::Here };
         net.add_veth(&kernel, &node)?;
         for device in [KERNEL_SIDE, NODE_SIDE] {
-            // A checksum left to hardware that is not there would travel unfinished.
+            // A checksum left to hardware that does not exist would be sent unfinished.
             ethtool::offloads_off(device)?;
             quiet(device);
             net.set_arp(device, false)?;
@@ -65,7 +66,7 @@ impl HostLink {
         Ok(host)
     }
 
-    /// Gives the host's own stack an address, or takes it away.
+    /// Adds an address to the host's own stack, or deletes it.
     pub(crate) fn change_address(
         &mut self,
         net: &mut Netlink,
@@ -79,29 +80,29 @@ impl HostLink {
         net.delete_address(KERNEL_SIDE, address, 32)
     }
 
-    /// The host's own stack sends everything to the node.
+    /// Routes everything that the host's own stack sends to the node.
     fn lead_everywhere(&mut self, net: &mut Netlink) -> Result<()> {
         self.leads = true;
         net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, &self.tcp)
     }
 
-    /// Sets the default route again, if there was one: the kernel removes it when the pair goes down.
+    /// Restores the default route, if there was one: the kernel removes it when the pair goes down.
     pub(crate) fn lead_back(&mut self, net: &mut Netlink) -> Result<()> {
         if self.leads { self.lead_everywhere(net) } else { Ok(()) }
     }
 
-    /// Hands a datagram to the host's own stack.
+    /// Passes a datagram to the host's own stack.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
         let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };
         self.socket.send_payload(&link, bytes)
     }
 }
 
-/// The table of routes for what is for others' addresses; its number is also its rule's priority.
+/// Number of the routing table for foreign addresses, and the priority of its rule.
 const FOREIGN: u8 = 87;
 
-/// What the node hands to this host is for this host, also if it is for an address of somebody else's: sockets that are
-/// bound to such (`IP_TRANSPARENT`) hear it. Calling it again changes nothing.
+/// Makes every datagram that the node passes to the host local, also if its address is not the host's. Sockets bound
+/// to such an address (`IP_TRANSPARENT`) then receive it. Calling it again changes nothing.
 pub(crate) fn take_in_foreign() -> Result<()> {
     let mut net = Netlink::open()?;
     net.set_local_route(Prefix::ANY, FOREIGN)?;
@@ -113,14 +114,14 @@ pub(crate) fn forget_foreign() -> Result<()> {
     Netlink::open()?.forget_table(KERNEL_SIDE, FOREIGN)
 }
 
-/// Keeps the kernel from talking on a device by itself. What a kernel does not have cannot be switched off.
+/// Keeps the kernel from sending frames by itself on a device. Settings that the kernel does not have are skipped.
 pub(crate) fn quiet(device: &str) {
     let [ipv6_is_off, filter] = sysctls_of(device);
     let _ = sysctl(&ipv6_is_off, "1");
     let _ = sysctl(&filter, "0");
 }
 
-/// The settings of a device that [`quiet`] writes.
+/// Returns the names of the settings that [`quiet`] writes for a device.
 pub(crate) fn sysctls_of(device: &str) -> [String; 2] {
     [format!("net/ipv6/conf/{device}/disable_ipv6"), format!("net/ipv4/conf/{device}/rp_filter")]
 }
@@ -132,7 +133,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
     use wire::SocketAddrV4;
 
-    /// What a connection that begins now is given.
+    /// Returns the congestion control of a connection that begins now.
     fn congestion() -> String {
         let socket =
             socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
@@ -152,7 +153,7 @@ mod tests {
                 host.change_address(&mut net, later, true).unwrap();
                 assert_eq!(congestion(), "reno", "{addresses:?}");
             }
-            // The test would see another: a route that says nothing leaves the kernel its own choice.
+            // Check of the test itself: a route without this attribute leaves the kernel's default.
             net.set_route(Prefix::ANY, KERNEL_SIDE, None).unwrap();
             let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
             assert_eq!(congestion(), default.trim());

@@ -1,4 +1,4 @@
-//! What dead daemons left behind: what `wayfare doctor` tells of it, and `wayfare doctor --clean` does about it.
+//! What dead daemons left: `wayfare doctor` reports it, and `wayfare doctor --clean` cleans it up.
 
 use super::ends::{LOCK, remove_unheld, unheld_lock};
 use super::folder;
@@ -13,24 +13,25 @@ use std::path::{Path, PathBuf};
 pub enum LeftByDaemon {
     /// The daemon of this namespace runs; nothing was touched.
     Alive,
-    /// The daemon is dead, and what it changed is not undone.
+    /// The daemon is dead, and its changes have not been undone.
     Dead,
-    /// All is as it was before.
+    /// The changes have been undone.
     PutBack,
-    /// The namespace is gone, and what was changed in it.
+    /// The namespace no longer exists, and so neither do the changes.
     Gone,
-    /// A lock that no process holds, of a daemon that was killed before it changed anything. By `clean` it was removed.
+    /// A lock that no process holds, of a daemon that was killed before it changed anything. [`clean`] has removed
+    /// it.
     Lock,
-    /// The folder is of the user of this number: only that user's `doctor` looks into it.
+    /// The folder belongs to the user with this uid: only that user's `doctor` looks into it.
     OfAnother(u32),
-    /// Something could not be put back; the record is kept.
+    /// A change could not be undone; the record is kept.
     Failed(Error),
 }
 
-/// Puts back what dead daemons of this user changed, and removes their locks. Says of which namespace, by the path of its record.
+/// Undoes the changes of dead daemons of this user, and removes their locks. Returns an entry for each namespace,
+/// with the path of its record.
 ///
-/// # Errors
-/// If a folder of records cannot be read, or the namespaces of this machine.
+/// # Errors If a folder of records, or the namespaces of this machine, cannot be read.
 pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
     for folder in folder::ours() {
@@ -40,10 +41,9 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
-/// The same without doing anything.
+/// Lists what dead daemons of this user left, without changing anything.
 ///
-/// # Errors
-/// If a folder of records cannot be read.
+/// # Errors If a folder of records cannot be read.
 pub fn left_behind() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
     for folder in folder::ours() {
@@ -61,7 +61,7 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
         (path, left)
     };
     let mut found: Vec<_> = records.into_iter().map(cleaned).collect();
-    // A daemon has its lock before it writes its record.
+    // Records first: a daemon takes its lock before it writes its record.
     for path in files(folder, LOCK)? {
         match remove_unheld(&path) {
             Ok(true) => found.push((path, LeftByDaemon::Lock)),
@@ -87,7 +87,7 @@ fn look_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
-/// The files of namespaces whose names end so, in the order of their names.
+/// Returns the files of namespaces with this suffix, in the order of their names.
 fn files(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).attempt("look into", folder.display())? {
@@ -101,7 +101,7 @@ fn files(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The folders of other users that are not known to be empty.
+/// Returns the folders of other users, except those known to be empty.
 fn of_others() -> impl Iterator<Item = (PathBuf, LeftByDaemon)> {
     let may_have_some = |(path, _): &(PathBuf, u32)| {
         [SUFFIX, LOCK].iter().any(|suffix| files(path, suffix).map_or(true, |files| !files.is_empty()))
@@ -127,7 +127,7 @@ mod tests {
     fn a_lock_that_nobody_holds_is_removed_whatever_else_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        // A daemon that was killed before its record was whole, and one that runs.
+        // A daemon that was killed before its record was complete, and one that runs.
         for name in ["namespace-7.lock", "namespace-7.new", "namespace-8.lock", "something.lock"] {
             File::create(at(name)).unwrap();
         }

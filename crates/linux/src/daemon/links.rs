@@ -1,4 +1,4 @@
-//! What becomes of links: devices that go down, lose their carrier, are removed and return, and radios that tune. A link is up
+//! Link states: devices that go down, lose their carrier, are removed and return, and radios that tune. A link is up
 //! for the roles when its device carries frames and its radio, if it is one, is tuned.
 
 use super::host::{self, KERNEL_SIDE, NODE_SIDE};
@@ -10,38 +10,38 @@ use node::{Input, Link};
 use trace::What;
 use wire::{Cell, Iface};
 
-/// What a daemon knows of one of its links.
+/// The state of a link.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the device, the radio and the scenario each decide one of them"
 )]
 pub(super) struct Standing {
-    /// The device's number.
+    /// The device's index.
     pub(super) index: u32,
-    /// The largest datagram that the device takes.
+    /// The device's MTU, in bytes.
     pub(super) mtu: u32,
     /// Whether the device carries frames.
     pub(super) carries: bool,
     /// The cell that the radio is tuned to.
     pub(super) cell: Option<Cell>,
-    /// Whether the radio was pointed at a cell, and has not answered yet.
+    /// Whether the radio was tuned to a cell and has not confirmed it yet.
     pub(super) tuning: bool,
     /// Whether an event of the scenario has cut the wire.
     pub(super) is_cut: bool,
-    /// What the roles were told last.
+    /// The state that the roles know.
     pub(super) is_up: bool,
 }
 
-/// The device was switched off.
+/// The device was set down.
 const DOWN: &str = "interface_down";
-/// The device is on, and nothing answers at the other end of the wire, or no access point.
+/// The device is up, but the other end of the wire or the access point is missing.
 const NO_CARRIER: &str = Link::NO_CARRIER;
-/// The device is gone.
+/// The device was removed.
 const REMOVED: &str = "interface_removed";
 
 impl Daemon {
-    /// Tells the roles what has become of the links since the last call.
+    /// Notifies the roles of changes of the links since the last call.
     pub(super) fn hear_links(&mut self) -> Result<()> {
         for change in self.links.changes()? {
             match change {
@@ -71,13 +71,14 @@ impl Daemon {
         let Some(port) = self.port_mut(iface) else { return Ok(()) };
         let mtu = port.mtu();
         port.standing.mtu = link.mtu;
-        // A radio that moves tells when it comes up next.
+        // A radio reports its MTU when its link comes up next.
         let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.standing.is_up;
         if link.index != port.standing.index || !port.socket.is_bound_to(link.index) {
-            // Another device of this name, or the same that was away: what was hooked and opened went with the old one.
+            // A new device of this name, or the same one after it was away: the hook and the socket were lost with
+            // the old one.
             match nft::deafen(&[&link.name]).and_then(|()| open_port(&link.name)) {
                 Ok(socket) => (port.socket, port.standing.index) = (socket, link.index),
-                // It has left again. If it returns, its socket is bound to no device, and is opened anew.
+                // It was removed again. If it returns, its socket is bound to no device, and is reopened.
                 Err(error) if error.is_absent() => {
                     self.lose_device(iface, REMOVED);
                     return Ok(());
@@ -109,14 +110,14 @@ impl Daemon {
         }
     }
 
-    /// For the lab: no scenario asks that an interface goes down.
+    /// Reports the interface to the lab: no scenario asks an interface to go down.
     pub(super) fn note_lost(&mut self, name: String) {
         if !self.vitals.lost_interfaces.contains(&name) {
             self.vitals.lost_interfaces.push(name);
         }
     }
 
-    /// Tells the roles that a link is up, if it is and they were not told.
+    /// Notifies the roles that a link is up, if it is and they do not know it.
     pub(super) fn settle(&mut self, iface: Iface) {
         let began = self.began;
         let Some(port) = self.port_mut(iface) else { return };
@@ -128,7 +129,8 @@ impl Daemon {
         }
     }
 
-    /// Without the route that the kernel took away with it, the host's own stack would send nothing any more.
+    /// Restores the default route when the pair carries again: the kernel removed it, and the host's own stack cannot
+    /// send without it.
     fn host_link_changed(&mut self, link: &crate::Link) -> Result<()> {
         if !link.carries {
             if std::mem::take(&mut self.host.carries) {
@@ -144,7 +146,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What the lab's radio process says of a radio.
+    /// Handles a message of the link emulator.
     pub(super) fn radio_told(&mut self, told: radio::Told) {
         match told {
             radio::Told::Up { iface, cell } => {
@@ -155,7 +157,7 @@ impl Daemon {
                 if port.standing.carries {
                     self.link_up(iface, Some(cell));
                 } else {
-                    self.link_down(iface, DOWN); // the answer to the role that tuned it
+                    self.link_down(iface, DOWN); // answers the role that tuned the radio
                 }
             }
             radio::Told::Down { iface, why } => {
@@ -177,7 +179,7 @@ impl Daemon {
             radio::Told::Mtu { iface, mtu } => {
                 let Some(port) = self.port_mut(Iface(iface)) else { return };
                 port.spec.mtu = mtu;
-                // A radio that moves tells when it comes up next.
+                // A radio reports its MTU when its link comes up next.
                 if !port.spec.tunes && port.standing.is_up {
                     self.link_up(Iface(iface), None);
                 }
@@ -189,8 +191,8 @@ impl Daemon {
         }
     }
 
-    /// What the radio process says to a daemon that connects: of a host that restarts, links may be cut or changed. What a radio
-    /// hears is for the roles, once they have begun, and is returned.
+    /// Reads the link emulator's messages before the start: for a host that restarts, links may be cut or changed.
+    /// Signal reports of radios are returned, because only roles that have begun can use them.
     pub(super) fn hear_radio_before_start(&mut self) -> Vec<radio::Told> {
         let mut heard = Vec::new();
         while let Some(told) = self.radio.as_mut().and_then(radio::Radio::hear) {
@@ -211,7 +213,7 @@ impl Daemon {
                     }
                 }
                 radio::Told::Heard { .. } => heard.push(told),
-                // Of radios, which the roles have not pointed anywhere yet.
+                // From radios, which the roles have not tuned yet.
                 radio::Told::Up { .. } | radio::Told::Down { .. } => {}
             }
         }
@@ -233,7 +235,7 @@ impl Daemon {
     }
 }
 
-/// What is known of a link when its device has been taken over.
+/// Returns the state of a link whose device has been taken over.
 pub(super) fn standing_of(net: &mut Netlink, name: &str) -> Result<Standing> {
     let link = net.link(name)?;
     Ok(Standing { index: link.index, mtu: link.mtu, carries: link.carries, ..Standing::default() })

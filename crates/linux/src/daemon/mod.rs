@@ -1,8 +1,8 @@
 //! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
 //!
-//! It runs in *Own* mode: the kernel is kept off the interfaces by an ingress hook, the node decides about every frame,
-//! and the host's own stack hangs behind a veth pair inside the namespace, [`host`]. Time is one clock for all daemons
-//! of a lab; what happens is written down as [`trace::Record`]s.
+//! It runs in *Own* mode: an ingress hook keeps the kernel off the interfaces, and the node decides about every
+//! frame. The host's own stack is behind a veth pair inside the namespace, see [`host`]. All daemons of a lab have
+//! the same clock. Events are recorded as [`trace::Record`]s.
 
 mod acts;
 mod claimed;
@@ -70,7 +70,7 @@ pub(crate) use radio::{Told as RadioTold, Wish};
 pub use vitals::{Ages, DaemonSummary, Stall};
 pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
 
-/// What a daemon is made of.
+/// The configuration of a daemon.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct Spec {
@@ -82,25 +82,26 @@ pub struct Spec {
     pub addresses: Vec<Ipv4Addr>,
     /// Its interfaces; number 1 is the first.
     pub interfaces: Vec<Interface>,
-    /// What holds for its TCP connections.
+    /// Settings of its TCP connections.
     pub tcp: TcpMetrics,
-    /// Where it takes commands.
+    /// Path of the control socket.
     pub control: Option<PathBuf>,
-    /// Where programs of this host ask for connections through its roles.
+    /// Path of the socket where programs of this host request connections through its roles.
     pub clients: Option<PathBuf>,
-    /// The lab's radio process, and which host we are there.
+    /// The socket of the lab's link emulator, and this host's id there.
     pub radio: Option<(PathBuf, HostId)>,
-    /// Where its records go.
+    /// Path of the file for its records.
     pub records: Option<PathBuf>,
-    /// They go there while it runs, as it will be killed; else when it ends.
+    /// Whether records are written while the daemon runs, because it will be killed; otherwise they are written when
+    /// it ends.
     pub records_at_once: bool,
-    /// The database of what roles store.
+    /// Path of the database in which roles store records.
     pub store: Option<PathBuf>,
-    /// What is stored need not survive the machine's end.
+    /// Whether stored records need not survive a crash of the machine.
     pub store_without_sync: bool,
-    /// Nothing is stored while the disk has no free block, though the store may have room within its file.
+    /// Whether storing fails while the disk has no free block, even if the store has room within its file.
     pub store_needs_room: bool,
-    /// Wait for the command `begin` before anything happens.
+    /// Whether to wait for the command `begin` before anything happens.
     pub hold: bool,
 }
 
@@ -122,9 +123,9 @@ pub struct Interface {
     pub name: String,
     /// Its link address.
     pub mac: Mac,
-    /// The largest datagram it takes.
+    /// The largest datagram that it carries, in bytes.
     pub mtu: u16,
-    /// Whether it is a radio that has to tune before it carries anything.
+    /// Whether it is a radio, which must tune to a cell before it carries frames.
     pub tunes: bool,
 }
 
@@ -135,13 +136,14 @@ struct Port {
 }
 
 impl Port {
-    /// The largest datagram that goes out here: what is configured, or less if the device takes less.
+    /// Returns the largest datagram that is sent here, in bytes: the configured size, or the device's MTU if that is
+    /// smaller.
     fn mtu(&self) -> u16 {
         self.spec.mtu.min(u16::try_from(self.standing.mtu).unwrap_or(u16::MAX))
     }
 }
 
-/// Takes the work on packets from a device, switches it on, and opens it.
+/// Switches a device's offloads off, sets it up, and opens a packet socket on it.
 fn open_port(device: &str) -> Result<PacketSocket> {
     ethtool::offloads_off(device)?;
     host::quiet(device);
@@ -149,7 +151,7 @@ fn open_port(device: &str) -> Result<PacketSocket> {
     PacketSocket::open(device, &Options { bypass_qdisc: true, unfinished: true, ..Options::default() })
 }
 
-/// Where there is something for us.
+/// The sources that have something to read.
 #[derive(Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -161,22 +163,23 @@ struct Ready {
     hooks: bool,
     control: bool,
     radio: bool,
-    /// The radio process has closed the connection.
+    /// The link emulator has closed the connection.
     radio_ends: bool,
     interfaces: Vec<Iface>,
 }
 
-/// Bytes of the largest frame that is taken: the largest datagram, which a peer's kernel leaves uncut, in Ethernet.
+/// Bytes of the largest frame that is received: the largest datagram, which a peer's kernel may leave unsegmented,
+/// with its Ethernet header.
 const LARGEST: usize = 14 + 65535;
-/// Frames taken from one interface before the others have their turn.
+/// Frames received from one interface before the other sources are served.
 const BATCH: usize = 32;
-/// So many milliseconds the kernel's last packets have to reach the node when the run has ended.
+/// Milliseconds in which the kernel's last packets must reach the node after the run has ended.
 const SETTLING: usize = 100;
-/// Descriptors that are kept for the end: for the kernel's counts, the records and the store.
+/// Descriptors that are reserved for the end of the run: for the kernel's counters, the records and the store.
 const RESERVE: usize = 8;
-/// A client that could not be accepted is tried again after this time.
+/// Time after which the daemon tries again to accept a client.
 const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// How often the wall clock is looked at.
+/// Interval of checks of the wall clock.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
 struct Daemon {
@@ -187,67 +190,68 @@ struct Daemon {
     links: LinkWatch,
     ports: Vec<Port>,
     host: HostLink,
-    /// A lab does without: its accounts say what a hook that was removed has done.
+    /// `None` in a lab, where the ledger shows the effect of a removed hook.
     hooks: Option<Hooks>,
     sockets: Sockets,
     clients: Clients,
-    /// What clients wish of roles.
+    /// The requests of clients to roles.
     wished: Wished<(StreamId, StreamOp)>,
     control: Control,
     radio: Option<Radio>,
     timer: Timer,
-    /// What the timer is set to.
+    /// The instant to which the timer is set.
     armed: Option<Instant>,
-    /// All that happened, if a reader is named.
+    /// The recorder, if a file for records is configured.
     records: Option<Recorder>,
-    /// What the kernel was given, for the records.
+    /// The datagrams that were passed to the kernel, for the records.
     given: Given,
     storage: Option<Storage<Store>>,
-    /// What the node is told when it begins: what was found in the store.
+    /// Input of the node's start, with the records found in the store.
     boot: Boot,
-    /// Records that somebody wants though there is no store.
+    /// Number of records that roles asked to store although there is no store.
     unstorable: usize,
-    /// Why nothing can be stored, as an operator has been told.
+    /// Why nothing can be stored, as last reported to the operator.
     complaint: Option<String>,
-    /// Where the wall clock stood when it was looked at last, and when that was.
+    /// The last sample of the wall clock, and when it was taken.
     wall: (Offset, Instant),
-    /// By how many nanoseconds events of the scenario have set this host's wall clock.
+    /// Nanoseconds by which events of the scenario have set this host's wall clock.
     wall_shift: i64,
-    /// Commands that a role has not answered yet.
+    /// Commands that a role has not answered yet, with their control connections.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
-    /// Commands that ask for the status.
+    /// Those of them that ask for the status.
     asked_status: BTreeSet<CommandId>,
     drops: Drops,
-    /// Room for one received frame.
+    /// Buffer for one received frame.
     frame: Vec<u8>,
-    /// The latest that a time-out was handed on.
+    /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
-    /// What it finds out about itself.
+    /// Measurements of the daemon itself.
     vitals: Vitals,
-    /// What may hold packets up unseen; only a lab wants to know.
+    /// Detects queueing disciplines, which may hold packets without a record; only in a lab.
     queues: Option<QueueWatch>,
-    /// Descriptors for the end.
+    /// Descriptors that are reserved for the end of the run.
     reserve: Reserve,
     told_to_begin: bool,
     began: bool,
     ends: bool,
 }
 
-/// Runs a daemon until it is told to stop. The namespace's interfaces must exist.
+/// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist. Fails if another
+/// daemon has the namespace, if a step of the start or the end fails, or if the former state cannot be restored.
 pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
     let descriptors = descriptors::raise();
     let claimed = Claimed::of(&spec)?;
-    // A lab's namespace ends with its daemon.
+    // A lab's namespace ends with its daemon, so nothing need be undone.
     let undo = if spec.hold { None } else { Some(Undo::note(&claim, &spec)?) };
     let ended = Daemon::live(spec, claimed, descriptors, &signals);
     let put_back = undo.map_or(Ok(()), Undo::put_back);
     first_error([ended, put_back])
 }
 
-/// The first error; the others are said here.
+/// Returns the first error, and prints the others to standard error.
 fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut errors = done.into_iter().filter_map(Result::err);
     let first = errors.next();
@@ -258,7 +262,7 @@ fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
 }
 
 impl Daemon {
-    /// From the taking over to the last step of the end.
+    /// Runs the daemon from taking over the interfaces to the last step of its end.
     fn live(spec: Spec, claimed: Claimed, descriptors: usize, signals: &Signals) -> Result<()> {
         let (name, hold) = (spec.name.clone(), spec.hold);
         let mut daemon = Self::take_over(spec, claimed, descriptors)?;
@@ -271,7 +275,7 @@ impl Daemon {
         }
         let worked = daemon.work(&name, signals);
         crate::set_ordinary();
-        // One step that fails keeps no other from being done.
+        // A step that fails must not prevent the following ones.
         let mut done = vec![worked];
         let is_orderly = done.iter().all(Result::is_ok);
         if is_orderly {
@@ -304,14 +308,15 @@ impl Daemon {
         let devices = spec.interfaces.iter().map(|interface| interface.name.as_str());
         let devices: Vec<&str> = devices.chain([host::NODE_SIDE]).collect();
         let hooks = if spec.hold { None } else { Some(Hooks::open()?) };
-        // Deaf before up: not one frame for the kernel.
+        // Install the ingress drop before setting the device up, so that the kernel receives no frame.
         nft::deafen(&devices)?;
         let mut ports = Vec::new();
         let links = LinkWatch::open()?;
         for spec in spec.interfaces.clone() {
             ports.push(Port { socket: open_port(&spec.name)?, spec, standing: Standing::default() });
         }
-        // What the kernel told until now is of the setting up. What it tells from now on is behind the state that is read here.
+        // Discard the notifications caused by the set-up. Later ones are about changes after the state that is read
+        // here.
         links.changes()?;
         for port in &mut ports {
             port.standing = links::standing_of(&mut net, &port.spec.name)?;
@@ -328,7 +333,7 @@ impl Daemon {
         let vitals = Vitals::new(ports.len() + 1);
         let clients = Clients::open(door, spec.addresses.first().copied())?;
         let storage = store.map(Storage::start).transpose()?;
-        // At last: whatever failed until here has cost nobody earlier records.
+        // Last, because it empties the file: a failure before this line leaves earlier records untouched.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
         Ok(Self {
             node: spec.node,
@@ -387,8 +392,8 @@ impl Daemon {
         }
     }
 
-    /// Waits until there is something for us, and says where: what is quiet is not asked, for each question is a call of
-    /// the system.
+    /// Waits until a source has something to read, and returns which. Other sources are not read, because each read
+    /// is a system call.
     fn wait(&mut self, signals: &Signals) -> Result<Ready> {
         let beat = self.vitals.heartbeat.as_ref().map(Heartbeat::due);
         let hooks = self.hooks.as_ref().and_then(Hooks::due);
@@ -401,7 +406,8 @@ impl Daemon {
             self.timer.arm(self.clock, due)?;
             self.armed = Some(due);
         }
-        // What comes before the beginning is left where it is until then. The end of the radio is told all the same.
+        // Frames that arrive before the begin stay in the sockets until then. The end of the link emulator is
+        // reported all the same.
         let packets = if self.began { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, packets)];
         fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, packets)));
@@ -447,7 +453,7 @@ impl Daemon {
         Ok(ready)
     }
 
-    /// One round over everything that has something for us.
+    /// Serves all sources that have something to read, once.
     fn serve(&mut self, ready: Ready) -> Result<()> {
         if ready.radio_ends {
             self.lab_is_gone();
@@ -496,7 +502,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells the node when somebody has set the wall clock. A daemon that sleeps notices when it next wakes.
+    /// Notifies the node when the wall clock was set. A daemon that sleeps notices it when it next wakes.
     fn watch_the_wall(&mut self, now: Instant) {
         let (last, at) = self.wall;
         if now < at + WALL_WATCH {
@@ -506,11 +512,11 @@ impl Daemon {
         if self.wall.0.stepped_since(last) {
             self.give(now, Input::Wall(self.wall_at_zero()));
         } else {
-            self.wall.0 = last; // noise must not add up
+            self.wall.0 = last; // sampling noise must not add up
         }
     }
 
-    /// What this host believes the time of day to have been at the clock's zero.
+    /// Returns this host's wall-clock time at the clock's zero.
     fn wall_at_zero(&self) -> WallTime {
         let WallTime(nanos) = self.clock.wall_at_zero(self.wall.0);
         WallTime(nanos.saturating_add(self.wall_shift))
@@ -524,7 +530,7 @@ impl Daemon {
     fn obey(&mut self, request: Request) {
         match request.ask {
             Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
-            // A clock that is set anew would move all that has happened.
+            // A new zero of the clock would shift the time of everything that has happened.
             Ask::Begin { .. } if self.began || self.told_to_begin => {
                 self.control.answer(request.asker, Err("it has begun already".to_owned()));
             }

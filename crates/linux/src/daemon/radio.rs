@@ -1,4 +1,4 @@
-//! A daemon's connection to the lab's radio process: frames go by the interface, wishes go here.
+//! A daemon's connection to the lab's link emulator. It carries requests and events; frames cross the interface.
 
 use crate::error::Result;
 use crate::lines::{Heard, Lines};
@@ -8,7 +8,7 @@ use std::path::Path;
 use trace::{HostId, hex};
 use wire::{Cell, Iface, Instant};
 
-/// What a daemon says to the radio process.
+/// A request of a daemon to the link emulator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Wish {
@@ -17,7 +17,7 @@ pub(crate) enum Wish {
     Visit { at: u64, iface: u16, cell: u16, frame: String },
 }
 
-/// What the radio process says back.
+/// An event that the link emulator reports to a daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Told {
@@ -25,7 +25,7 @@ pub(crate) enum Told {
         iface: u16,
         cell: u16,
     },
-    /// An interface that needs no tuning carries again, after a cut.
+    /// An interface that needs no tuning carries frames again after a cut.
     Carrier {
         iface: u16,
     },
@@ -33,7 +33,7 @@ pub(crate) enum Told {
         iface: u16,
         why: String,
     },
-    /// The link takes datagrams up to this size from now on.
+    /// The link's MTU has changed, in bytes.
     Mtu {
         iface: u16,
         mtu: u16,
@@ -47,7 +47,7 @@ pub(crate) enum Told {
 
 pub(crate) struct Radio {
     lines: Lines,
-    /// Nothing more comes: the lab has ended.
+    /// The lab has ended: nothing more arrives.
     is_gone: bool,
 }
 
@@ -58,7 +58,7 @@ impl Radio {
         Ok(Self { lines, is_gone: false })
     }
 
-    /// Points a radio at a cell; false when there is no radio any more.
+    /// Tunes a radio to a cell. Returns false if the link emulator is gone.
     pub(crate) fn tune(&mut self, now: Instant, iface: Iface, cell: Cell) -> bool {
         self.lines.send(&Wish::Tune { at: now.0, iface: iface.0, cell: cell.0 }).is_ok()
     }
@@ -81,7 +81,7 @@ impl Radio {
         }
     }
 
-    /// Whether the radio process has closed the connection, as far as that has been heard.
+    /// Returns whether the link emulator has closed the connection, as far as [`Radio::hear`] has noticed.
     pub(crate) const fn is_gone(&self) -> bool {
         self.is_gone
     }

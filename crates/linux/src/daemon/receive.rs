@@ -1,4 +1,4 @@
-//! What comes in: frames of the interfaces, datagrams, and the connections of clients.
+//! Incoming data: frames of the interfaces, datagrams, and the connections of clients.
 
 use super::clients::Wishes;
 use super::{BATCH, Daemon};
@@ -13,14 +13,14 @@ use wire::{Iface, Packet, Reason, ethernet, identity};
 const TOO_LARGE: Reason = Reason("frame_too_large");
 /// The kernel had no memory for a frame.
 const NO_MEMORY: Reason = Reason("receive_no_memory");
-/// No socket of the host's has the port of a datagram.
+/// No socket of the host has the port of a datagram.
 const NO_SOCKET: Reason = Reason("no_socket");
 /// A frame is shorter than an Ethernet header.
 const NO_FRAME: Reason = Reason("frame_too_short");
 
 impl Daemon {
-    /// Takes what has come on an interface, up to [`BATCH`] frames, or until a time-out is due: a burst of frames that each
-    /// take a sync of the disk holds up nothing but itself. Says whether there may be more.
+    /// Receives frames on an interface: up to [`BATCH`], or until a time-out is due. So a burst of frames that each
+    /// need a disk sync delays only itself. Returns whether there may be more.
     pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
         let mut frame = std::mem::take(&mut self.frame);
         let received = self.receive_into(iface, &mut frame);
@@ -29,7 +29,7 @@ impl Daemon {
     }
 
     fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
-        // A frame that is cut counts as the packets that it becomes.
+        // A frame that is segmented counts as the packets that it becomes.
         let mut packets = 0;
         while packets < BATCH {
             let socket = match self.port(iface) {
@@ -71,8 +71,8 @@ impl Daemon {
         Ok(true)
     }
 
-    /// What a packet socket says instead of a frame: that its device went down, which the links tell better, that the kernel
-    /// had no memory, or (`EINVAL`) that a frame was unfinished in a way that it has no words for.
+    /// Handles an error of a packet socket. Its device went down, which the link watch reports in detail. Or the
+    /// kernel had no memory, or (`EINVAL`) a frame was unfinished in a way that the kernel cannot describe.
     fn receive_failed(&mut self, error: crate::Error) -> Result<()> {
         match error.errno() {
             Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.hear_links(),
@@ -142,7 +142,8 @@ impl Daemon {
         self.fulfil(wishes);
     }
 
-    /// Whether a packet of this host's is on a connection that a role carries for a program.
+    /// Returns whether a packet of this host belongs to a connection that a role carries for a program. If so, it has
+    /// been handled.
     pub(super) fn is_a_clients(&mut self, packet: &Packet) -> bool {
         let mut wishes = Wishes::default();
         let is_taken = self.clients.takes(&packet.bytes, &mut wishes);
@@ -157,12 +158,12 @@ impl Daemon {
 
     pub(super) fn note(&mut self, wishes: Wishes) {
         for bytes in wishes.datagrams {
-            let _ = self.give_to_kernel(&bytes); // as on any way, what is lost is sent again
+            let _ = self.give_to_kernel(&bytes); // as on any path, the sender repeats what is lost
         }
         self.wished.extend(wishes.ops);
     }
 
-    /// A datagram for the host's own stack.
+    /// Passes a datagram to the host's own stack.
     pub(super) fn give_to_kernel(&mut self, bytes: &[u8]) -> Result<()> {
         self.host.send(bytes)?;
         self.vitals.given_to_kernel += 1;

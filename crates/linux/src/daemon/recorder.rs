@@ -1,8 +1,8 @@
 //! The records of a daemon, and when they are written.
 //!
-//! Of a host that will be killed they are written while it runs: what has left the daemon is in the file before it leaves, so there
-//! is a record of each frame that it sent. That takes time between two frames. So all others keep their records until they end, as
-//! far as there is room: beyond that a thread that has the processor when nobody else wants it writes the oldest.
+//! For a host that will be killed, records are written while it runs. Each is in the file before its frame leaves, so
+//! every sent frame has a record. That takes time between two frames. So other hosts keep their records in memory
+//! until they end, up to a limit. Beyond it, a thread of the lowest priority writes the oldest records.
 
 use super::recording;
 use crate::error::{Attempt, Result};
@@ -15,26 +15,27 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use trace::{Record, What};
 
-/// Bytes that are kept at most before they are written, of a host that will be killed.
+/// Bytes that are kept before they are written, for a host that will be killed.
 const ROOM: usize = 64 << 10;
-/// Bytes of records that are kept before the thread has to write them. Runs of seconds, in which each millisecond counts, stay below.
-/// At most three times as many are in memory: those that are kept, those that wait for the thread, and those that it writes.
+/// Bytes of records that are kept before the thread must write them. Runs of a few seconds, in which every
+/// millisecond counts, stay below. At most three times this is in memory: the kept records, those that wait for the
+/// thread, and those that it writes.
 const CHUNK: usize = 32 << 20;
-/// The least of all priorities (`setpriority(2)`).
+/// The lowest priority (`setpriority(2)`).
 const LAST: i32 = 19;
 
 pub(super) struct Recorder {
     path: PathBuf,
     count: u64,
     to: To,
-    /// Whether `new_failure` has said why records cannot be written.
+    /// Whether `new_failure` has returned why records cannot be written.
     is_reported: bool,
 }
 
 enum To {
-    /// Lines go into the file before what they are about leaves.
+    /// A line is in the file before its frame leaves.
     AtOnce(Lines),
-    /// Records are kept, and written when the daemon ends, or when there are too many.
+    /// Records are kept, and written when the daemon ends or the limit is reached.
     Kept(Kept),
 }
 
@@ -71,17 +72,17 @@ impl Lines {
 
 struct Kept {
     records: Vec<Record>,
-    /// What they take in memory.
+    /// Their size in memory.
     bytes: usize,
     chunk: usize,
     writer: Writer,
 }
 
-/// Who writes what is kept: the daemon itself at its end, if there was never too much of it.
+/// What writes the kept records: the daemon itself at its end, unless there were too many.
 enum Writer {
     None(Lines),
     Thread(SyncSender<Vec<Record>>, JoinHandle<Lines>),
-    /// Its thread has ended, or could not begin.
+    /// Its thread has ended, or could not start.
     Lost(io::Error),
 }
 
@@ -100,7 +101,8 @@ impl Kept {
         }
     }
 
-    /// Gives a chunk to the thread. Waits if that has not begun the one before: the daemon is late then, and memory is bounded.
+    /// Passes a chunk to the thread. It blocks if the thread has not begun the previous one: the daemon is late then,
+    /// but memory is bounded.
     fn give(&mut self, records: Vec<Record>) {
         let writer = std::mem::replace(&mut self.writer, Writer::Lost(ErrorKind::BrokenPipe.into()));
         self.writer = match writer {
@@ -109,7 +111,7 @@ impl Kept {
                 Writer::Thread(to, thread)
             }),
             Writer::Thread(to, thread) => {
-                let _ = to.send(records); // why it has ended is reported when the daemon ends
+                let _ = to.send(records); // the reason is reported when the daemon ends
                 Writer::Thread(to, thread)
             }
             lost @ Writer::Lost(_) => lost,
@@ -145,7 +147,7 @@ fn write_all(mut lines: Lines, chunks: &Receiver<Vec<Record>>) -> Lines {
     lines
 }
 
-/// What a record holds beside itself, as far as it grows with packets.
+/// Returns the bytes of a record outside the struct, as far as they grow with packets.
 fn payload(what: &What) -> usize {
     match what {
         What::Received(_, packet) | What::Sent(_, packet) => packet.bytes.capacity(),
@@ -154,7 +156,7 @@ fn payload(what: &What) -> usize {
 }
 
 impl Recorder {
-    /// Records into a new file of this path: at once, or when the daemon ends.
+    /// Creates a recorder for a new file at this path. It writes at once, or when the daemon ends.
     pub(super) fn create(path: &Path, at_once: bool) -> Result<Self> {
         let file = recording::open(path)?;
         let lines = Lines { file, unwritten: Vec::new(), failed: None };
@@ -162,7 +164,7 @@ impl Recorder {
         Ok(Self { path: path.to_owned(), count: 0, to, is_reported: false })
     }
 
-    /// Whether what a record is about may leave only when the record is in the file.
+    /// Returns whether a record must be in the file before its frame leaves.
     pub(super) const fn is_at_once(&self) -> bool {
         matches!(self.to, To::AtOnce(_))
     }
@@ -175,14 +177,15 @@ impl Recorder {
         }
     }
 
-    /// Puts what is to be there at once into the file: the kernel keeps it when this process is killed.
+    /// Writes the lines that must be in the file at once. The kernel keeps them when this process is killed.
     pub(super) fn flush(&mut self) {
         if let To::AtOnce(lines) = &mut self.to {
             lines.flush();
         }
     }
 
-    /// Why records cannot be written, as far as the daemon has tried; what a thread could not write is known when the daemon ends.
+    /// Returns why records cannot be written, if a write has failed. An error of the thread is known only when the
+    /// daemon ends.
     pub(super) const fn failure(&self) -> Option<&io::Error> {
         match &self.to {
             To::AtOnce(lines) | To::Kept(Kept { writer: Writer::None(lines), .. }) => lines.failed.as_ref(),
@@ -191,7 +194,7 @@ impl Recorder {
         }
     }
 
-    /// The same, once.
+    /// Returns the failure the first time, then `None`.
     pub(super) fn new_failure(&mut self) -> Option<&io::Error> {
         let is_new = !self.is_reported && self.failure().is_some();
         self.is_reported |= is_new;
@@ -202,7 +205,7 @@ impl Recorder {
         self.count
     }
 
-    /// Writes what is left; an error if any record could not be written.
+    /// Writes what is left. Returns an error if any record could not be written.
     pub(super) fn end(self) -> Result<()> {
         let ended = match self.to {
             To::Kept(kept) => kept.end(),
@@ -255,7 +258,7 @@ mod tests {
         assert_eq!(read(&path).len(), 3000);
     }
 
-    /// Records of packets of 1500 bytes: no more than a chunk of them is kept, and all are in the file in their order.
+    /// Records of packets of 1500 bytes: at most one chunk of them is kept, and all are in the file in order.
     #[test]
     fn what_does_not_fit_is_written_while_the_daemon_runs() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The file of a daemon's records: it has packets, so it is its owner's alone, and one daemon's at a time. A path that is wrong
-//! costs nobody a file: only records are replaced.
+//! The file of a daemon's records. It contains packets, so only its owner may read it, and only one daemon at a time
+//! writes it. A wrong path destroys no file: only a file of records is replaced.
 
 use crate::error::{Attempt, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -13,7 +13,7 @@ use trace::{HostId, Record};
 /// Bytes of the longest line: a record of the largest datagram, in hexadecimal digits.
 const LONGEST: u64 = 1 << 18;
 
-/// Whether records may be written to this path: nothing is changed.
+/// Checks whether records may be written to this path. It changes nothing.
 pub(super) fn check(path: &Path) -> Result<()> {
     match claim(path, OFlags::empty()) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -21,13 +21,13 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens the file, and empties it. It is locked as long as it is open.
+/// Opens the file and empties it. It is locked while it is open.
 pub(super) fn open(path: &Path) -> Result<File> {
     let open = || {
         let file = claim(path, OFlags::CREATE)?;
         if file.metadata()?.is_file() {
             file.set_len(0)?;
-            // One that another version has written may be readable by others.
+            // A file that another version has written may be readable by others.
             let _ = file.set_permissions(PermissionsExt::from_mode(0o600));
         }
         Ok::<_, io::Error>(file)
@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
 }
 
 fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
-    // A pipe without a reader is an error, and not a reason to wait.
+    // Non-blocking: a pipe without a reader is an error, not a reason to wait.
     let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let kind = file.metadata()?.file_type();

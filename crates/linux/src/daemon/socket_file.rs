@@ -1,4 +1,4 @@
-//! The file of a UNIX socket that a daemon listens at.
+//! The file of a UNIX socket on which a daemon listens.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::fs;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The file of a socket that this process has bound. Dropping it removes the file, if it is still that one.
+/// The file of a socket that this process has bound. Dropping it removes the file, if it is still the same file.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -14,7 +14,7 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Of a socket that was bound to this path just now.
+    /// Returns the file of a socket that has just been bound to this path.
     pub(super) fn bound(path: &Path) -> Self {
         Self { path: path.to_owned(), identity: identity(path) }
     }
@@ -32,8 +32,9 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes the socket that a killed daemon left behind: one at which `connect`, which must not wait, is refused. What is no socket is
-/// not touched, and is an error; so is a socket that somebody listens at, or that another user's rights protect.
+/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. A
+/// file that is no socket is not touched, and is an error. So is a socket on which a process listens, or that another
+/// user owns and protects.
 pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let file = match fs::symlink_metadata(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -46,7 +47,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
     let Err(refused) = connect() else { return Err(in_use()) };
     match refused.raw_os_error() {
         Some(libc::ECONNREFUSED) => fs::remove_file(path),
-        // Its queue is full, or it is a socket of another kind: somebody listens.
+        // Its queue is full, or it is a socket of another kind: a process listens.
         Some(libc::EAGAIN | libc::EPROTOTYPE) => Err(in_use()),
         _ => {
             let why = format!(
@@ -64,7 +65,7 @@ fn in_use() -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, why)
 }
 
-/// Whether somebody listens at the UNIX socket of this kind, found out without waiting.
+/// Connects to the UNIX socket of this kind without blocking. Succeeds if a process listens on it.
 pub(super) fn knock(path: &Path, kind: SocketType) -> io::Result<()> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let probe = socket_with(AddressFamily::UNIX, kind, flags, None)?;
@@ -93,7 +94,7 @@ mod tests {
         assert!(said.starts_with("another process listens there"), "{said}");
         let other_kind = clear(&path, || knock(&path, SocketType::SEQPACKET)).unwrap_err().to_string();
         assert!(other_kind.starts_with("another process listens there"), "{other_kind}");
-        // One whose queue is full, as its process is stopped: whoever knocks does not wait.
+        // A socket whose queue is full because its process is stopped: `knock` does not block.
         let mut knocks = 0;
         while knock(&path, SocketType::STREAM).is_ok() {
             knocks += 1;

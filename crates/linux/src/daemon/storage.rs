@@ -1,8 +1,8 @@
-//! The disk has a thread of its own: the daemon's never waits for it. What has gathered while one sync ran goes with the
-//! next, so that the disk's rate is not the registrations'.
+//! The thread that writes to the disk, so that the daemon's thread never waits for it. Records that arrive during one
+//! sync are written with the next, so the rate of syncs does not limit the rate of registrations.
 //!
-//! Records are decided in the order asked. When a commit fails, all that has been asked for behind it fails with it, up to
-//! the moment at which the daemon hears of that: what a role asks for may build on what it asked for before.
+//! Requests are completed in order. When a commit fails, all requests behind it fail with it, up to the moment at
+//! which the daemon notices the failure. The reason: a later request of a role may depend on an earlier one.
 
 use super::{Ages, Stall, Stalls, Waits};
 use crate::error::{Attempt, Result};
@@ -14,11 +14,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wire::Instant;
 
-/// What records are kept in: [`Store`], but for tests.
+/// Where records are kept: [`Store`], except in tests.
 pub(crate) trait Log: Send + 'static {
     /// Puts or removes a record at the next commit.
     fn append(&mut self, key: Vec<u8>, value: Option<Vec<u8>>);
-    /// Makes all that was appended durable. If that fails, the records are as they were.
+    /// Makes all appended changes durable. If that fails, the records are unchanged.
     fn commit(&mut self) -> io::Result<()>;
 }
 
@@ -31,11 +31,11 @@ impl Log for Store {
     }
 }
 
-/// A log, and the thread that writes it. Its descriptor is readable when there is something to hear.
+/// A log, and the thread that writes it. Its descriptor is readable when there is a result.
 pub(crate) struct Storage<L> {
     shared: Arc<Shared>,
     thread: JoinHandle<L>,
-    /// Records asked for of whose end nobody has been told.
+    /// Requests whose result has not been returned yet.
     under_way: usize,
     /// Those of them that are durable.
     durable: usize,
@@ -43,35 +43,35 @@ pub(crate) struct Storage<L> {
 
 struct Shared {
     state: Mutex<State>,
-    /// There is work for the thread, or its end has come.
+    /// There is work for the thread, or it must end.
     work: Condvar,
     told: OwnedFd,
 }
 
-/// A record to be put or removed: its key, and its value.
+/// A record to be put, or removed if the value is `None`: key and value.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Default)]
 struct State {
-    /// Not taken up by the thread yet, each with the time of its request.
+    /// Requests that the thread has not taken yet, each with its time.
     asked: Vec<(Instant, Change)>,
-    /// The daemon's clock, and when the run ends, as of the last request.
+    /// The daemon's clock, and the end of the run, as of the last request.
     watched: Option<(Clock, Instant)>,
-    /// From each request until the record was durable.
+    /// Times from each request until its record was durable.
     waits: Waits,
     stalls: Stalls,
-    /// Records made durable since the daemon looked last.
+    /// Records made durable since the daemon last looked.
     durable: usize,
-    /// Why those behind them were not. Until the daemon has heard that, nothing more is written.
+    /// Why the requests behind them failed. Until the daemon has read this, nothing more is written.
     failure: Option<String>,
-    /// Whether the daemon has been told that there is something to hear.
+    /// Whether the descriptor has been made readable.
     has_told: bool,
     is_idle: bool,
     ends: bool,
 }
 
 impl<L: Log> Storage<L> {
-    /// Hands a log to a thread of its own.
+    /// Starts a thread for a log.
     pub(crate) fn start(log: L) -> Result<Self> {
         let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let told = told.attempt("create", "an event descriptor")?;
@@ -82,7 +82,7 @@ impl<L: Log> Storage<L> {
         Ok(Self { shared, thread, under_way: 0, durable: 0 })
     }
 
-    /// Asks for a record to be put or removed. How long that takes is measured by `clock`, until the run's `end`.
+    /// Requests that a record be put or removed. `clock` measures how long that takes, until the run's `end`.
     pub(crate) fn ask(&mut self, (clock, end): (Clock, Instant), key: Vec<u8>, value: Option<Vec<u8>>) {
         self.under_way += 1;
         let mut state = self.shared.lock();
@@ -93,7 +93,7 @@ impl<L: Log> Storage<L> {
         }
     }
 
-    /// So many records more are durable, at most `most`; there may be more to hear then.
+    /// Returns how many more records are durable, at most `most`. If it returns `most`, there may be more.
     pub(crate) fn durable(&mut self, most: usize) -> usize {
         self.durable += self.shared.hear();
         let taken = self.durable.min(most);
@@ -102,13 +102,14 @@ impl<L: Log> Storage<L> {
         taken
     }
 
-    /// How long records took from their request until they were durable, and which of these times were long.
+    /// Returns how long records took from their request until they were durable, and the longest of these times.
     pub(crate) fn waits(&self) -> (Ages, Vec<Stall>) {
         let state = self.shared.lock();
         (state.waits.summary(), state.stalls.clone().into_vec())
     }
 
-    /// Why all that is under way now could not be stored, if so. Those that are durable are told of first.
+    /// Returns why all pending requests could not be stored, if they could not. It returns `None` until
+    /// [`Storage::durable`] has reported all durable records.
     pub(crate) fn failure(&mut self) -> Option<String> {
         if self.durable > 0 {
             return None;
@@ -123,17 +124,17 @@ impl<L: Log> Storage<L> {
         Some(why)
     }
 
-    /// Whether there is something to hear at once, though the descriptor may be quiet.
+    /// Returns whether a result is available although the descriptor may not be readable.
     pub(crate) const fn has_more(&self) -> bool {
         self.durable > 0
     }
 
-    /// Whether anything that was asked for has not been told of yet.
+    /// Returns whether the result of any request has not been returned yet.
     pub(crate) const fn is_busy(&self) -> bool {
         self.under_way > 0
     }
 
-    /// Ends the thread, when all that was asked for is decided; gives the log back.
+    /// Ends the thread once all requests are completed. Returns the log, or `None` if the thread panicked.
     pub(crate) fn end(self) -> Option<L> {
         self.shared.lock().ends = true;
         self.shared.work.notify_one();
@@ -165,7 +166,7 @@ impl Shared {
         log
     }
 
-    /// All that has gathered.
+    /// Waits for requests and takes all of them. Returns `None` at the end.
     fn next(&self) -> Option<Vec<(Instant, Change)>> {
         let mut state = self.lock();
         loop {
@@ -197,11 +198,11 @@ impl Shared {
         }
         if !state.has_told {
             state.has_told = true;
-            let _ = rustix::io::write(&self.told, &1u64.to_ne_bytes()); // of one it cannot be too much
+            let _ = rustix::io::write(&self.told, &1u64.to_ne_bytes()); // a counter of one cannot overflow
         }
     }
 
-    /// Records made durable since this was asked last; the descriptor is quiet then.
+    /// Returns the number of records made durable since the last call, and clears the descriptor.
     fn hear(&self) -> usize {
         let mut state = self.lock();
         if std::mem::take(&mut state.has_told) {

@@ -1,4 +1,4 @@
-//! The thread with a disk whose syncs end when, and how, the test says.
+//! The thread with a disk whose syncs end when the test decides, with the result that it decides.
 
 use super::*;
 use crate::testing::readable;
@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 type Verdict = io::Result<()>;
 
-/// Says what each commit would make durable, and waits for the verdict.
+/// Reports what each commit would make durable, and waits for its result.
 struct Disk {
     pending: Vec<u8>,
     begun: Sender<Vec<u8>>,
@@ -43,7 +43,7 @@ impl Stage {
         }
     }
 
-    /// The records of the sync that runs now.
+    /// Returns the records of the sync that runs now.
     fn syncing(&self) -> Vec<u8> {
         self.begun.recv().unwrap()
     }
@@ -53,7 +53,7 @@ impl Stage {
         assert!(readable(&self.storage, 10_000), "the daemon is told");
     }
 
-    /// Makes the descriptor quiet and leaves what there is to hear, so that it shows when the next sync has ended.
+    /// Clears the descriptor but leaves the results, so that it becomes readable when the next sync has ended.
     fn hush(&self) {
         self.storage.shared.lock().has_told = false;
         assert_eq!(rustix::io::read(&self.storage.shared.told, &mut [0; 8]).unwrap(), 8);
@@ -121,7 +121,8 @@ fn an_end_in_order_waits_for_the_last_sync() {
     assert_eq!(stage.begun.recv().unwrap(), b"b");
 }
 
-/// A thread that is held, or a disk that is slow, delays what a role sends after its record is durable: that is not the protocol's time.
+/// A thread or a disk that is slow delays what a role sends after its record is durable. That time is not the
+/// protocol's.
 #[test]
 fn a_request_that_takes_long_is_a_stall_of_the_store() {
     let mut stage = Stage::new();

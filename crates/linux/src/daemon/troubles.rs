@@ -1,4 +1,4 @@
-//! What an operator must know of a daemon that goes on: `status` has it under `troubles`.
+//! Problems that an operator must know of a daemon that continues: `status` lists them under `troubles`.
 
 use super::Daemon;
 use super::hooks::Hooks;
@@ -8,7 +8,7 @@ use node::Value;
 use std::io::Write;
 
 impl Daemon {
-    /// Adds to a status how many packets ended for each reason, and what is wrong now.
+    /// Adds to a status the number of dropped packets by reason, and the current problems.
     pub(super) fn with_health(&self, status: Value) -> Value {
         match self.drops.add_to(status) {
             Value::Map(mut status) => {
@@ -34,15 +34,16 @@ impl Daemon {
         [records, store, host, hooks].into_iter().flatten().collect()
     }
 
-    /// Says once that records cannot be written.
+    /// Reports once that records cannot be written.
     pub(super) fn complain_of_records(&mut self) {
         if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
             let _ = writeln!(std::io::stderr(), "cannot write records, and continues without them: {why}");
         }
     }
 
-    /// The lab whose links this daemon uses has ended before it, as when it was killed. The daemon ends in order, and at once: the end
-    /// of the connection can be read for ever, and at real-time priority that would keep the kernel from ending the lab.
+    /// Ends the daemon cleanly and at once when its lab has ended before it, for example because it was killed. The
+    /// closed connection is always readable, and at real-time priority a busy loop would keep the kernel from ending
+    /// the lab.
     pub(super) fn lab_is_gone(&mut self) {
         if self.radio.take().is_some() {
             let _ =
@@ -51,8 +52,9 @@ impl Daemon {
         }
     }
 
-    /// The pair of this host's own stack is gone. What the daemon forwards for others does not need it, so the daemon goes on. It is
-    /// not made again: whoever removed it may want just that, and programs' sockets and routes are lost either way.
+    /// Handles the removal of the veth pair of this host's own stack. The daemon continues, because forwarding for
+    /// other hosts does not need it. The pair is not created again: the removal may be intended, and the programs'
+    /// sockets and routes are lost anyway.
     pub(super) fn host_link_removed(&mut self) {
         self.host.carries = false;
         if !std::mem::replace(&mut self.host.is_removed, true) {

@@ -1,11 +1,11 @@
-//! What a daemon changes in its network namespace beside its own veth pair, as it was before. It is put back when the daemon
-//! ends, well or not; if the daemon could not do so, the next one of this namespace does, or `wayfare doctor --clean`, from
-//! a record that was written before the first change. The end of a lab's daemon is the end of its namespace, which needs none
-//! of this.
+//! The former state of what a daemon changes in its network namespace, apart from its own veth pair. It is restored
+//! when the daemon ends, cleanly or not. If the daemon could not do that, the next daemon of this namespace does, or
+//! `wayfare doctor --clean`. Both use a record that was written before the first change. A lab's daemon needs none of
+//! this, because its namespace ends with it.
 //!
-//! Each step is done whatever becomes of the others. What could not be put back stays in the record, without the rest, and is named.
-//! `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too: if only routes, addresses or
-//! neighbors are left, it begins all the same, and keeps them in its own record.
+//! A step that fails does not prevent the others. What could not be restored stays in the record, without the rest,
+//! and is reported. `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too.
+//! If only routes, addresses or neighbors remain, it starts all the same, and keeps them in its own record.
 
 use super::ends::{Claim, Taken, remove_unheld};
 use super::folder::folder;
@@ -24,7 +24,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wire::Ipv4Addr;
 
-/// The settings of a namespace that a daemon writes, beside those of its interfaces.
+/// The settings of a namespace that a daemon writes, in addition to those of its interfaces.
 const SYSCTLS: [&str; 7] = [
     "net/ipv4/tcp_no_metrics_save",
     "net/ipv4/tcp_rmem",
@@ -35,20 +35,20 @@ const SYSCTLS: [&str; 7] = [
     "net/ipv4/tcp_dsack",
 ];
 
-/// A namespace before its daemon.
+/// The state of a namespace before its daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Before {
-    /// Numbers of namespaces mean something within one boot only.
+    /// The boot id: namespace numbers are valid only within one boot.
     boot: String,
-    /// The namespace's number, which no other namespace gets in this boot.
+    /// The namespace's cookie, which no other namespace gets in this boot.
     namespace: u64,
     loopback_was_up: bool,
-    /// It had no address: the kernel gives it one when it is first switched on, and does not take that away.
+    /// Whether it had no address: the kernel adds one when the loopback is first set up, and does not remove it.
     #[serde(default)]
     loopback_was_bare: bool,
     sysctls: Vec<(String, String)>,
     devices: Vec<Device>,
-    /// The default routes that the daemon's own replaces, and what the interfaces lose with IPv6.
+    /// The default routes that the daemon's route replaces, and what the interfaces lose with IPv6.
     lost: Vec<Saved>,
 }
 
@@ -59,7 +59,7 @@ struct Device {
     offloads: Vec<String>,
 }
 
-/// The record of a living daemon. Dropping it puts back what was before.
+/// The record of a living daemon. Dropping it restores the former state.
 #[derive(Debug)]
 pub(super) struct Undo {
     before: Before,
@@ -68,8 +68,8 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// Writes down all that a daemon of this kind will change. If a daemon of this namespace died without putting back what it
-    /// had changed, that is done first. An interface that is not there is an error, before anything was changed.
+    /// Records all that a daemon with this configuration will change. If a daemon of this namespace died without
+    /// restoring the former state, that is done first. A missing interface is an error, before anything is changed.
     pub(super) fn note(_claim: &Claim, spec: &Spec) -> Result<Self> {
         let folder = folder()?;
         let namespace = namespace::cookie()?;
@@ -95,7 +95,7 @@ impl Undo {
         Ok(Self { before, path, is_put_back: false })
     }
 
-    /// Puts back what was before. The error names all that could not be; it stays in the record.
+    /// Restores the former state. The error lists all that could not be restored; it stays in the record.
     pub(super) fn put_back(mut self) -> Result<()> {
         self.is_put_back = true;
         self.before.put_back().keep(&self.path)
@@ -113,16 +113,17 @@ impl Drop for Undo {
     }
 }
 
-/// What could not be put back.
+/// What could not be restored.
 struct Rest {
     before: Before,
-    /// Whether only routes, addresses and neighbors are missing: nothing of the daemon's is in the way of another one.
+    /// Whether only routes, addresses and neighbors are missing, so that nothing of the old daemon obstructs another
+    /// one.
     is_clean: bool,
     errors: Vec<Error>,
 }
 
 impl Rest {
-    /// Notes whether a step was done.
+    /// Notes an error of a step. Returns whether the step succeeded.
     fn note(&mut self, done: Result<()>) -> bool {
         let is_done = done.is_ok();
         self.errors.extend(done.err());
@@ -134,7 +135,7 @@ impl Rest {
         (!why.is_empty()).then(|| why.join("; "))
     }
 
-    /// Keeps the record of what is left, or removes it if there is nothing.
+    /// Writes the record of what is left, or removes the record if nothing is.
     fn keep(&self, path: &Path) -> Result<()> {
         let Some(why) = self.why() else {
             return fs::remove_file(path).attempt("remove", path.display());
@@ -162,7 +163,7 @@ impl Before {
         }
         let of_devices = devices.iter().flat_map(|device| host::sysctls_of(&device.name));
         let paths = SYSCTLS.map(str::to_owned).into_iter().chain(of_devices);
-        // What this kernel does not have is not changed.
+        // A setting that this kernel does not have is not changed.
         let sysctls =
             paths.filter_map(|path| Some((path.clone(), namespace::sysctl_value(&path)?))).collect();
         let loopback_was_up = net.link("lo")?.up;
@@ -170,7 +171,7 @@ impl Before {
         Ok(Self { boot: boot()?, namespace, loopback_was_up, loopback_was_bare, sysctls, devices, lost })
     }
 
-    /// Puts all of it back, in the calling thread's namespace. One part that fails does not keep the others from being put back.
+    /// Restores everything, in the calling thread's namespace. A part that fails does not prevent the others.
     fn put_back(&self) -> Rest {
         let nothing = Self {
             boot: self.boot.clone(),
@@ -190,12 +191,12 @@ impl Before {
                 return rest;
             }
         };
-        // With its addresses and the daemon's default route.
+        // Deletes its addresses and the daemon's default route too.
         let pair = if net.link(KERNEL_SIDE).is_ok() { net.delete_link(KERNEL_SIDE) } else { Ok(()) };
         for done in [nft::listen_again(), host::forget_foreign(), pair] {
             rest.note(done);
         }
-        // An interface that is gone has nothing to put back.
+        // An interface that is gone has nothing to restore.
         let is_there = |(path, _): &&(String, String)| namespace::sysctl_value(path).is_some();
         for setting in self.sysctls.iter().filter(is_there) {
             if !rest.note(sysctl(&setting.0, &setting.1)) {
@@ -233,7 +234,8 @@ impl Before {
         net.set_up("lo", false)
     }
 
-    /// The whole record or none. The caller has the lock of this namespace, so nobody else writes it meanwhile.
+    /// Writes the whole record or nothing. The caller holds the lock of this namespace, so no other process writes it
+    /// meanwhile.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).attempt("write", path.display())?;
         let half = path.with_extension(HALF);
@@ -246,10 +248,10 @@ impl Before {
     }
 }
 
-/// How the name of a record begins, and how it ends.
+/// The prefix and the suffix of a record's file name.
 pub(super) const PREFIX: &str = "namespace-";
 pub(super) const SUFFIX: &str = ".json";
-/// The extension of a record that is not written to its end. There is one of a namespace at most.
+/// The extension of a record that is not complete yet. A namespace has at most one.
 pub(super) const HALF: &str = "new";
 
 fn read(path: &Path) -> Result<Option<Before>> {
@@ -262,7 +264,7 @@ fn read(path: &Path) -> Result<Option<Before>> {
     }
 }
 
-/// Puts back what the daemon of this record changed, if it is dead.
+/// Undoes what the daemon of this record changed, if it is dead.
 pub(super) fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
     let remove = || fs::remove_file(path).attempt("remove", path.display());
     // Its daemon may have ended just now.
@@ -273,7 +275,7 @@ pub(super) fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemo
                 if namespace::cookie()? != before.namespace {
                     return Ok(None);
                 }
-                // Held until all is done: no daemon begins meanwhile.
+                // Held until all is done, so that no daemon starts meanwhile.
                 let Taken::Free(_claim) = Claim::take()? else { return Ok(Some(LeftByDaemon::Alive)) };
                 Ok(Some(match before.put_back().keep(path) {
                     Ok(()) => LeftByDaemon::PutBack,

@@ -1,5 +1,5 @@
-//! What a daemon, or the radio process, finds out about itself: how long frames waited for it, how long it did not run, and
-//! how many frames it took and gave.
+//! What a daemon, or the link emulator, measures about itself: how long frames waited for it, how long it did not
+//! run, and how many frames it handled.
 
 use crate::Clock;
 use crate::counters::Counters;
@@ -8,46 +8,46 @@ use std::collections::BTreeMap;
 use trace::doubt::STALL_BOUND;
 use wire::{Duration, Instant};
 
-/// What a daemon reports when it has ended. The daemon writes it and the lab reads it: every field is required.
+/// The report of a daemon that has ended. The daemon writes it and the lab reads it: every field is required.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonSummary {
-    /// Its host.
+    /// The host's name.
     pub name: String,
-    /// What its roles showed at the end.
+    /// The status of its roles at the end.
     pub status: serde_json::Value,
-    /// What its kernel said of each TCP socket: congestion control, retransmits, times, sizes.
+    /// The kernel's values for each TCP socket: congestion control, retransmissions, times, sizes.
     pub tcp: serde_json::Value,
-    /// What its namespace's kernel counted during the run.
+    /// The counters of its namespace's kernel during the run.
     pub counters: Counters,
-    /// How long frames waited before the daemon read them: from the kernel's receive stamp.
+    /// How long frames waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames waited until the daemon had handled them: from the same stamp. Frames that came during a stall of more
-    /// than [`STALL_BOUND`] are not counted, since it is a doubt already.
+    /// How long frames waited until the daemon had handled them, from the same stamp. Frames that arrived during a
+    /// stall of more than [`STALL_BOUND`] are not counted, because that stall is reported as a doubt.
     pub handled: Ages,
-    /// The longest that the daemon did not run.
+    /// The longest time in which the daemon did not run.
     pub stall: Stall,
-    /// Its 1000 longest stalls of more than 5 ms: what all processes have in common is the machine's.
+    /// Its 1000 longest stalls of more than 5 ms. A stall that all processes have in common is the machine's.
     pub stalls: Vec<Stall>,
-    /// How long its thread `store` took from each request until the record was durable.
+    /// How long the thread `store` took from each request until the record was durable.
     pub stored: Ages,
     /// The 1000 longest of these times that are more than 5 ms.
     pub store_stalls: Vec<Stall>,
-    /// The latest that it handed a time-out on, in microseconds.
+    /// The worst lateness of a time-out that was passed to the node, in microseconds.
     pub worst_late_us: u64,
     /// Frames that it received at each of its interfaces, by the interface's name; `host` is its own stack.
     pub received: BTreeMap<String, u64>,
-    /// Datagrams that its own stack took.
+    /// Datagrams that were passed to its own stack.
     pub given_to_kernel: u64,
     /// Interfaces that went down or were removed.
     pub lost_interfaces: Vec<String>,
-    /// Queueing disciplines and filters that were on its interfaces, or between its kernel and its node: interface and kind.
+    /// Queueing disciplines and filters on its interfaces, or between its kernel and its node: interface and kind.
     pub queues: Vec<(String, String)>,
     /// Frames that the kernel dropped before they were read.
     pub capture_drops: u64,
-    /// Whether the wall clock was set.
+    /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
-    /// Lines of its file of records.
+    /// Number of lines in its file of records.
     pub records: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct DaemonSummary {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// How long, in microseconds.
+    /// Its length, in microseconds.
     pub us: u64,
     /// When it ended, in microseconds of the run.
     pub until_us: u64,
@@ -71,17 +71,18 @@ impl Stall {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ages {
-    /// How many.
+    /// Number of waiting times.
     pub count: u64,
-    /// Half of them are at most this long, in microseconds; at most 1/16 more than the true value.
+    /// The median, in microseconds; at most 1/16 above the true value.
     pub median_us: f64,
-    /// 99 % of them are at most this long, in microseconds; at most 1/16 more than the true value.
+    /// The 99th percentile, in microseconds; at most 1/16 above the true value.
     pub p99_us: f64,
     /// The longest, in microseconds.
     pub worst_us: f64,
 }
 
-/// Waiting times, counted in classes whose width is 1/16 of their value: any number of them takes the same memory.
+/// A histogram of waiting times, with classes whose width is 1/16 of their value. Its memory does not grow with their
+/// number.
 #[derive(Clone, Debug)]
 pub(crate) struct Waits {
     classes: Vec<u64>,
@@ -89,7 +90,7 @@ pub(crate) struct Waits {
     worst: u64,
 }
 
-/// Classes in an octave.
+/// Classes per octave.
 const PER_OCTAVE: u64 = 16;
 
 impl Default for Waits {
@@ -118,7 +119,7 @@ impl Waits {
         }
     }
 
-    /// The upper bound of the class of the value of this rank, from 1.
+    /// Returns the upper bound of the class that contains the value of this rank, from 1.
     fn at_rank(&self, rank: u64) -> u64 {
         let mut below = 0;
         let class = self.classes.iter().position(|count| {
@@ -129,7 +130,8 @@ impl Waits {
     }
 }
 
-/// Below 16 each value is a class; above, the four bits after the leading one tell the class in its octave.
+/// Returns the class of a value. Below 16 each value is a class; above, the four bits after the leading one select
+/// the class in its octave.
 fn class_of(nanos: u64) -> usize {
     if nanos < PER_OCTAVE {
         return nanos as usize;
@@ -138,7 +140,7 @@ fn class_of(nanos: u64) -> usize {
     (shift * PER_OCTAVE + (nanos >> shift)) as usize
 }
 
-/// The largest value of a class.
+/// Returns the largest value of a class.
 const fn upper_of(class: usize) -> u64 {
     let class = class as u64;
     if class < 2 * PER_OCTAVE {
@@ -149,7 +151,7 @@ const fn upper_of(class: usize) -> u64 {
     low + ((1 << shift) - 1)
 }
 
-/// A timer that fires again and again: a process that notices it late did not run, whatever the cause.
+/// Detects stalls by a periodic timer: a process that notices the timer late did not run, whatever the cause.
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeat {
     next: Instant,
@@ -160,18 +162,19 @@ pub(crate) struct Heartbeat {
     last_long: Option<Instant>,
 }
 
-/// A stall that begins right after a beat is seen shorter by as much.
+/// Interval of beats. A stall that begins right after a beat is measured too short by up to this.
 pub(crate) const BEAT: Duration = Duration::from_millis(5);
 
-/// Where one process sees a stall of the machine of more than [`STALL_BOUND`], each other sees it longer than this.
+/// The shortest stall that is kept. If one process measures a stall of the machine of more than [`STALL_BOUND`],
+/// every other process measures one longer than this.
 const NOTED: Duration = Duration::from_millis(5);
 const _: () = assert!(NOTED.as_millis() + BEAT.as_millis() <= STALL_BOUND.as_millis());
 
-/// Stalls that are kept.
+/// Number of stalls that are kept.
 const KEPT: usize = 1000;
 
-/// Stalls of more than [`NOTED`], in the order of time. Of more than [`KEPT`], the shortest are left out: any that is a doubt of
-/// its own is then hidden only by longer ones, never by earlier ones.
+/// Stalls of more than [`NOTED`], in order of time. If there are more than [`KEPT`], the shortest are left out. So
+/// only longer stalls can displace a stall that is reported as a doubt; earlier ones cannot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stalls(Vec<Stall>);
 
@@ -197,24 +200,24 @@ impl Stalls {
 }
 
 impl Heartbeat {
-    /// Beats from the clock's zero, whenever this process runs first: one that starts late was stalled. What happens after `end`
-    /// is not the run's.
+    /// Starts at the clock's zero, even if this process first runs later: then it was stalled. What happens after
+    /// `end` does not count.
     pub(crate) fn new(end: Instant) -> Self {
         Self::since(Instant::ZERO, end)
     }
 
-    /// The same, of a process that begins later: a daemon that restarts after a crash.
+    /// Starts at `begin`, for a process that starts later: a daemon that restarts after a crash.
     pub(crate) fn since(begin: Instant, end: Instant) -> Self {
         let (worst, stalls) = (Stall::default(), Stalls::default());
         Self { next: begin + BEAT, end, worst, stalls, last_long: None }
     }
 
-    /// When the process has to run again.
+    /// Returns when the process must run again.
     pub(crate) const fn due(&self) -> Instant {
         self.next
     }
 
-    /// Takes note that the process runs.
+    /// Records that the process runs.
     pub(crate) fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -244,30 +247,31 @@ impl Heartbeat {
         self.stalls.into_vec()
     }
 
-    /// Whether what was due then had to wait for the end of a stall that is a doubt of its own.
+    /// Returns whether what was due then had to wait for the end of a stall that is reported as a doubt.
     pub(crate) fn explains(&self, due: Instant) -> bool {
         self.last_long.is_some_and(|until| due <= until)
     }
 }
 
-/// What a daemon keeps of itself while it runs.
+/// What a daemon measures about itself while it runs.
 #[derive(Debug)]
 pub(crate) struct Vitals {
     pub(crate) read: Waits,
     pub(crate) handled: Waits,
-    /// Only a lab's daemon beats, which knows when its run ends: elsewhere a wake-up every 5 ms would be for nothing.
+    /// Only a lab's daemon has one, because it knows the end of its run. Elsewhere a wake-up every 5 ms would be
+    /// useless.
     pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) received: Vec<u64>,
     pub(crate) given_to_kernel: u64,
     pub(crate) lost_interfaces: Vec<String>,
-    /// When the run ends.
+    /// The end of the run.
     pub(crate) end: Instant,
-    /// When the daemon was told to begin.
+    /// When the daemon received the command to begin.
     pub(crate) since: Instant,
 }
 
 impl Vitals {
-    /// For so many interfaces, the host's own stack included.
+    /// Creates the counters for this number of interfaces, including the host's own stack.
     pub(crate) fn new(interfaces: usize) -> Self {
         Self {
             read: Waits::default(),
@@ -281,12 +285,13 @@ impl Vitals {
         }
     }
 
-    /// The run begins.
+    /// Starts the heartbeat, if the end of the run is known.
     pub(crate) fn begin(&mut self) {
         self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::since(self.since, self.end));
     }
 
-    /// A frame was read: how long it had waited. What came before the run began waited for nothing.
+    /// Records that a frame was read, and how long it had waited. The wait of a frame from before the begin is not
+    /// counted.
     pub(crate) fn took(&mut self, clock: Clock, interface: usize, stamp: Instant) {
         if let Some(count) = self.received.get_mut(interface) {
             *count += 1;
@@ -296,7 +301,7 @@ impl Vitals {
         }
     }
 
-    /// A frame was handled: how long that took since it came.
+    /// Records that a frame was handled, and the time since it arrived.
     pub(crate) fn finished(&mut self, clock: Clock, stamp: Instant) {
         self.beat(clock.now());
         let is_explained = self.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.explains(stamp));
@@ -305,7 +310,7 @@ impl Vitals {
         }
     }
 
-    /// The time since then, if that is a time of the run, as far as it is.
+    /// Returns the time since `stamp`, up to the end of the run; `None` if `stamp` is outside the run.
     fn since(&self, clock: Clock, stamp: Instant) -> Option<Duration> {
         let is_of_run = stamp > self.since && stamp < self.end;
         is_of_run.then(|| clock.now().min(self.end).since(stamp))
@@ -412,7 +417,7 @@ mod tests {
             let mut less = whole.clone();
             less.as_object_mut().unwrap().remove(&name);
             let why = serde_json::from_value::<DaemonSummary>(less);
-            // A `serde_json::Value` that is absent reads as null only if it may be; that must not be.
+            // An absent field of type `serde_json::Value` must be an error too, and must not read as null.
             assert!(why.is_err(), "{name} may be missing");
         }
     }

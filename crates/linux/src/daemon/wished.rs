@@ -1,13 +1,13 @@
-//! What programs wish of roles, one wish after the other.
+//! The requests of programs to roles, handled one after the other.
 
 use std::collections::VecDeque;
 
-/// Wishes in the order in which they came up. To fulfil one may bring up others, such as to write more on the stream of the
-/// next: they come behind it, for while one is being fulfilled nobody gets another.
+/// A queue of requests. Handling one may raise others, for example to write more on the stream of the next request.
+/// They queue behind it: while one request is being handled, no other is taken.
 #[derive(Debug)]
 pub(super) struct Wished<T> {
     queue: VecDeque<T>,
-    /// One has been handed out, and is not fulfilled yet.
+    /// A request has been taken, and is not handled yet.
     is_busy: bool,
 }
 
@@ -20,7 +20,8 @@ impl<T> Wished<T> {
         self.queue.extend(wishes);
     }
 
-    /// The next to be fulfilled. Whoever gets one says [`Self::done`] when it is, and asks again.
+    /// Takes the next request, or `None` while another is being handled. The caller calls [`Self::done`] when it has
+    /// handled the request, and then asks again.
     pub(super) fn next(&mut self) -> Option<T> {
         let next = if self.is_busy { None } else { self.queue.pop_front() };
         self.is_busy |= next.is_some();
@@ -36,7 +37,7 @@ impl<T> Wished<T> {
 mod tests {
     use super::*;
 
-    /// Tries, as the daemon does, to fulfil what a wish brings up on the spot: before that wish itself is fulfilled.
+    /// Like the daemon, tries to handle at once what a request raises, before that request itself is handled.
     struct Somebody {
         wished: Wished<u32>,
         fulfilled: Vec<u32>,
@@ -55,7 +56,7 @@ mod tests {
         }
     }
 
-    /// Bytes of a program changed places when what followed from one wish went before the next.
+    /// A program's bytes were reordered when requests raised by one request went before the next.
     #[test]
     fn what_follows_from_a_wish_comes_behind_all_that_were_there() {
         let mut somebody = Somebody { wished: Wished::new(), fulfilled: Vec::new() };

@@ -1,4 +1,5 @@
-//! Routes, addresses and neighbors as they were, to be added again: the kernel's own messages, as `ip route save` keeps them.
+//! Saved routes, addresses and neighbors, to be added again later: the kernel's own messages, as `ip route save`
+//! keeps them.
 
 use super::Netlink;
 use crate::error::{Attempt, Result};
@@ -26,7 +27,8 @@ pub(crate) enum Saved {
 }
 
 impl Netlink {
-    /// The IPv4 default routes of the main table that [`Netlink::set_route`] would replace: those without a metric.
+    /// Returns the IPv4 default routes of the main table that [`Netlink::set_route`] would replace: those without a
+    /// metric.
     pub(crate) fn default_routes(&mut self) -> Result<Vec<Saved>> {
         let is_replaced = |route: &RouteMessage| {
             let has_metric = |attribute: &RouteAttribute| matches!(attribute, RouteAttribute::Priority(metric) if *metric != 0);
@@ -39,16 +41,18 @@ impl Netlink {
         Ok(replaced.map(|route| Saved::Route(bytes_of(&route))).collect())
     }
 
-    /// What the kernel forgets when IPv6 is switched off on a link, and does not find again by itself: permanent addresses, routes
-    /// of every table that neither it nor a router advertisement set, and permanent neighbors. Addresses come before the routes
-    /// that need them. Of a route with several next hops each that goes by the link is one of its own: those by other links stay.
+    /// Returns what the kernel removes when IPv6 is switched off on a link and does not restore by itself. These are
+    /// permanent addresses, routes of every table that neither the kernel nor a router advertisement set, and
+    /// permanent neighbors. Addresses come before the routes that need them. Of a route with several next hops, each
+    /// hop by this link is a separate entry: hops by other links stay in the kernel.
     ///
-    /// Nexthop objects (`ip nexthop`) and the routes that refer to them stay when IPv6 is switched off. Such a route is kept by the number
-    /// of its object, so that it returns if something else removed it; an object that somebody deletes meanwhile is not made again, and
-    /// its routes are named as what could not be put back.
+    /// Nexthop objects (`ip nexthop`) and the routes that refer to them stay when IPv6 is switched off. Such a route
+    /// is saved with the id of its object, so that it can be restored if something else removed it. An object that
+    /// was deleted meanwhile is not created again, and [`Netlink::add_again`] fails for its routes.
     ///
-    /// What is learnt from router advertisements is learnt again. Out of reach: entries that answer for other hosts (`ip neigh add
-    /// proxy`), memberships of multicast groups, and the settings of `net.ipv6.conf` that change with `disable_ipv6` by themselves.
+    /// What is learnt from router advertisements is learnt again. Not saved: proxy neighbor entries (`ip neigh add
+    /// proxy`), memberships of multicast groups, and the settings of `net.ipv6.conf` that change with `disable_ipv6`
+    /// by themselves.
     pub(crate) fn ipv6_of(&mut self, index: u32) -> Result<Vec<Saved>> {
         let mut ask = AddressMessage::default();
         ask.header.family = AddressFamily::Inet6;
@@ -103,7 +107,7 @@ impl Netlink {
         Ok(routes.collect())
     }
 
-    /// Adds it as it was; what is there already is not touched, and what was of an interface that is gone is not added.
+    /// Adds an entry as it was. An entry that exists is not touched, and one of an interface that is gone is ignored.
     pub(crate) fn add_again(&mut self, saved: &Saved) -> Result<()> {
         let (message, flags) = match saved {
             Saved::Address(bytes) => {
@@ -112,7 +116,7 @@ impl Netlink {
             }
             Saved::Route(bytes) => {
                 let message = RouteMessage::parse(bytes).map_err(io::Error::other);
-                // A next hop joins those of its route that are there.
+                // A next hop joins the existing hops of its route.
                 let is_hop = message.as_ref().is_ok_and(is_hop);
                 (message.map(RouteNetlinkMessage::NewRoute), if is_hop { NLM_F_APPEND } else { NLM_F_EXCL })
             }
@@ -131,7 +135,7 @@ impl Netlink {
 }
 
 impl Saved {
-    /// What an operator calls it, as far as `ip` would show it.
+    /// Returns the name that an operator knows it by, close to what `ip` shows.
     fn name(&self) -> String {
         match self {
             Self::Address(bytes) => AddressMessage::parse(bytes).map_or("an address".to_owned(), |message| {
@@ -185,7 +189,8 @@ fn name_of_route(route: &RouteMessage) -> String {
     format!("the route {destination}{name}")
 }
 
-/// A route as the kernel takes it: one by a nexthop object is listed with the object's hops, and is refused with both.
+/// Returns a route in a form that the kernel accepts. The kernel lists a route by a nexthop object together with the
+/// object's hops, but refuses a request with both.
 fn as_added(mut route: RouteMessage) -> RouteMessage {
     if is_by_object(&route) {
         let is_of_object = |attribute: &RouteAttribute| {
@@ -208,7 +213,7 @@ fn is_by_object(route: &RouteMessage) -> bool {
     route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::NhId(_)))
 }
 
-/// The parts of a route that go by a link: itself, or one for each of its next hops there.
+/// Returns the parts of a route that use a link: the route itself, or one for each of its next hops there.
 fn by_link(route: RouteMessage, index: u32) -> Vec<RouteMessage> {
     if is_by_object(&route) {
         let goes_by = |attribute: &RouteAttribute| match attribute {
@@ -235,13 +240,13 @@ fn by_link(route: RouteMessage, index: u32) -> Vec<RouteMessage> {
     hops.into_iter().flatten().filter(|hop| hop.interface_index == index).map(alone).collect()
 }
 
-/// Whether it is a part that [`by_link`] has cut out.
+/// Returns whether the route is a part made by [`by_link`].
 fn is_hop(route: &RouteMessage) -> bool {
     route.header.address_family == AddressFamily::Inet6
         && route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::MultiPath(_)))
 }
 
-/// The kernel makes a link-local address of its own again.
+/// Returns whether the address must be saved. The kernel makes its own link-local address again.
 fn is_kept(address: &AddressMessage, index: u32) -> bool {
     let has = |is: fn(&AddressAttribute) -> bool| address.attributes.iter().any(is);
     let is_permanent = has(
@@ -275,7 +280,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What is there of IPv6, but for what the kernel makes by itself.
+    /// Lists the IPv6 state, except for what the kernel makes by itself.
     fn ipv6() -> String {
         let by_hand = |shown: String| {
             let mut lines: Vec<&str> =
@@ -293,7 +298,7 @@ mod tests {
         )
     }
 
-    /// A namespace with nexthop objects; nothing if `ip` or the kernel has none.
+    /// Makes a namespace with nexthop objects. Returns false if `ip` or the kernel does not support them.
     fn with_objects() -> bool {
         veth("a0", "b0");
         for device in ["a0", "b0"] {
@@ -321,7 +326,7 @@ mod tests {
             ] {
                 ip(words);
             }
-            // The order of two devices' routes to one prefix is that in which they came.
+            // The order of two devices' routes to one prefix is the order in which they were added.
             let routes = || {
                 let all = format!("{}{}{}", ip("route show"), ip("-6 route show"), ip("nexthop show"));
                 let (mut link_local, others): (Vec<_>, Vec<_>) =
@@ -334,7 +339,7 @@ mod tests {
             let mut saved = net.default_routes().unwrap();
             let index = net.link("a0").unwrap().index;
             saved.extend(net.ipv6_of(index).unwrap());
-            // As a daemon does, and then somebody else.
+            // First as a daemon does, then as another program does.
             net.set_route(wire::Prefix::ANY, "b0", None).unwrap();
             sysctl("net/ipv6/conf/a0/disable_ipv6", "1").unwrap();
             ip("-6 route del 2001:db8:2::/48");
@@ -347,7 +352,7 @@ mod tests {
                 }
                 assert_eq!(routes(), before);
             }
-            // An object that somebody has deleted takes its routes along.
+            // Deleting an object deletes its routes.
             ip("nexthop del id 5");
             let refused = net.add_again(&saved[0]).unwrap_err().to_string();
             assert!(refused.contains("the route default nhid 5"), "{refused}");
@@ -389,7 +394,7 @@ mod tests {
                 net.add_again(saved).unwrap();
             }
             assert_eq!(ipv6(), before);
-            // What is there is not added a second time.
+            // An entry that exists is not added a second time.
             for saved in &saved {
                 net.add_again(saved).unwrap();
             }

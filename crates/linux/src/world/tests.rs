@@ -30,7 +30,7 @@ fn its_program_is_root_and_pid_1_in_namespaces_of_its_own() {
         let pids = numbers.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().is_ok());
         assert_eq!(pids.count(), 1);
         assert_eq!(Netlink::open().unwrap().links().unwrap().iter().filter(|link| link.up).count(), 0);
-        // Mounts made here are seen here only: the caller's are private.
+        // Mounts made here are visible only here, because mount propagation is private.
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(mounts.lines().all(|line| !line.contains(" shared:")), "{mounts}");
     });
@@ -77,8 +77,8 @@ fn a_failed_step_says_which_it_was() {
     assert_eq!(failure(&[1, 0, 0, 0], "x", cause()).attempt, "start");
 }
 
-/// A world whose pid 1 has started two daemons, each in a network namespace of its own, and says so. Its standard
-/// output stays open until the last of them is dead.
+/// Starts a world whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. Its
+/// standard output stays open until the last of them is dead.
 fn world_with_daemons<F>() -> (World, BufReader<std::process::ChildStdout>) {
     let mut command = again::<F>("lab");
     command.stdout(Stdio::piped());
@@ -111,7 +111,7 @@ fn lab() {
     daemons[0].wait().unwrap();
 }
 
-/// The processes of this PID namespace whose network namespace is not `here`, by namespace.
+/// Returns the processes of this PID namespace whose network namespace is not in `here`, as (namespace, pid).
 fn elsewhere(here: &[u64]) -> Vec<(u64, u32)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -119,13 +119,13 @@ fn elsewhere(here: &[u64]) -> Vec<(u64, u32)> {
     numbered.filter(|(number, _)| !here.contains(number)).collect()
 }
 
-/// Kills one process of a world and sees all of them, and their network namespaces, go.
+/// Runs `end` on a world, and checks that all its processes and network namespaces are gone.
 fn nothing_is_left_after<F: FnOnce(&mut World)>(end: F) {
     let (mut world, mut stdout) = world_with_daemons::<F>();
     let own = |pid| NetNs::of(pid).unwrap().number().unwrap();
     let daemons = elsewhere(&[own(std::process::id()), own(world.init())]);
     assert_eq!(daemons.len(), 2, "{daemons:?}");
-    // An end of a veth pair goes when the namespace of the other end goes.
+    // An end of a veth pair disappears when the namespace of the other end does.
     let mut here = Netlink::open().unwrap();
     for (number, (_, pid)) in daemons.iter().enumerate() {
         let (a, mac) = (format!("w{number}"), Mac([2, 0, 0, 0, 0, 1]));
@@ -172,7 +172,7 @@ fn dropping_it_ends_all_of_it() {
     in_world(|| nothing_is_left_after(|world| assert!(world.end().is_ok())));
 }
 
-/// Here the caller is a process of its own, which is killed without a chance to tidy up.
+/// Here the caller is a separate process, which is killed and cannot clean up.
 #[test]
 fn killing_the_caller_ends_all_of_it() {
     let body = || {
@@ -183,7 +183,7 @@ fn killing_the_caller_ends_all_of_it() {
         assert!(elsewhere(&[NetNs::current().unwrap().number().unwrap()]).len() >= 3);
         caller.kill().unwrap();
         caller.wait().unwrap();
-        // The daemons hold this pipe; it ends with the last of them.
+        // The daemons hold this pipe open; it reaches end of file with the last of them.
         stdout.read_to_string(&mut String::new()).unwrap();
     };
     match role().as_deref() {

@@ -1,5 +1,5 @@
-//! Drives an [`Endpoint`] in real time over raw sockets, one for each address: what a socket sends leaves from its own, and
-//! while it is open the kernel does not say that nobody speaks SCTP here.
+//! Drives an [`Endpoint`] in real time over raw sockets, one for each address. A socket sends from its own address.
+//! While it is open, the kernel does not report SCTP as an unknown protocol.
 
 use linux::{Clock, NetNs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,26 +10,26 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use wire::{Duration, Ipv4Addr, Reason, Seed};
 
-/// The program of our end: it writes what [`byte`] says, or checks that it gets that.
+/// The program of our end: it writes the bytes of [`byte`], or checks that it receives them.
 pub(crate) struct Driver {
     clock: Clock,
     sockets: Vec<(Ipv4Addr, OwnedFd)>,
     endpoint: Endpoint,
     id: Option<AssociationId>,
     events: Vec<Event>,
-    /// So many are written, then the association is finished.
+    /// Number of bytes to write before the association is finished.
     to_write: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
-    /// The most that was ever written and not acknowledged.
+    /// The most bytes that were ever written and not acknowledged.
     pub(crate) most_kept: usize,
-    /// Packets that our end refused: why, where they came from, and the type of their first chunk.
+    /// Packets that our end refused: the reason, their source, and the type of their first chunk.
     pub(crate) refused: Vec<(Reason, Ipv4Addr, u8)>,
     /// Our address at which data arrived last.
     pub(crate) arriving: Option<Ipv4Addr>,
 }
 
-/// What stands at a place of every transfer; the peer computes the same.
+/// Returns the byte at a position of every transfer. The peer computes the same.
 pub(crate) fn byte(place: u64) -> u8 {
     place.wrapping_mul(31).wrapping_add(place / 251) as u8
 }
@@ -57,13 +57,13 @@ impl Driver {
         self.endpoint.listen(port, addresses);
     }
 
-    /// Opens an association over which so many bytes are sent, or as many as go until [`Driver::finish`].
+    /// Opens an association over which `bytes` bytes are sent, or fewer if [`Driver::finish`] is called before.
     pub(crate) fn open(&mut self, open: &Open, bytes: u64) {
         self.to_write = bytes;
         self.id = Some(self.endpoint.open(self.clock.now(), open).unwrap());
     }
 
-    /// Nothing more is written: how much it was.
+    /// Stops writing. Returns the number of bytes written.
     pub(crate) fn finish(&mut self) -> u64 {
         self.to_write = self.written;
         let now = self.clock.now();
@@ -85,7 +85,7 @@ impl Driver {
         self.association().prefer(now, None, local).unwrap();
     }
 
-    /// Works until `done`; what it waits for comes within half a minute.
+    /// Works until `done`, which must be within half a minute.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
         self.within(Duration::from_secs(30), what, &mut done);
@@ -114,7 +114,7 @@ impl Driver {
         }
     }
 
-    /// Waits for what is said, which is said once.
+    /// Waits for an event, which occurs once.
     #[track_caller]
     pub(crate) fn hears(&mut self, event: &Event) {
         self.until(&format!("{event:?}"), |driver| driver.has(event));
@@ -151,7 +151,7 @@ impl Driver {
     fn receive(&mut self, at: usize) {
         let mut packet = [0; 2048];
         let (dst, _) = self.sockets[at];
-        // Not without end: what is received has to be answered.
+        // Bounded, because what is received must be answered.
         for _ in 0..16 {
             let Ok((length, _)) = net::recv(&self.sockets[at].1, &mut packet[..], RecvFlags::DONTWAIT) else {
                 return;
@@ -168,7 +168,7 @@ impl Driver {
             match event {
                 Event::Opened => self.id = Some(id),
                 Event::Arriving(address) => self.arriving = Some(address),
-                // There are many of these, and nobody asks.
+                // There are many of these, and no test uses them.
                 Event::Data | Event::Room(_) => continue,
                 _ => {}
             }
@@ -198,7 +198,7 @@ impl Driver {
         self.most_kept = self.most_kept.max(association.unacknowledged());
     }
 
-    /// Whether there was anything.
+    /// Sends all waiting packets. Returns whether there were any.
     fn send(&mut self) -> bool {
         let mut any = false;
         while let Some(transmit) = self.endpoint.poll_transmit(self.clock.now()) {
@@ -207,13 +207,13 @@ impl Driver {
             let to = SocketAddrV4::new(transmit.dst, 0);
             let socket = self.sockets.iter().find(|(address, _)| *address == transmit.src);
             let (_, socket) = socket.unwrap_or_else(|| panic!("{} is not ours", transmit.src));
-            // A queue that is full loses packets, as queues do.
+            // A full queue loses packets, as queues do.
             let _ = net::sendto(socket, &transmit.bytes, SendFlags::DONTWAIT, &to);
         }
         any
     }
 
-    /// Bytes either way.
+    /// Returns the bytes written and read.
     pub(crate) const fn moved(&self) -> u64 {
         self.written + self.read
     }

@@ -1,5 +1,5 @@
-//! Our SCTP and somebody else's: usrsctp takes part in associations whose addresses change while data flow, once ours and
-//! once its own. What it says of each change is its own notification.
+//! Our SCTP with a foreign implementation: usrsctp takes part in associations whose addresses change while data flow,
+//! first ours and then its own. It reports each change by its own notification.
 //!
 //! ```text
 //!   our Endpoint (driver.rs) ── raw sockets ── veth ── raw sockets ── usrsctp (peer.c)
@@ -23,7 +23,7 @@ const PORT: u16 = 5001;
 const OURS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 7), Ipv4Addr::new(10, 0, 0, 8)];
 const THEIRS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// What either end keeps at most, each way, where their rates are compared; that of peer.c.
+/// Bytes that either end buffers at most in each direction, where their rates are compared; the same as in peer.c.
 const BUFFER: u32 = 256 * 1024;
 
 /// Two namespaces, a wire between them, and the other end's program.
@@ -45,7 +45,7 @@ impl Stage {
             Netlink::open().unwrap().add_veth(&near, &far).unwrap();
         })
         .unwrap();
-        // All addresses are there before usrsctp starts: on Linux it looks at them only once.
+        // All addresses exist before usrsctp starts: on Linux it reads them only once.
         for (place, addresses) in [(&ours, OURS), (&theirs, THEIRS)] {
             let set_up = || {
                 let mut net = Netlink::open().unwrap();
@@ -61,7 +61,7 @@ impl Stage {
         Some(Self { ours, theirs, dir, program })
     }
 
-    /// From now on two packets of a hundred are lost on their way to either end, before anybody there sees them.
+    /// Makes netfilter drop two packets of a hundred on their path to either end.
     fn loses(&self) {
         for place in self.ends() {
             nft(place, "add table ip loss");
@@ -70,7 +70,7 @@ impl Stage {
         }
     }
 
-    /// That packets were lost indeed, on their way to either end.
+    /// Asserts that packets were lost on their path to either end.
     fn assert_lost(&self) {
         for place in self.ends() {
             let said = nft(place, "list table ip loss");
@@ -88,7 +88,7 @@ impl Stage {
         Peer::start(&self.theirs, &self.program, words)
     }
 
-    /// usrsctp that listens, and where it writes what it receives.
+    /// Starts usrsctp as a receiver. Returns it, and the file for what it receives.
     fn receiver(&self) -> (Peer, PathBuf) {
         let file = self.dir.path().join("received");
         let mut peer = self.peer(&["receive", "10.0.0.1", "5001", file.to_str().unwrap()]);
@@ -97,7 +97,7 @@ impl Stage {
     }
 }
 
-/// Has nftables do something in a namespace; what it says.
+/// Runs `nft` in a namespace. Returns what it printed.
 fn nft(place: &NetNs, words: &str) -> String {
     let output = place.run(|| std::process::Command::new("nft").arg(words).output()).unwrap().unwrap();
     assert!(output.status.success(), "{words}: {}", text(&output.stderr));
@@ -108,13 +108,14 @@ fn open() -> Open {
     Open { local: vec![OURS[0]], local_port: 4000, peer: vec![THEIRS[0]], peer_port: PORT }
 }
 
-/// Bytes flow on between one step and the next.
+/// Waits until more bytes have been transferred.
 fn progress(wire: Wire, driver: &mut Driver) {
     let enough = driver.moved() + wire.step();
     driver.until("progress", |driver| driver.moved() >= enough);
 }
 
-/// Our second address comes, is preferred, and the first one goes. At every step usrsctp is asked what it knows.
+/// Adds our second address, makes it the primary, and deletes the first. After each step, usrsctp must report the
+/// change.
 fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     let [old, new] = OURS;
     driver.hears(&Event::Opened);
@@ -137,15 +138,15 @@ fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     progress(wire, driver);
 }
 
-/// usrsctp said all that there was to say of our addresses, in order, and nothing else. That the first one is confirmed it
-/// says where it was asked: the one that INIT goes to is (RFC 9260, section 5.4).
+/// Asserts that usrsctp reported all changes of our addresses, in order, and nothing else. It may also report the
+/// first one as confirmed: the address to which INIT is sent is confirmed (RFC 9260, section 5.4).
 fn assert_all_said(peer: &Peer) {
     let news = peer.said.iter().map(String::as_str).filter(|line| line.contains("10.0.0."));
     let news: Vec<&str> = news.skip_while(|line| *line == "confirmed 10.0.0.7").collect();
     assert_eq!(news, ["added 10.0.0.8", "confirmed 10.0.0.8", "primary 10.0.0.8", "removed 10.0.0.7"]);
 }
 
-/// What becomes of packets on the wire.
+/// What happens to packets on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wire {
     Good,
@@ -153,7 +154,7 @@ enum Wire {
 }
 
 impl Wire {
-    /// The stage; none if this machine has no usrsctp.
+    /// Returns the stage; `None` if this machine has no usrsctp.
     fn stage(self) -> Option<Stage> {
         let stage = Stage::new()?;
         if self == Self::Lossy {
@@ -162,8 +163,8 @@ impl Wire {
         Some(stage)
     }
 
-    /// One step of a change and the next are so many bytes apart. What was lost and is lost again waits for a time-out, of
-    /// at least a second at either end.
+    /// Returns the number of bytes between two steps of a change. A packet that is lost twice waits for a time-out of
+    /// at least one second at either end.
     const fn step(self) -> u64 {
         match self {
             Self::Good => 2 << 20,
@@ -171,7 +172,8 @@ impl Wire {
         }
     }
 
-    /// Nothing of usrsctp's was refused; where packets are lost, what belongs to nobody any more may come late.
+    /// Asserts that no packet of usrsctp was refused. Where packets are lost, late packets of an ended association
+    /// are allowed.
     fn assert_end(self, stage: &Stage, driver: &Driver) {
         match self {
             Self::Good => assert_eq!(driver.refused, [], "nothing of usrsctp's was refused"),
@@ -213,13 +215,13 @@ fn usrsctp_receives_while_our_address_changes_and_packets_are_lost() {
     in_world(Duration::from_mins(2), || receives(Wire::Lossy));
 }
 
-/// usrsctp that sends to us, until it is told that it is enough. These are our addresses at first.
+/// Starts usrsctp as a sender to us, until it gets the order to finish. `ours` are our first addresses.
 fn sender(stage: &Stage, driver: &mut Driver, ours: &[Ipv4Addr]) -> Peer {
     driver.listen(4000, ours);
     stage.peer(&["send", "10.0.0.1", "5001", "10.0.0.7", "4000", &u64::MAX.to_string()])
 }
 
-/// Enough: the association ends, and all that was sent has come.
+/// Ends the transfer: the association must end, and everything that was sent must have arrived.
 fn end(driver: &mut Driver, peer: &mut Peer) {
     peer.order("finish");
     driver.until("the end", |driver| peer.sent().is_some() && driver.has(&Event::Closed(Ended::Finished)));
@@ -252,10 +254,11 @@ fn usrsctp_sends_while_our_address_changes_and_packets_are_lost() {
 fn changes(wire: Wire) {
     let Some(stage) = wire.stage() else { return };
     let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 3);
-    // usrsctp 0.9.5.0, and what followed until 2025, ends by a segmentation fault if it had to repeat an ASCONF to a peer of
-    // one address: `sctp_asconf_timer` gives up its hold of the address where the ASCONF went, also where it goes there again.
-    // With the last timer that is stopped, when the association ends, an address is freed that is still in use. So where
-    // packets are lost it knows two of ours, and repeats to the other one.
+    // usrsctp 0.9.5.0, and later versions until 2025, crash with a segmentation fault after they have repeated an
+    // ASCONF to a peer with one address. `sctp_asconf_timer` releases its reference to the address to which the
+    // ASCONF went, even if it sends it there again. When the last timer is stopped at the end of the association, the
+    // address is freed while still in use. So where packets are lost, usrsctp knows two of our addresses, and repeats
+    // to the other one.
     let ours = if wire == Wire::Lossy { &OURS[..] } else { &OURS[..1] };
     let mut peer = sender(&stage, &mut driver, ours);
     let [old, new] = THEIRS;
@@ -272,8 +275,9 @@ fn changes(wire: Wire) {
     driver.hears(&Event::PeerPrimary(new));
     driver.hears(&Event::Switched { from: old, to: new });
     progress(wire, &mut driver);
-    // While usrsctp waits for our word on the end of an address it answers what comes there by ABORT, and should take it
-    // (RFC 5061, section 5.3). If its wish is lost, that is the end of the association: so no address ends on a bad wire.
+    // While usrsctp waits for our reply to the deletion of an address, it answers packets to that address by ABORT.
+    // It should accept them (RFC 5061, section 5.3). If its request is lost, the association ends. So no address is
+    // deleted on a lossy wire.
     if wire == Wire::Good {
         peer.order("delete 10.0.0.1");
         driver.hears(&Event::PeerDeleted(old));
@@ -282,7 +286,8 @@ fn changes(wire: Wire) {
     }
     end(&mut driver, &mut peer);
     match wire {
-        // What was still on its way there was answered by an ABORT, for us from an address of nobody.
+        // Packets that were under way to that address were answered by an ABORT, which for us comes from an unknown
+        // address.
         Wire::Good => {
             let abort = (Reason("sctp_no_association"), old, 6);
             assert!(driver.refused.iter().all(|refused| *refused == abort), "{:?}", driver.refused);
@@ -303,9 +308,11 @@ fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
     in_world(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 
-// --- beside usrsctp: docs/risks.md, 9 ----------------------------------------------------------------------------------
+// --- compared with usrsctp: docs/risks.md, 9
+// ---------------------------------------------------------------------------
 
-/// Bytes per second of one transfer to usrsctp, as usrsctp saw it; and the most that our end kept, if it was ours that sent.
+/// Returns the bytes per second of one transfer to usrsctp, as usrsctp measured it. Also returns the most bytes that
+/// our end buffered, if it was the sender.
 fn rate(stage: &Stage, ours: bool, bytes: u64) -> (f64, usize) {
     let mut peer = stage.peer(&["receive", "10.0.0.1", "5001", "-"]);
     wait_for("usrsctp", || peer.has_said("ready").then_some(()));
@@ -335,7 +342,7 @@ fn wait_long<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     found.unwrap_or_else(|| panic!("{what} did not come"))
 }
 
-/// Three transfers of each kind in turn: medians of both, and the most that ours kept.
+/// Compares three transfers of each kind in turn: prints the medians, and the most bytes that our end buffered.
 fn beside(stage: &Stage, what: &str, bytes: u64) {
     let mut rates = [Vec::new(), Vec::new()];
     let mut most = 0;

@@ -1,4 +1,4 @@
-//! `peer.c` in a namespace of its own: built, started, asked and heard.
+//! `peer.c` in a separate namespace: builds it, starts it, sends it orders and reads its output.
 
 use crate::common::*;
 use linux::NetNs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Compiles it. `None` if this machine has no compiler, or not the library.
+/// Compiles it. Returns `None` if this machine has no compiler, or not the library.
 pub(crate) fn build(dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/usrsctp/peer.c");
     let program = dir.join("peer");
@@ -15,7 +15,7 @@ pub(crate) fn build(dir: &Path) -> Option<PathBuf> {
     cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
     let output = cc.args(["-lusrsctp", "-lpthread"]).output();
     let built = output.as_ref().is_ok_and(|output| output.status.success());
-    // With the library there, whatever is wrong is wrong with the program.
+    // If the library exists, a failure is an error of the program.
     let library = Path::new("/usr/include/usrsctp.h").exists();
     assert!(built || !library, "{}", text(&output.unwrap().stderr));
     need("usrsctp (libusrsctp-dev) and cc", built).then_some(program)
@@ -41,31 +41,31 @@ impl Peer {
         Self { child, orders, lines, said: Vec::new() }
     }
 
-    /// A change of its own addresses, or that it has sent enough.
+    /// Sends an order: a change of its own addresses, or that it has sent enough.
     pub(crate) fn order(&mut self, line: &str) {
         writeln!(self.orders, "{line}").unwrap();
     }
 
-    /// What it has said by now. It is still there: it only ends when it is dropped, or by a fault of its own.
+    /// Reads what it has printed so far. It must still run: it ends only when it is dropped, or by a fault.
     fn listen(&mut self) {
         self.said.extend(self.lines.try_iter());
         let ended = self.child.try_wait().unwrap();
         assert!(ended.is_none(), "usrsctp ended, {ended:?}; it said {:?}", self.said);
     }
 
-    /// Whether it has said this so far.
+    /// Returns whether it has printed this line so far.
     pub(crate) fn has_said(&mut self, line: &str) -> bool {
         self.listen();
         self.said.iter().any(|said| said == line)
     }
 
-    /// How many bytes it sent, when that is all.
+    /// Returns how many bytes it sent in all, once it has finished.
     pub(crate) fn sent(&mut self) -> Option<u64> {
         self.listen();
         self.said.iter().find_map(|line| line.strip_prefix("sent ")?.parse().ok())
     }
 
-    /// How many bytes it received and in how many microseconds, when it has ended.
+    /// Returns how many bytes it received, and in how many microseconds, once it has finished.
     pub(crate) fn done(&mut self) -> Option<(u64, u64)> {
         self.listen();
         let mut words = self.said.last()?.strip_prefix("done ")?.split(' ').map(|word| word.parse().unwrap());

@@ -1,4 +1,4 @@
-//! One connection of a program: our end of it in this host's own TCP, and the stream at the role that carries it on.
+//! One connection of a program: our end of it in this host's own TCP, and the stream of the role that carries it.
 
 use node::{StreamId, StreamOp};
 use rustix::event::PollFlags;
@@ -8,24 +8,24 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use wire::Duration;
 
-/// Bytes that are moved at once, and that wait here for the program at most.
+/// Bytes that are moved at once, and the largest number that waits here for the program.
 const CHUNK: usize = 64 * 1024;
 
-/// The bytes between a program and a role. Each side is asked for no more than the other takes.
+/// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Carried {
     program: OwnedFd,
-    /// What the program's socket had no room for.
+    /// Bytes for which the program's socket had no room.
     pending: VecDeque<u8>,
-    /// The role has been asked for bytes.
+    /// A read has been requested from the role.
     reading: bool,
     /// The role's peer will send no more.
     finished: bool,
-    /// The program knows that.
+    /// The program has been notified of that.
     shut: bool,
-    /// The role knows that the program will send no more.
+    /// The role has been notified that the program will send no more.
     said_end: bool,
-    /// The stream is gone, in order; what is pending is all that remains to be done.
+    /// The stream has been closed cleanly; only the pending bytes remain to be sent.
     closed: bool,
 }
 
@@ -62,12 +62,13 @@ impl Carried {
         self.closed = true;
     }
 
-    /// Ends it with a reset: the program must not take what it has for all that there was.
+    /// Ends it with a reset, so that the program does not take what it has for the whole stream.
     pub(super) fn reset(self) {
         let _ = sockopt::set_socket_linger(&self.program, Some(Duration::ZERO));
     }
 
-    /// All that can be done without waiting; says whether it is over. On an error the program is gone.
+    /// Moves as much as possible without blocking. Returns whether the connection has ended. An error means that the
+    /// program is gone.
     pub(super) fn pump(
         &mut self,
         id: StreamId,

@@ -1,4 +1,4 @@
-//! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
+//! The UNIX socket on which programs send requests, each with its credentials and the socket that is to be connected.
 
 use crate::daemon::socket_file::{self, SocketFile};
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
@@ -20,11 +20,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
-/// Programs that may be about to say what they want.
+/// Largest number of programs that have connected and not sent their request yet.
 const ASKING: usize = 64;
-/// A program that has said nothing for so long is given up.
+/// A program that has sent nothing for this time is given up.
 const IDLE: Duration = Duration::from_secs(10);
-/// Descriptors that are kept for programs: each needs one for its question, and one for its socket.
+/// Descriptors that are reserved for programs: each needs one for its connection, and one for the socket that it
+/// passes.
 const RESERVE: usize = 4;
 const BACKLOG: i32 = 64;
 /// Seconds that `wayfare exec` waits for room in the queue of a daemon.
@@ -35,25 +36,25 @@ const SO_NETNS_COOKIE: i32 = 71;
 pub(in crate::daemon) struct Door {
     listener: OwnedFd,
     _file: SocketFile,
-    /// With the time since when they have said nothing: the longest first.
+    /// Each with the time since which it has sent nothing, the longest first.
     asking: VecDeque<(OwnedFd, Instant)>,
     reserve: Reserve,
-    /// The last program could not be accepted.
+    /// Whether the last program could not be accepted.
     rests: bool,
 }
 
-/// A request that may be granted: the socket is an unconnected one of this namespace, and the asker's.
+/// A valid request: the socket is an unconnected one, in the asker's namespace.
 pub(super) struct Wanted {
     pub(super) asker: Asker,
     pub(super) request: Request,
     pub(super) program: OwnedFd,
 }
 
-/// Who waits for an answer.
+/// A program that waits for an answer.
 pub(super) struct Asker(OwnedFd);
 
 impl Asker {
-    /// Zero, or the number of an error. Who does not wait for it has gone.
+    /// Sends the number of an error. If sending fails, the program has gone.
     pub(super) fn answer(self, error: Errno) {
         let answer = Answer(error.raw_os_error()).emit();
         let _ = send(&self.0, &answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
@@ -71,7 +72,7 @@ impl Door {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
             socket_file::clear(path, || socket_file::knock(path, SocketType::SEQPACKET))?;
-            // The file has these rights from its first moment on (unix(7)), less those that the umask takes away.
+            // The file has these permissions from the start (unix(7)), less the umask.
             fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
             bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
@@ -92,17 +93,17 @@ impl Door {
         listener.into_iter().chain(self.asking.iter().map(|(asker, _)| asker)).map(AsFd::as_fd)
     }
 
-    /// When a program is given up that says nothing.
+    /// Returns when the next silent program is given up.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.asking.front().map(|(_, since)| *since + IDLE)
     }
 
-    /// Whether a program waits that could not be accepted: it is to be tried again soon, and not without a pause.
+    /// Returns whether a waiting program could not be accepted. The caller tries again after a short pause.
     pub(super) const fn rests(&self) -> bool {
         self.rests
     }
 
-    /// All that is wanted now. What is not to be had is answered here.
+    /// Returns all valid requests. Invalid ones are answered here.
     pub(super) fn hear(&mut self, now: Instant) -> Vec<Wanted> {
         self.rests = false;
         // The rest is read in the next turn, so that requests do not delay packets.
@@ -134,10 +135,10 @@ impl Door {
         wanted
     }
 
-    /// The next program, by a descriptor of the reserve if there is no other.
+    /// Accepts the next program, with a descriptor of the reserve if no other is left.
     fn accept(&mut self) -> Option<OwnedFd> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // One descriptor for the question, and one for the socket that comes with it.
+        // One descriptor for the connection, and one for the socket that is passed over it.
         match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
             Accepted::One(asker) => Some(asker),
             Accepted::Nothing => None,
@@ -149,7 +150,8 @@ impl Door {
     }
 }
 
-/// Whether a daemon takes programs at this path. Waits at most [`PATIENCE`] seconds for room in its queue.
+/// Checks whether a daemon accepts programs at this path. Waits at most [`PATIENCE`] seconds for room in its queue.
+/// The error says whether the socket is missing, is of another kind, has no listener, or has a full queue.
 pub fn is_open_to_programs(path: &Path) -> Result<()> {
     let knock = || {
         let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -194,7 +196,7 @@ fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
     if is_connectable(&program, asker)? { Ok((request, program)) } else { Err(Errno::INVAL) }
 }
 
-/// An unconnected TCP socket, in the namespace of which the daemon sees every packet.
+/// Returns whether this is an unconnected TCP socket in the namespace of the program that sent it.
 fn is_connectable(program: &OwnedFd, asker: &OwnedFd) -> std::result::Result<bool, Errno> {
     let is_tcp = sockopt::socket_domain(program)? == AddressFamily::INET
         && sockopt::socket_protocol(program)? == Some(ipproto::TCP);
@@ -203,8 +205,8 @@ fn is_connectable(program: &OwnedFd, asker: &OwnedFd) -> std::result::Result<boo
     Ok(is_tcp && info.is_ok_and(|info| info.state == TcpInfo::CLOSE) && place(program) == place(asker))
 }
 
-/// Where a program's socket is bound, which it is from now on. The role may connect from the same port, to another peer: both
-/// sockets have to allow that, before either of them is bound or after (`socket(7)`, `SO_REUSEADDR`).
+/// Binds a program's socket, if it is not bound, and returns its address. The role may connect from the same port to
+/// another peer. Both sockets must allow that, before either of them is bound or after (`socket(7)`, `SO_REUSEADDR`).
 pub(super) fn bound(program: &OwnedFd, own: Ipv4Addr) -> std::result::Result<SocketAddrV4, Errno> {
     let name = || SocketAddrV4::try_from(getsockname(program)?).map_err(|_| Errno::AFNOSUPPORT);
     sockopt::set_socket_reuseaddr(program, true)?;

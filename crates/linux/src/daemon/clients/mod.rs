@@ -1,10 +1,11 @@
-//! Programs of this host that ask for connections through its roles; the crate `client` is their side.
+//! Programs of this host that request connections through its roles; the crate `client` is their side.
 //!
-//! A program's own `connect` follows its request, to the true destination, by the host's only way out: here. Its SYN is kept
-//! until the role has an answer. Then it is given back to the kernel, where by now a socket listens at the destination's
-//! address (`IP_TRANSPARENT`); or it is answered by a reset or an ICMP error, so that the program hears from its own TCP
-//! what the role was told. From then on the segments of this connection turn round here. The node, the ledger and the links never
-//! see them, as they do not see what goes over the loopback.
+//! After its request, the program connects to the true destination. Its SYN takes the host's only route, and so
+//! arrives here. It is held until the role has an answer. If the role is connected, the SYN is passed back to the
+//! kernel, where a socket now listens on the destination's address (`IP_TRANSPARENT`). If not, it is answered by a
+//! reset or an ICMP error, so that the program's own TCP reports the error that the role got. Later segments of this
+//! connection are turned around here. The node, the ledger and the links never see them, like packets over the
+//! loopback.
 
 mod carried;
 mod door;
@@ -33,12 +34,12 @@ use wire::icmp::IcmpError;
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
-/// Connections of programs at one time; of those that are over, the oldest are forgotten.
+/// Largest number of connections of programs. If there are more, the oldest that have ended are forgotten.
 const MOST: usize = 1024;
 const BACKLOG: i32 = 64;
-/// A program connects soon after it has asked, or not at all.
+/// Time within which a program must connect after its request.
 const SOON: Duration = Duration::from_secs(10);
-/// So long a segment of a connection that is over may still come: twice as long as a kernel waits in TIME-WAIT.
+/// How long segments of an ended connection may still arrive: twice the kernel's TIME-WAIT.
 const LATE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Clients {
@@ -46,13 +47,13 @@ pub(crate) struct Clients {
     own: Option<Ipv4Addr>,
     connections: BTreeMap<StreamId, Connection>,
     by_ends: BTreeMap<Ends, StreamId>,
-    /// In the place of the destinations that programs are being connected to.
+    /// Sockets that listen on the addresses of the destinations to which programs are being connected.
     listeners: BTreeMap<Addr, OwnedFd>,
     expiry: Expiry<StreamId>,
     next: u32,
 }
 
-/// The ends of a program's connection; its address is this host's.
+/// The ends of a program's connection. The program's address is this host's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ends {
     port: u16,
@@ -62,29 +63,29 @@ struct Ends {
 struct Connection {
     ends: Ends,
     state: State,
-    /// What the role takes.
+    /// Bytes that the role still accepts.
     credit: usize,
 }
 
 enum State {
-    /// The role has been asked. With what we have of the program.
+    /// The role has been asked. It has what is known of the program so far.
     Asked {
         asker: Option<Asker>,
         program: OwnedFd,
         syn: Option<Vec<u8>>,
     },
-    /// The role is connected, and the program is about to be.
+    /// The role is connected, and the program is about to connect.
     Opened,
     Carried(Carried),
-    /// The role could not.
+    /// The role could not connect.
     Refused(Errno),
     Over,
 }
 
-/// What the daemon is to do.
+/// What the daemon must do for clients.
 #[derive(Default)]
 pub(crate) struct Wishes {
-    /// For the roles.
+    /// Operations for the roles.
     pub(crate) ops: Vec<(StreamId, StreamOp)>,
     /// Datagrams for the host's own stack.
     pub(crate) datagrams: Vec<Vec<u8>>,
@@ -94,7 +95,7 @@ impl Clients {
     pub(crate) fn open(door: Option<Door>, own: Option<Ipv4Addr>) -> Result<Self> {
         if door.is_some() {
             host::take_in_foreign()?;
-            // Segments come back to the host with an address of its own as their source.
+            // Segments return to the host with one of its own addresses as their source.
             sysctl(&format!("net/ipv4/conf/{KERNEL_SIDE}/accept_local"), "1")?;
         }
         Ok(Self {
@@ -124,12 +125,12 @@ impl Clients {
         self.expiry.next().into_iter().chain(door).min()
     }
 
-    /// Whether a program waits that could not be accepted.
+    /// Returns whether a waiting program could not be accepted.
     pub(crate) fn rests(&self) -> bool {
         self.door.as_ref().is_some_and(Door::rests)
     }
 
-    /// Takes what has come. `transport` finds a transport by its name.
+    /// Handles everything that has arrived. `transport` finds a transport by its name.
     pub(crate) fn serve(
         &mut self,
         now: Instant,
@@ -159,7 +160,7 @@ impl Clients {
         let Wanted { asker, request, program } = wanted;
         let peer = request.peer;
         if repair::is_ours(peer) {
-            return asker.well(); // it goes over the loopback, where we are not
+            return asker.well(); // it uses the loopback, which does not lead here
         }
         let Some(by) = transport(request.transport.as_str()) else {
             return asker.answer(Errno::PROTONOSUPPORT);
@@ -171,7 +172,7 @@ impl Clients {
         };
         let Some(id) = self.number() else { return asker.answer(Errno::NOBUFS) };
         let ends = Ends { port: local.port(), peer };
-        // The port of an older connection has been given to a new one.
+        // The port of an older connection now belongs to a new one.
         if let Some(old) = self.by_ends.insert(ends, id) {
             self.forget(old);
             self.by_ends.insert(ends, id);
@@ -182,7 +183,7 @@ impl Clients {
         wishes.ops.push((id, StreamOp::Open { by, local: Some(local), peer, foreign: false }));
     }
 
-    /// The next free number. What is over makes room.
+    /// Returns the next free number. The oldest ended connection is removed if there are too many.
     fn number(&mut self) -> Option<StreamId> {
         if self.connections.len() >= MOST {
             let is_over =
@@ -201,7 +202,7 @@ impl Clients {
         None
     }
 
-    /// The role has been asked, and has not said no at once: the program may connect.
+    /// Answers a program that it may connect, unless the role has refused at once.
     pub(crate) fn asked(&mut self, id: StreamId) {
         if let Some(Connection { state: State::Asked { asker, .. }, .. }) = self.connections.get_mut(&id)
             && let Some(asker) = asker.take()
@@ -210,7 +211,8 @@ impl Clients {
         }
     }
 
-    /// A datagram from the host's own stack: whether it is a program's, and no affair of the node's.
+    /// Handles a datagram from the host's own stack, if it belongs to a program's connection. Returns whether it
+    /// does.
     pub(crate) fn takes(&mut self, bytes: &[u8], wishes: &mut Wishes) -> bool {
         if self.by_ends.is_empty() {
             return false;
@@ -221,7 +223,7 @@ impl Clients {
         match &mut connection.state {
             State::Asked { syn, .. } => {
                 *syn = Some(bytes.to_vec());
-                self.expiry.stop(id); // from now on it is the role that decides how long it takes
+                self.expiry.stop(id); // from now on the role limits the time
             }
             State::Refused(error) => wishes.datagrams.extend(answer(*error, bytes)),
             State::Opened | State::Carried(_) | State::Over => wishes.datagrams.push(bytes.to_vec()),
@@ -229,7 +231,7 @@ impl Clients {
         true
     }
 
-    /// What a role has to say of a stream.
+    /// Handles an event of a role's stream.
     pub(crate) fn told(&mut self, now: Instant, told: Told, wishes: &mut Wishes) {
         let (id, _) = told.event();
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -247,7 +249,7 @@ impl Clients {
                     carried.finish();
                 }
             }
-            // Of listeners, and of connections that move: nothing that a program asks for.
+            // Of listeners, and of connections that move: a program requests neither.
             Told::Accepted { .. }
             | Told::Exported(..)
             | Told::Imported(_)
@@ -262,7 +264,8 @@ impl Clients {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let State::Asked { syn, .. } = &mut connection.state else { return };
         let (syn, peer) = (syn.take(), connection.ends.peer);
-        // We give up our copy of the program's socket: from now on we notice when the program closes it.
+        // This closes our copy of the program's socket. From now on the program can close its socket, and we notice
+        // it.
         connection.state = State::Opened;
         if let Err(error) = self.stand_in(peer) {
             wishes.ops.push((id, StreamOp::Abort));
@@ -272,7 +275,7 @@ impl Clients {
         wishes.datagrams.extend(syn);
     }
 
-    /// Listens in the place of a destination.
+    /// Listens on the address of a destination.
     fn stand_in(&mut self, peer: Addr) -> std::result::Result<(), Errno> {
         if self.listeners.contains_key(&peer) {
             return Ok(());
@@ -295,7 +298,7 @@ impl Clients {
                 let from =
                     getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
                 let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer: *peer }));
-                // Who is not expected is not carried, and hears a reset.
+                // An unexpected connection is not carried: dropping its socket resets it.
                 let Some(id) = id else { continue };
                 if let Some(connection) = self.connections.get_mut(id)
                     && matches!(connection.state, State::Opened)
@@ -332,7 +335,8 @@ impl Clients {
             State::Asked { asker, program, syn } => {
                 let error = error_of(why);
                 if error == Errno::TIMEDOUT {
-                    // No datagram says that; the kernel finds it out itself, with the next segment that it would repeat.
+                    // No datagram can report that. The kernel detects it itself, with the next segment that it would
+                    // repeat.
                     let _ = options::set(&program, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1);
                 }
                 if let Some(asker) = asker {
@@ -351,7 +355,8 @@ impl Clients {
                 carried.reset();
                 self.end(now, id, State::Over);
             }
-            // The program's own TCP may be half connected: what it sends next is answered as by a peer who is gone.
+            // The program's own TCP may be half connected: its next segment is answered like that to a peer that is
+            // gone.
             State::Opened => self.end(now, id, State::Refused(Errno::CONNRESET)),
             state @ (State::Refused(_) | State::Over) => connection.state = state,
         }
@@ -376,7 +381,7 @@ impl Clients {
         }
     }
 
-    /// Its time is over: a program that asked and did not come, or a connection of which nothing can come any more.
+    /// Handles an expired time limit: of a program that did not connect after its request, or of an ended connection.
     fn expire(&mut self, id: StreamId, wishes: &mut Wishes) {
         let is_open =
             |connection: &Connection| matches!(connection.state, State::Asked { .. } | State::Opened);
@@ -396,7 +401,7 @@ impl Clients {
     }
 }
 
-/// The ends of a segment from this host.
+/// Returns the ends of a segment from this host.
 fn ends_of(bytes: &[u8]) -> Option<Ends> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let [a, b, c, d] = *payload.first_chunk().filter(|_| header.protocol == ::tcp::PROTOCOL)?;
@@ -404,7 +409,7 @@ fn ends_of(bytes: &[u8]) -> Option<Ends> {
     Some(Ends { port: u16::from_be_bytes([a, b]), peer })
 }
 
-/// What a program's `connect` is to say, for each of the words of [`refusal`].
+/// Returns the error of a program's `connect`, for each word of [`refusal`].
 fn error_of(why: Option<&str>) -> Errno {
     match why {
         Some(refusal::REFUSED) => Errno::CONNREFUSED,
@@ -419,7 +424,7 @@ fn error_of(why: Option<&str>) -> Errno {
     }
 }
 
-/// The datagram that makes a kernel say this of a segment of its own; none for a silent peer.
+/// Returns the datagram that makes a kernel report this error for one of its segments; `None` for a silent peer.
 fn answer(error: Errno, segment: &[u8]) -> Option<Vec<u8>> {
     let (header, payload) = Header::parse(segment).ok()?;
     match error {

@@ -1,4 +1,4 @@
-//! Who may ask for what, and what a program is told.
+//! Which requests are accepted, and how programs are answered.
 
 use super::*;
 use crate::testing::in_world;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const BY: Transport = Transport::Role("errand");
 
-/// What a program that asks for a connection of this socket hears, and what the daemon asks a role for.
+/// Returns the answer to a program that requests a connection of this socket, and what the daemon asks a role for.
 fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Addr) -> (i32, Vec<StreamOp>) {
     let mut daemon = [0; PATH];
     let bytes = path.as_os_str().as_bytes();
@@ -31,7 +31,7 @@ fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Ad
     (asking.join().unwrap().err().map_or(0, |error| error.raw_os_error().unwrap()), ops)
 }
 
-/// The daemon's side, at a socket in a folder that lasts as long as it is held, on a host that has [`OWN`].
+/// Opens the daemon's side, with a socket in a folder that lasts as long as its handle, on a host that has [`OWN`].
 fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
     let mut net = Netlink::open().unwrap();
     net.loopback_up().unwrap();
@@ -57,12 +57,12 @@ fn what_a_program_asks_for_is_looked_at() {
         assert_eq!(ask(b"none", tcp(), peer), (libc::EPROTONOSUPPORT, vec![]));
         let udp = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
         assert_eq!(ask(b"errand", udp, peer), (libc::EINVAL, vec![]));
-        // One that is connected already.
+        // A socket that is connected already.
         let listener = std::net::TcpListener::bind((OWN, 80)).unwrap();
         let connected = tcp();
         connect(&connected, &Addr::new(OWN, 80)).unwrap();
         assert_eq!(ask(b"errand", connected, peer), (libc::EINVAL, vec![]));
-        // To this host itself: that is none of ours, and well.
+        // To this host itself: the role is not needed, and this is no error.
         assert_eq!(ask(b"errand", tcp(), Addr::new(OWN, 80)), (0, vec![]));
         drop(listener);
         let program = tcp();
@@ -70,7 +70,7 @@ fn what_a_program_asks_for_is_looked_at() {
         let local = Some(Addr::new(OWN, 4000));
         let open = StreamOp::Open { by: BY, local, peer, foreign: false };
         assert_eq!(ask(b"errand", program, peer), (0, vec![open]));
-        // It never came.
+        // The program never connected.
         let mut wishes = Wishes::default();
         clients.serve(Instant::ZERO + SOON, &|_| None, &mut wishes);
         assert_eq!(wishes.ops, [(StreamId(StreamId::OUTSIDE), StreamOp::Abort)]);
@@ -95,8 +95,8 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         let clock = crate::Clock::start();
         assert_eq!(ask(&mut clients, &path, b"none", program, peer).0, libc::EPROTONOSUPPORT);
         assert!(clock.now() < Instant::from_millis(2000), "{:?}", clock.now());
-        // It asked at once. For one that does not, the one that has said nothing for longest makes room, and hears so; the others
-        // follow when their time is over.
+        // It sent its request at once. If a program does not, the one that was silent for longest gives way, and is
+        // answered so. The others follow when their time is over.
         let _late = silent(&mut clients);
         let heard = |idle: &OwnedFd| {
             let mut answer = [0; client::Answer::LEN];

@@ -1,32 +1,32 @@
-//! Who may call: the sockets of peers that are not known yet have their own share of this process's descriptors, and each
-//! address its own share of those.
+//! Limits for connections that peers open. They have their own share of this process's descriptors, and each address
+//! has a share of that.
 
 use node::StreamId;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
-/// For this time a listener at which `accept` failed is not asked again: the cause lasts, and the kernel would report it
-/// over and over.
+/// Time for which a listener is not polled after a failed `accept`. The cause usually lasts, and the kernel would
+/// report the connection again and again.
 const REST: Duration = Duration::from_millis(200);
-/// A peer has as many connections as one address may have.
+/// The peer's address has as many connections as one address may have.
 const TOO_MANY: Reason = Reason("tcp_too_many_of_peer");
 
 /// Accepted connections, by the address of the peer.
 pub(super) struct Callers {
     addresses: BTreeMap<StreamId, Ipv4Addr>,
     counts: BTreeMap<Ipv4Addr, usize>,
-    /// Connections that all peers together may have.
+    /// Largest number of connections of all peers together.
     most: usize,
-    /// What was refused since that was asked last.
+    /// Reasons of refusals since the last call of [`Callers::take_refused`].
     refused: Vec<Reason>,
-    /// Until when a listener is not asked.
+    /// Until when each listener is not polled.
     resting: BTreeMap<StreamId, Instant>,
     now: Instant,
 }
 
 impl Callers {
-    /// Takes at most `most` connections, a quarter of them of one address.
+    /// Allows at most `most` connections, and a quarter of them for one address.
     pub(super) const fn new(most: usize) -> Self {
         Self {
             addresses: BTreeMap::new(),
@@ -38,12 +38,12 @@ impl Callers {
         }
     }
 
-    /// Whether another connection may be accepted.
+    /// Returns whether another connection may be accepted.
     pub(super) fn has_room(&self) -> bool {
         self.addresses.len() < self.most
     }
 
-    /// Whether a peer may have another connection. If not, that is counted as a refusal.
+    /// Returns whether a peer may have another connection. If not, a refusal is counted.
     pub(super) fn admits(&mut self, peer: Ipv4Addr) -> bool {
         let has_room = self.counts.get(&peer).is_none_or(|count| *count < (self.most / 4).max(1));
         if !has_room {
@@ -52,13 +52,13 @@ impl Callers {
         has_room
     }
 
-    /// Takes note of an accepted connection.
+    /// Counts an accepted connection.
     pub(super) fn begun(&mut self, id: StreamId, peer: Ipv4Addr) {
         *self.counts.entry(peer).or_default() += 1;
         self.addresses.insert(id, peer);
     }
 
-    /// A stream is over, whether a peer had called it or not.
+    /// Removes an ended stream from the counts. It need not be one that a peer opened.
     pub(super) fn ended(&mut self, id: StreamId) {
         let Some(peer) = self.addresses.remove(&id) else { return };
         if let Some(count) = self.counts.get_mut(&peer) {
@@ -69,7 +69,7 @@ impl Callers {
         }
     }
 
-    /// `accept` failed: the listener rests.
+    /// Handles a failed `accept`: the listener rests.
     pub(super) fn failed(&mut self, listener: StreamId, error: Errno) {
         self.refused.push(Reason(match error {
             Errno::MFILE | Errno::NFILE => "tcp_accept_no_descriptor",
@@ -79,12 +79,12 @@ impl Callers {
         self.resting.insert(listener, self.now + REST);
     }
 
-    /// Whether a listener may be asked.
+    /// Returns whether a listener may be polled.
     pub(super) fn is_asked(&self, listener: StreamId) -> bool {
         self.has_room() && !self.resting.contains_key(&listener)
     }
 
-    /// Listeners whose rest is over are asked again.
+    /// Ends the rest of the listeners whose time is over.
     pub(super) fn wake(&mut self, now: Instant) {
         self.now = now;
         if !self.resting.is_empty() {
@@ -92,12 +92,12 @@ impl Callers {
         }
     }
 
-    /// When the next listener is to be asked again.
+    /// Returns when the next listener may be polled again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.resting.values().min().copied()
     }
 
-    /// The reasons of all refusals since the last call.
+    /// Returns the reasons of all refusals since the last call.
     pub(super) fn take_refused(&mut self) -> Vec<Reason> {
         std::mem::take(&mut self.refused)
     }

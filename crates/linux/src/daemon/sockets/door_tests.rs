@@ -1,5 +1,5 @@
-//! The daemon's place at a kernel's door, for tests that have no daemon: it sees what comes, and shuts the door while a
-//! connection is elsewhere.
+//! The daemon's filter in front of a kernel, for tests that have no daemon. It sees incoming segments, and blocks
+//! them while a connection is being moved.
 
 use super::former::Tells;
 use super::tcp::Tcp;
@@ -16,7 +16,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// The door of a namespace, on its one device.
+    /// Returns the filter of a namespace, on its one device.
     pub(super) fn of(namespace: &NetNs, device: &'static str) -> Self {
         let tap = namespace.run(|| PacketSocket::open(device, &Options::default())).unwrap().unwrap();
         Self { tap, device }
@@ -30,8 +30,9 @@ impl Door {
         nft::listen_again().unwrap();
     }
 
-    /// Lets the sockets hear what has come: a daemon would before the kernel does. A socket that is replaced must not be
-    /// missed meanwhile; what comes in that moment is lost, and costs a second.
+    /// Passes segments that have arrived to the sockets' checks, which a daemon does before the kernel gets them.
+    /// While a socket is replaced, no segment must find it missing. So the filter blocks them in that moment, and a
+    /// lost one costs a second.
     pub(super) fn listen(&self, tcp: &mut Tcp) {
         let mut frame = [0; 2048];
         while let Some(received) = self.tap.receive(&mut frame).unwrap() {

@@ -1,10 +1,13 @@
-//! What the former host of a moved connection had sent, and the peer has not acknowledged: it may be lost, or it may have
-//! come.
+//! Data of a moved connection that the former host sent and the peer has not acknowledged. It may have been lost or
+//! received.
 //!
-//! The kernel is given all of it as not sent yet, so that it goes out at once. As sent it would wait for a time-out: 3 s of a
-//! connection without a round-trip time (RFC 6298, section 5.7), or 1 s for the probe of its tail. But a peer that has more
-//! of it than was sent again acknowledges what this kernel does not know to be out, and the kernel discards that, each
-//! time. Such an acknowledgment is seen at the door, and the socket begins again where the peer stands.
+//! The kernel gets all of it as not sent yet, so that it is sent at once. Data that the kernel gets as sent would
+//! wait for a time-out. That is 3 s for a connection without a round-trip time (RFC 6298, section 5.7), or 1 s for
+//! the tail loss probe.
+//!
+//! But a peer that has received more than was sent again acknowledges bytes that this kernel has not sent, and the
+//! kernel discards such acknowledgments. So the daemon watches for such an acknowledgment before it reaches the
+//! kernel, and restarts the socket at the peer's position.
 
 use super::options::{SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TcpInfo, deafen, get, queued, set};
 use super::repair;
@@ -18,59 +21,62 @@ use std::os::fd::{AsFd, OwnedFd};
 use tcp::{Flags, Segment};
 use wire::{Duration, Seq, TcpState};
 
-/// A peer's segments are no further than this from where we expect them: more than any buffer of ours takes.
+/// The largest distance of a peer's segment from the expected number: more than any of our buffers.
 const NEAR: u32 = 1 << 24;
-/// The kernel works on what it was given at once, unless it is very busy: it is waited for so often, for so long.
+/// The kernel processes segments at once, unless it is very busy. So the daemon looks at most this number of times,
+/// with this pause.
 const LOOKS: u32 = 10;
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
-/// A peer that is ahead says so again and again: so often it is not answered while the kernel is busy.
+/// Number of acknowledgments of a peer that is ahead that are ignored while the kernel is busy. The peer repeats
+/// them.
 const PASSED_OVER: u32 = 3;
 
 pub(super) struct Former {
-    /// The first number that this kernel was given to send.
+    /// The first number that this kernel got to send.
     begin: Seq,
     /// The end of what the former host had sent.
     sent: Seq,
     /// The first number that this kernel expected.
     expected: Seq,
-    /// Segments that went to this kernel's socket.
+    /// Number of segments that were passed to this kernel's socket.
     given: u32,
-    /// How often the peer was ahead and the kernel busy.
+    /// Number of times that the peer was ahead while the kernel was busy.
     passed_over: u32,
 }
 
-/// Where the kernel's socket stands.
+/// The positions of the kernel's socket.
 struct Place {
     /// The oldest number that is not acknowledged, and the next to send.
     una: Seq,
     next: Seq,
-    /// The next number expected.
+    /// The next number that is expected.
     expected: Seq,
 }
 
 impl Former {
-    /// `None` if the former host had nothing under way.
+    /// Returns `None` if the former host had nothing under way.
     pub(super) fn of(state: &TcpState) -> Option<Self> {
         let (begin, sent) = (state.send_una, state.send_una.plus(state.under_way()));
         let expected = state.receive_next;
         (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
     }
 
-    /// The end of what was sent by either host, where this one has sent so far.
+    /// Returns the end of what either host has sent; `here` is the end of what this one has.
     pub(super) fn sent(&self, here: Seq) -> Seq {
         self.sent.latest(here)
     }
 
     fn place(&self, fd: &impl AsFd) -> io::Result<Place> {
         let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;
-        // Both count from where the socket was set up.
+        // Both counters start when the socket is set up.
         let una = self.begin.plus(info.bytes_acked() as u32);
         let out = queued(fd, SIOCOUTQ)?.saturating_sub(queued(fd, SIOCOUTQNSD)?);
         let expected = self.expected.plus(info.bytes_received() as u32);
         Ok(Place { una, next: una.plus(out as u32), expected })
     }
 
-    /// Whether the kernel has looked at all that it was given: what it has not would find no socket, or a dump half done.
+    /// Returns whether the kernel has processed all segments that it got. An unprocessed one would find no socket, or
+    /// an unfinished dump.
     fn is_settled(&self, fd: &impl AsFd) -> io::Result<bool> {
         for _ in 0..LOOKS {
             let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;
@@ -82,26 +88,26 @@ impl Former {
         Ok(false)
     }
 
-    /// Whether a segment acknowledges what only the former host has sent.
+    /// Returns whether a segment acknowledges bytes that only the former host has sent.
     fn is_beyond(&self, place: &Place, segment: &Segment<'_>) -> bool {
         segment.has(Flags::ACK)
             && !segment.has(Flags::SYN)
             && !segment.has(Flags::RST)
             && segment.ack.after(place.next)
             && !segment.ack.after(self.sent)
-            // Somebody who guesses must not make us throw away bytes: it is the peer's, by its place.
+            // A blind attacker must not make us discard bytes: the segment's number shows that it is the peer's.
             && segment.seq.since(place.expected.minus(NEAR)) < 2 * NEAR
     }
 }
 
-/// What a segment tells about the former host's part.
+/// What a segment shows about the former host's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tells {
-    /// There is none, or it is over: all that was sent then is acknowledged.
+    /// There is none, or all of it is acknowledged.
     Over,
     /// Nothing new.
     Nothing,
-    /// The peer has more than was sent again.
+    /// The peer has received more than was sent again.
     Ahead,
 }
 
@@ -110,8 +116,9 @@ impl Tcp {
         !self.former.is_empty()
     }
 
-    /// A segment came for a connection that has not sent anything here, and is on its way to the kernel. If the peer has more than
-    /// the former host knew, the connection begins where the peer stands, and sends nothing that the peer holds.
+    /// Handles a segment that will be passed to the kernel, for a connection that has not sent anything here yet. If
+    /// the peer has received more than the former host knew, the connection starts at the peer's position, and
+    /// repeats nothing that the peer has.
     pub(super) fn catch_up(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get_mut(id));
         let Some(socket) = socket.filter(|socket| !socket.frozen && socket.repaired) else { return };
@@ -122,7 +129,7 @@ impl Tcp {
         }
     }
 
-    /// A segment is about to reach the kernel.
+    /// Handles a segment that is about to reach the kernel.
     pub(super) fn hears(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         if !self.former.contains(tuple) {
             return;
@@ -135,7 +142,7 @@ impl Tcp {
 }
 
 impl Socket {
-    /// Says whether the former host's part is over, or the connection.
+    /// Returns whether the former host's part is over, or the connection has failed.
     fn hears(&mut self, segment: &Segment<'_>) -> bool {
         match self.tells(segment) {
             Tells::Over => {
@@ -165,7 +172,7 @@ impl Socket {
         }
     }
 
-    /// A new socket in the place of this one, from the first byte on that the peer has not got.
+    /// Replaces this socket by a new one that starts at the first byte that the peer has not received.
     fn begin_again(&mut self, from: Seq) -> io::Result<()> {
         let Some(former) = &mut self.former else { return Ok(()) };
         if !former.is_settled(&self.fd)? && former.passed_over < PASSED_OVER {
@@ -178,13 +185,13 @@ impl Socket {
         let mut state = state.ok_or(Errno::NOTCONN)?;
         state.unacknowledged.extend(self.pending.drain(..));
         let got = from.since(state.send_una) as usize;
-        // Of a FIN that was acknowledged only the number is left: it is sent once more.
+        // Of an acknowledged FIN only the number remains: it is sent once more.
         let fin = usize::from(self.finishing && got == state.unacknowledged.len() + 1);
         let from = from.minus(fin as u32);
         state.unacknowledged = state.unacknowledged.get(got - fin..).ok_or(Errno::IO)?.to_vec();
         (state.send_una, state.send_next) = (from, from);
         let (fd, settings) = (repair::prepare(&state)?, Settings::of(&self.fd)?);
-        // In repair mode it ends without a word, and its ends are free.
+        // In repair mode the socket closes silently, and its addresses are free.
         drop(std::mem::replace(&mut self.fd, fd));
         repair::fill_in(&self.fd, &state)?;
         settings.give(&self.fd)?;
@@ -196,11 +203,11 @@ impl Socket {
     }
 }
 
-/// What a user, or a relay, has set.
+/// The socket options that a user, or a relay, has set.
 struct Settings {
-    /// Bytes of the send and the receive buffer, as the kernel counts: twice what it was told.
+    /// Sizes of the send and the receive buffer in bytes, as the kernel counts: twice the value that was set.
     buffers: [usize; 2],
-    /// Which of them the kernel leaves as they are.
+    /// Which of them the kernel does not resize.
     locked: u32,
     no_delay: bool,
 }

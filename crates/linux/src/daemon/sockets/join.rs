@@ -1,4 +1,4 @@
-//! Joining connections and parting them again.
+//! Joining connections by a relay, and parting them again.
 
 use super::relay::{Pumped, Relay};
 use super::socket::{Ended, Socket};
@@ -8,7 +8,8 @@ use node::stream::{Told, refusal};
 use rustix::io::Errno;
 
 impl Tcp {
-    /// Relays between two connections; these bytes first, for the other and for this one.
+    /// Relays between two connections. `staged` holds bytes that are sent first: to the other connection, and to this
+    /// one.
     pub(super) fn join(&mut self, id: StreamId, other: StreamId, staged: [Vec<u8>; 2], told: &mut Vec<Told>) {
         let is_free = |id| {
             let socket: Option<&Socket> = self.sockets.get(id);
@@ -34,7 +35,7 @@ impl Tcp {
         self.pump(id, told);
     }
 
-    /// Ends a relay, and gives back what was on its way.
+    /// Ends a relay, and returns the bytes that were under way in it.
     pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<Told>) {
         let Some(relay) = self.unjoin(id) else {
             return told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
@@ -43,7 +44,8 @@ impl Tcp {
         match relay.part(id).and_then(|bytes| self.with_left_behind(ends, bytes)) {
             Ok(bytes) => told.push(Told::Parted(id, bytes)),
             Err(error) => {
-                // Bytes are lost: neither peer may take what it has for all that there was.
+                // Bytes are lost, so both connections are reset: neither peer may take what it has for the whole
+                // stream.
                 told.push(Told::Refused(id, words(error)));
                 for end in ends {
                     if let Some(socket) = self.sockets.get_mut(&end) {
@@ -59,7 +61,8 @@ impl Tcp {
         }
     }
 
-    /// What was on its way, with what ends that have ended have received: from this end, and to it.
+    /// Adds to the bytes that were under way what the ended connections of the relay have received. The order is:
+    /// from this end, to this end.
     fn with_left_behind(&mut self, ends: [StreamId; 2], bytes: [Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Errno> {
         let mut all = bytes;
         for (end, bytes) in ends.iter().zip(&mut all) {
@@ -70,7 +73,7 @@ impl Tcp {
         Ok(all)
     }
 
-    /// Moves what a relay can move, and ends it where its connections have ended.
+    /// Moves what a relay can move, and ends the relay when its connections have ended.
     pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<Told>) {
         let Some(moving) = self.relays.get_mut(&relay) else { return };
         let ends = moving.ends;
@@ -92,8 +95,9 @@ impl Tcp {
         }
     }
 
-    /// One end of a relay is gone. The other is reset: its peer must not take what it has for all that there was.
-    /// Only if nothing was on its way, and this end went without a word, it is a connection like any other again.
+    /// Handles the loss of one end of a relay. The other end is reset, so that its peer does not take what it has for
+    /// the whole stream. There is one exception: if nothing was under way, and this end closed silently, the other is
+    /// an ordinary connection again.
     pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<Told>) {
         let is_silent = self.sockets.get(&id).is_some_and(|socket| socket.repaired);
         let Some(relay) = self.unjoin(id) else { return };

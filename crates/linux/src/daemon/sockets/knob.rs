@@ -1,13 +1,13 @@
-//! What may be set of one socket, in the kernel's terms.
+//! The options that a user may set on a socket, converted to the kernel's.
 
 use node::Knob;
 use rustix::net::sockopt;
 use std::os::fd::AsFd;
 
-/// What a buffer of a relayed connection takes, where nobody has said what it may.
+/// Bytes of a buffer of a relayed connection, if the user has set no size.
 const RELAYED: usize = 64 * 1024;
 
-/// What a user has set of its socket; the rest is the kernel's choice.
+/// The options that a user has set on its socket; the others keep the kernel's defaults.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Knobs {
     /// Bytes that may wait to be sent.
@@ -26,7 +26,7 @@ impl Knobs {
         }
     }
 
-    /// Tells the kernel. What it refuses stays as it was: no byte is lost by that.
+    /// Sets the options on a socket. An option that the kernel refuses keeps its value; this loses no data.
     pub(super) fn apply(&self, fd: &impl AsFd) {
         if let Some(on) = self.nagle {
             let _ = sockopt::set_tcp_nodelay(fd, !on);
@@ -39,9 +39,8 @@ impl Knobs {
         }
     }
 
-    /// From now on the kernel keeps no more than this of either direction. Left to itself it would keep megabytes of a
-    /// relay between a fast network and a slow one, and all of it would have to move with the connection. It doubles what
-    /// it is told.
+    /// Limits both buffers of a relayed connection. By default the kernel would keep megabytes in a relay between a
+    /// fast network and a slow one. All of it would have to move with the connection. The kernel doubles the value.
     pub(super) fn cap(&self, fd: &impl AsFd) {
         if self.receive_buffer.is_none() {
             let _ = sockopt::set_socket_recv_buffer_size(fd, RELAYED);
@@ -52,8 +51,9 @@ impl Knobs {
     }
 }
 
-/// What to tell the kernel so that a buffer takes so many bytes, or offers such a window. It doubles that, and counts what
-/// packets have beside their bytes: of full segments about five eighths are bytes. A buffer of a given size does not grow.
+/// Returns the value to set so that a buffer holds this number of bytes, or offers such a window. The kernel doubles
+/// the value, and counts packet overhead too: of full segments about five eighths are payload. A buffer of a given
+/// size does not grow.
 pub(super) const fn for_bytes(bytes: u32) -> usize {
     bytes as usize / 5 * 4
 }

@@ -1,5 +1,5 @@
-//! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets go through the host's
-//! veth pair, as any program's would.
+//! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets use the host's veth
+//! pair, like those of any program.
 
 mod callers;
 #[cfg(test)]
@@ -37,32 +37,33 @@ use wire::{Instant, Ipv4Addr, PacketId, Reason, SocketAddrV4};
 pub(crate) struct Sockets {
     udp: Udp,
     tcp: Tcp,
-    /// Tuples that are on their way. The daemon is the way to the kernel, so what it does not hand on never was.
+    /// Guards of tuples that are being moved. All packets reach the kernel through the daemon, so the kernel never
+    /// sees what a guard keeps.
     guards: Guards,
-    /// Streams given by us so far.
+    /// Number of streams that were accepted so far.
     accepted: u32,
     watch: Watch,
 }
 
-/// What became of a segment at the kernel's door.
+/// What happens to a segment before it reaches the kernel.
 pub(crate) enum Screened {
-    /// It may go on.
+    /// It is passed on.
     Passes,
     /// A guard holds it.
     Held,
-    /// It ends here; the datagram, if any, is the answer.
+    /// It is dropped, with the reason. The datagram, if any, answers it.
     Ends(Reason, Option<Vec<u8>>),
 }
 
-/// What an operation leads to, beside what is told.
+/// The effects of an operation, except for the stream events.
 #[derive(Default)]
 pub(crate) struct Done {
-    /// A datagram went to the kernel, which may have refused it.
+    /// A datagram that was passed to the kernel, which may have refused it.
     pub(crate) sent: Option<Sent>,
-    /// Datagrams that a guard held, and that the kernel is to have now.
+    /// Datagrams that a guard held, and that must now be passed to the kernel.
     pub(crate) released: Vec<guard::Held>,
-    /// Those that end here instead: their connection is frozen, the next guard keeps nothing, or their socket is closed. With the answer,
-    /// if any.
+    /// Datagrams that are dropped instead: their connection is frozen, the next guard keeps nothing, or their socket
+    /// is closed. Each has its answer, if any.
     pub(crate) ended: Vec<(PacketId, Reason, Option<Vec<u8>>)>,
 }
 
@@ -72,34 +73,34 @@ impl Sockets {
         Self { udp, tcp, guards: Guards::default(), accepted: 0, watch: Watch::default() }
     }
 
-    /// The same, offering no larger window than this to a TCP peer.
+    /// Limits the window that is offered to TCP peers, in bytes.
     pub(crate) const fn offering(mut self, window: Option<u32>) -> Self {
         self.tcp.window = window;
         self
     }
 
-    /// The same, where this process may have no more than so many descriptors.
+    /// Limits the number of sockets, where this process may have no more than this number of descriptors.
     pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
         self.tcp.share(descriptors);
         self
     }
 
-    /// When a listener that could not accept is to be asked again.
+    /// Returns when a listener that could not accept is tried again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.tcp.callers.deadline()
     }
 
-    /// Asks the listeners again whose rest is over.
+    /// Tries the listeners again whose rest is over.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.tcp.callers.wake(now);
     }
 
-    /// Why connections of peers were refused since the last call, a reason for each.
+    /// Returns why connections of peers were refused since the last call, one reason for each.
     pub(crate) fn take_refused(&mut self) -> Vec<Reason> {
         self.tcp.callers.take_refused()
     }
 
-    /// What to wait for.
+    /// Returns the descriptors to wait for, each with its events.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         self.udp.fds().map(|fd| (fd, PollFlags::IN)).chain(self.tcp.fds())
     }
@@ -119,7 +120,7 @@ impl Sockets {
                 self.tcp.operate(id, op, &|tuple| guards.has(tuple), told);
                 Done::default()
             }
-            // A node asks its own roles for what they serve.
+            // A node handles the operations on its own roles' streams itself.
             (Transport::Role(_), _) => {
                 told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
                 Done::default()
@@ -133,7 +134,8 @@ impl Sockets {
             told.push(Told::Refused(id, refusal::FULL.to_owned()));
             return done;
         };
-        // Take the peer's sequence numbers from the last segment that was held, before the first byte is sent.
+        // The peer's position must be known before the first byte is sent. The last segment that was held has the
+        // most recent one.
         for (_, bytes) in released.iter().rev().filter(|_| guard.is_none()) {
             if let Some((header, payload)) = self.segment(bytes)
                 && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
@@ -141,7 +143,7 @@ impl Sockets {
                 self.tcp.catch_up(&tuple, &segment);
             }
         }
-        // First the connection goes on, then it gets what came meanwhile.
+        // First the connection resumes, then it gets what arrived meanwhile.
         self.tcp.guard(&tuple, guard.is_some(), told);
         for (packet, bytes) in released {
             match self.screen_in(packet, &bytes) {
@@ -153,14 +155,15 @@ impl Sockets {
         done
     }
 
-    /// All that has come, as far as it was asked for. What could not be kept comes back with the reason.
+    /// Returns the events of all data that has arrived, as far as roles have asked for it. Datagrams that could not
+    /// be kept are returned with the reason.
     pub(crate) fn receive(&mut self) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
         let (mut told, lost) = self.udp.receive(&mut self.accepted);
         self.tcp.receive(&mut self.accepted, &mut told);
         (told, lost)
     }
 
-    /// A datagram on its way to the kernel.
+    /// Checks a datagram on its path to the kernel.
     pub(crate) fn screen_in(&mut self, id: PacketId, bytes: &[u8]) -> Screened {
         let Some((header, payload)) = self.segment(bytes) else { return Screened::Passes };
         let Some((src, dst)) = ends(&header, payload) else { return Screened::Passes };
@@ -179,7 +182,8 @@ impl Sockets {
         }
     }
 
-    /// A segment is about to reach a socket: to one that came from another host it may tell where its peer stands.
+    /// Handles a segment that is about to reach a socket. For a socket that came from another host, it may show the
+    /// peer's position.
     fn hears(&mut self, tuple: &Tuple, header: &Header, payload: &[u8]) {
         if self.tcp.has_former()
             && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
@@ -188,7 +192,8 @@ impl Sockets {
         }
     }
 
-    /// A datagram that comes from the kernel: on a tuple that is on its way, the kernel has nothing to say.
+    /// Checks a datagram from the kernel. On a tuple that is being moved the kernel must send nothing: then the
+    /// reason for a drop is returned.
     pub(crate) fn screen_out(&self, bytes: &[u8]) -> Option<Reason> {
         let (header, payload) = self.segment(bytes)?;
         let (src, dst) = ends(&header, payload)?;
@@ -196,7 +201,8 @@ impl Sockets {
         (self.guards.has(&tuple) || self.tcp.is_frozen(&tuple)).then_some(guard::FROZEN)
     }
 
-    /// The header and the payload, where somebody cares.
+    /// Returns the header and the payload of a TCP segment; `None` also if no guard, frozen or moved connection needs
+    /// it.
     fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
         if self.guards.is_empty() && !self.tcp.has_frozen() && !self.tcp.has_former() {
             return None;
@@ -209,12 +215,12 @@ impl Sockets {
         self.guards.holds(each);
     }
 
-    /// What has changed inside TCP sockets, if the last look is long enough ago.
+    /// Returns what has changed in TCP sockets, if the last look is long enough ago.
     pub(crate) fn look(&mut self, now: Instant) -> Vec<Mark> {
         self.watch.look(now, &self.tcp.sockets)
     }
 
-    /// What each TCP socket really was, in the kernel's own words.
+    /// Returns the kernel's values for each TCP socket.
     pub(crate) fn accounts(&self) -> Value {
         Value::List(self.tcp.accounts())
     }
@@ -226,7 +232,7 @@ fn ends(header: &Header, payload: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)>
     Some((SocketAddrV4::new(header.src, port(a, b)), SocketAddrV4::new(header.dst, port(c, d))))
 }
 
-/// The reset that answers a segment (RFC 9293, section 3.10.7.1).
+/// Returns the reset that answers a segment (RFC 9293, section 3.10.7.1).
 pub(super) fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
     let segment = ::tcp::Segment::parse(payload, header.src, header.dst).ok()?;
     let bytes = segment.refusal()?.emit(header.dst, header.src);

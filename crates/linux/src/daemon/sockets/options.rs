@@ -1,4 +1,4 @@
-//! Socket options of Linux's TCP that no library has yet.
+//! Socket options of Linux's TCP that no library offers yet.
 
 use crate::error::check;
 use std::io;
@@ -20,11 +20,12 @@ pub(in crate::daemon) const SIOCINQ: libc::Ioctl = libc::FIONREAD;
 pub(in crate::daemon) const SIOCOUTQ: libc::Ioctl = libc::TIOCOUTQ;
 pub(in crate::daemon) const SIOCOUTQNSD: libc::Ioctl = 0x894B;
 
-/// The value of an option.
+/// The type of a socket option's value.
 ///
 /// # Safety
 ///
-/// Every pattern of bits is a value, and there are no bytes between the fields: the kernel reads and writes it as it is.
+/// Every bit pattern must be a valid value. There must be no padding, because the kernel reads and writes the bytes
+/// directly.
 pub(in crate::daemon) unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.
@@ -40,7 +41,7 @@ unsafe impl Plain for RepairWindow {}
 // SAFETY: two words each, `repr(C)`.
 unsafe impl<const N: usize> Plain for [RepairOption; N] {}
 
-/// The begin of `struct tcp_info`.
+/// The beginning of `struct tcp_info`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(in crate::daemon) struct TcpInfo {
@@ -50,7 +51,7 @@ pub(in crate::daemon) struct TcpInfo {
     probes: u8,
     backoff: u8,
     pub(in crate::daemon) options: u8,
-    /// The shift of the peer's windows in the lower four bits, that of ours in the higher.
+    /// The window scale of the peer in the lower four bits, and ours in the upper four.
     scales: u8,
     flags: u8,
     pub(in crate::daemon) rto: u32,
@@ -70,7 +71,8 @@ pub(in crate::daemon) struct TcpInfo {
     rcv_rtt: u32,
     rcv_space: u32,
     pub(in crate::daemon) total_retrans: u32,
-    /// Since Linux 4.1 and 4.2; zero before. Eight bytes each, in words: an older kernel's struct ends before them.
+    /// Since Linux 4.1 and 4.2; zero before. Eight-byte values, as pairs of words: an older kernel's struct ends
+    /// before them.
     pacing: [u32; 4],
     bytes_acked: [u32; 2],
     bytes_received: [u32; 2],
@@ -79,11 +81,11 @@ pub(in crate::daemon) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// `TCP_ESTABLISHED`, and the states of those that finish (`net/tcp_states.h`).
+    /// `TCP_ESTABLISHED`, and the states of connections that finish (`net/tcp_states.h`).
     pub(in crate::daemon) const ESTABLISHED: u8 = 1;
     pub(in crate::daemon) const FIN_WAIT1: u8 = 4;
     pub(in crate::daemon) const FIN_WAIT2: u8 = 5;
-    /// `TCP_CLOSE`: neither connected nor about to be.
+    /// `TCP_CLOSE`: neither connected nor connecting.
     pub(in crate::daemon) const CLOSE: u8 = 7;
     pub(in crate::daemon) const CLOSE_WAIT: u8 = 8;
     pub(in crate::daemon) const LAST_ACK: u8 = 9;
@@ -95,29 +97,29 @@ impl TcpInfo {
     /// In `options`: window scaling was agreed.
     pub(in crate::daemon) const WINDOW_SCALE: u8 = 4;
 
-    /// The round trip, if it was measured. The kernel can be asked for it, and not told.
+    /// Returns the round-trip time, if it was measured. The kernel has no option to set it.
     pub(in crate::daemon) fn round_trip(&self) -> Option<RoundTripTime> {
         let [smoothed, variation] =
             [self.rtt, self.rttvar].map(|micros| Duration::from_micros(micros.into()));
         (self.rtt > 0).then(|| RoundTripTime::new(smoothed, variation))
     }
 
-    /// The low half of the bytes that the peer has acknowledged since this socket was set up.
+    /// Returns the low half of the number of bytes that the peer has acknowledged since this socket was set up.
     pub(in crate::daemon) const fn bytes_acked(&self) -> u32 {
         low(self.bytes_acked)
     }
 
-    /// The low half of the bytes that have come in order since then.
+    /// Returns the low half of the number of bytes that were received in order since then.
     pub(in crate::daemon) const fn bytes_received(&self) -> u32 {
         low(self.bytes_received)
     }
 
-    /// Segments that have come since then.
+    /// Returns the number of segments received since then.
     pub(in crate::daemon) const fn segs_in(&self) -> u32 {
         self.segs_in
     }
 
-    /// The shifts of the peer's windows and of ours.
+    /// Returns the window scales of the peer and ours; zero if scaling was not agreed.
     pub(in crate::daemon) const fn scales(&self) -> (u8, u8) {
         if self.options & Self::WINDOW_SCALE == 0 {
             return (0, 0);
@@ -127,7 +129,7 @@ impl TcpInfo {
     }
 }
 
-/// The low half of eight bytes as two words.
+/// Returns the low half of an eight-byte value in two words.
 const fn low([first, second]: [u32; 2]) -> u32 {
     if cfg!(target_endian = "little") { first } else { second }
 }
@@ -155,9 +157,9 @@ pub(in crate::daemon) fn get<T: Plain>(fd: &impl AsFd, level: i32, name: i32) ->
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as libc::socklen_t;
     let fd = fd.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `len` bytes, which is what there is, and they outlive the call.
+    // SAFETY: the kernel writes at most `len` bytes, the size of `value`, which outlives the call.
     check(unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &raw mut len) })?;
-    // SAFETY: all bytes are initialized, by us or the kernel, and any are a value.
+    // SAFETY: all bytes are initialized, by us or the kernel, and any bit pattern is a value.
     Ok(unsafe { value.assume_init() })
 }
 
@@ -169,9 +171,9 @@ pub(in crate::daemon) fn set<T: Plain>(fd: &impl AsFd, level: i32, name: i32, va
     Ok(())
 }
 
-/// From now on the socket takes in nothing: each segment ends in it without effect.
+/// Makes the socket drop every segment that it receives from now on.
 pub(in crate::daemon) fn deafen(fd: &impl AsFd) -> io::Result<()> {
-    // "Return 0": of what comes, keep nothing.
+    // "Return 0": keep no byte of a segment.
     let mut refuse = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut refuse };
     let (fd, len) = (fd.as_fd().as_raw_fd(), size_of::<libc::sock_fprog>() as libc::socklen_t);
@@ -186,7 +188,7 @@ pub(in crate::daemon) fn listen_again(fd: &impl AsFd) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0)
 }
 
-/// A count of bytes in one of the queues.
+/// Returns the number of bytes in one of the queues.
 pub(in crate::daemon) fn queued(fd: &impl AsFd, which: libc::Ioctl) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: these requests write one integer, which outlives the call.

@@ -1,8 +1,8 @@
-//! Two connections that are joined: what one receives the other sends, by `splice(2)` through a pipe each way, so that the
+//! Two joined connections: what one receives, the other sends, by `splice(2)` through one pipe per direction. So the
 //! bytes never leave the kernel.
 //!
-//! No `sockmap`: it has no back-pressure, and what is in it cannot be given back. Here nothing is taken from a socket for
-//! which the pipe has no room, and what is in the pipe is read out when the relay ends.
+//! `sockmap` is not used: it has no back-pressure, and its bytes cannot be read back. Here nothing is read from a
+//! socket for which the pipe has no room. When the relay ends, the bytes in the pipe are read out.
 
 use super::options::{self, SIOCINQ};
 use super::socket::Socket;
@@ -14,67 +14,67 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 
-/// Bytes that one way keeps between its sockets. More would only be moved at a handoff.
+/// Bytes that one direction keeps between its sockets. More would only have to be moved at a handoff.
 const CAP: usize = 64 * 1024;
-/// The same where the user bounds what may wait to be sent: a page.
+/// The same if the user limits the send buffer: one page.
 const LITTLE: usize = 4096;
-/// Times that a relay is gone round at once: others have their turn too.
+/// Rounds of a relay in one turn, so that other sources are served too.
 const ROUNDS: usize = 8;
 
 /// A relay between two sockets.
 pub(super) struct Relay {
     pub(super) ends: [StreamId; 2],
-    /// From the first end to the second, and back.
+    /// The directions: from the first end to the second, and back.
     ways: [Way; 2],
 }
 
-/// How far a relay has come.
+/// The state of a relay.
 pub(super) enum Pumped {
-    /// It goes on.
+    /// It continues.
     Open,
-    /// Both peers have finished, and know it of each other.
+    /// Both peers have finished, and each has been notified of the other's end.
     Over,
-    /// One end is gone, and why.
+    /// This end has failed, for this reason.
     Broken(StreamId, Errno),
 }
 
 struct Way {
-    /// What the user had already read: it goes first.
+    /// Bytes that the user had already read. They are sent first.
     staged: VecDeque<u8>,
     out: OwnedFd,
     into: OwnedFd,
     piped: usize,
-    /// What it may hold.
+    /// The most bytes that the pipe may hold.
     most: usize,
-    /// A pipe counts buffers, not bytes: many small segments fill it too.
+    /// Whether the pipe is full. A pipe counts buffers, not bytes, so many small segments fill it too.
     full: bool,
-    /// Nothing more will come.
+    /// Whether the sender has finished.
     ended: bool,
-    /// The peer at its end has been told so.
+    /// Whether the receiving peer has been notified of that.
     told: bool,
 }
 
 impl Relay {
-    /// A relay that begins with these bytes: those for the second end, those for the first.
+    /// Creates a relay that begins with these bytes: those for the second end, and those for the first.
     pub(super) fn new(ends: [StreamId; 2], staged: [Vec<u8>; 2]) -> Result<Self, Errno> {
         let [there, back] = staged;
         Ok(Self { ends, ways: [Way::new(there)?, Way::new(back)?] })
     }
 
-    /// Keeps less between the sockets on the way to this end.
+    /// Reduces the limit of the direction to this end to [`LITTLE`] bytes.
     pub(super) fn keep_little(&mut self, to: StreamId) {
         let [there, back] = &mut self.ways;
         let way = if self.ends.first() == Some(&to) { back } else { there };
         way.most = LITTLE;
     }
 
-    /// The end that is not this one.
+    /// Returns the other end.
     pub(super) fn other(&self, id: StreamId) -> StreamId {
         let [first, second] = self.ends;
         if id == first { second } else { first }
     }
 
-    /// Moves what can be moved without waiting.
+    /// Moves what can be moved without blocking.
     pub(super) fn pump(&mut self, sockets: &mut BTreeMap<StreamId, Socket>) -> Pumped {
         let [first, second] = self.ends;
         for id in self.ends {
@@ -102,7 +102,7 @@ impl Relay {
         if self.ways.iter().all(|way| way.told) { Pumped::Over } else { Pumped::Open }
     }
 
-    /// What an end waits for, on the relay's behalf.
+    /// Returns the events that an end waits for because of the relay.
     pub(super) fn waits_for(&self, id: StreamId) -> PollFlags {
         let [there, back] = &self.ways;
         let (from, to) = if self.ends.first() == Some(&id) { (there, back) } else { (back, there) };
@@ -112,12 +112,12 @@ impl Relay {
         flags
     }
 
-    /// Whether nothing is on its way.
+    /// Returns whether no bytes are under way.
     pub(super) fn is_empty(&self) -> bool {
         self.ways.iter().all(|way| way.piped == 0 && way.staged.is_empty())
     }
 
-    /// Ends it: what is on its way from this end, and to it.
+    /// Ends the relay. Returns the bytes under way from this end, and to it.
     pub(super) fn part(self, id: StreamId) -> Result<[Vec<u8>; 2], Errno> {
         let is_first = self.ends.first() == Some(&id);
         let [there, back] = self.ways;
@@ -129,7 +129,8 @@ impl Relay {
 impl Way {
     fn new(staged: Vec<u8>) -> Result<Self, Errno> {
         let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Where a user's pipes are many already, a new one is smaller: less is kept, and nothing else changes.
+        // If the user has many pipes, the kernel makes a new one smaller. Then less is kept, and nothing else
+        // changes.
         let _ = fcntl_setpipe_size(&into, CAP);
         let staged = staged.into();
         Ok(Self { staged, out, into, piped: 0, most: CAP, full: false, ended: false, told: false })
@@ -139,7 +140,8 @@ impl Way {
         self.piped < self.most && !self.full && !self.ended
     }
 
-    /// Out of a socket, into the pipe: so many bytes. The peer's end counts as one, for something has happened.
+    /// Moves bytes from a socket into the pipe. Returns their number; the end of the stream counts as one, because it
+    /// is progress.
     fn fill(&mut self, from: Option<&mut Socket>) -> Result<usize, Errno> {
         let Some(from) = from.filter(|from| !from.rests()) else { return Ok(0) };
         if !self.has_room() {
@@ -163,8 +165,9 @@ impl Way {
         }
     }
 
-    /// Out of the pipe, into a socket: what waited there, what was staged, what came, and the end, in this order. With
-    /// `more` to come at once the kernel waits for a full segment: the pipe may hold less than that, or no multiple of it.
+    /// Moves bytes to a socket, in this order: its pending bytes, the staged bytes, the pipe's, the end of the
+    /// stream. With `more`, the kernel waits for a full segment, because the pipe may hold less than a segment, or no
+    /// multiple of it.
     fn drain(&mut self, to: Option<&mut Socket>, more: bool) -> Result<usize, Errno> {
         let Some(to) = to.filter(|to| !to.rests()) else { return Ok(0) };
         to.flush()?;
@@ -212,7 +215,7 @@ impl Way {
         Ok(moved)
     }
 
-    /// All that is on its way here.
+    /// Returns all bytes that are under way in this direction.
     fn empty(self) -> Result<Vec<u8>, Errno> {
         let mut bytes: Vec<u8> = self.staged.into();
         let staged = bytes.len();
@@ -234,7 +237,7 @@ fn flat<A, B, C>((a, (b, c)): (A, (B, C))) -> (A, B, C) {
     (a, b, c)
 }
 
-/// Whether there is something to be read right now.
+/// Returns whether a socket has something to read now.
 fn has_more(socket: &Socket) -> bool {
     !socket.rests() && options::queued(&socket.fd, SIOCINQ).is_ok_and(|unread| unread > 0)
 }

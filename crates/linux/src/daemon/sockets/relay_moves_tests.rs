@@ -1,5 +1,5 @@
-//! A relay of two live connections moves between the kernels of two routers, under load both ways, with what was on its way
-//! between its ends; and when one end has finished, and both.
+//! A relay of two live connections moves between the kernels of two routers, under load in both directions, with the
+//! bytes under way between its ends. It also moves after one end has finished, and after both have.
 
 use super::door_tests::Door;
 use super::tcp::Tcp;
@@ -20,20 +20,21 @@ use wire::{Duration, Ipv4Addr, Mac, Prefix, Seed};
 
 /// The fixed host and the mobile one.
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-/// What the fixed host knows the mobile host as, and the mobile host its first router: of neither router the own.
+/// The mobile host's address as the fixed host knows it, and the first router's as the mobile host knows it. Neither
+/// router has them.
 const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 7);
 const ANCHOR: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 1);
 const WIRED: StreamId = StreamId(1);
 const RADIO: StreamId = StreamId(2);
 const MOVES: u64 = 50;
-/// Bytes that both must have heard since the last move before the next.
+/// Bytes that both talkers must receive between two moves.
 const LOAD: u64 = 20_000;
 
-/// A router's namespace, behind a link of ours.
+/// Makes a router's namespace, connected by a veth pair.
 fn router(device: &str, last: u8) -> NetNs {
     let there = NetNs::create().unwrap();
     let mut here = Netlink::open().unwrap();
-    // Without ARP a kernel addresses frames to its own link address.
+    // Without ARP a kernel sends frames to its own link address, so both ends have the same one.
     let mac = Mac([2, 0, 0, 0, 1, last]);
     let near = End { name: device, mac, place: Place::Here };
     here.add_veth(&near, &End { name: KERNEL_SIDE, mac, place: Place::Fd(there.as_fd()) }).unwrap();
@@ -55,7 +56,7 @@ fn router(device: &str, last: u8) -> NetNs {
     there
 }
 
-/// Who talks until it is told to stop, and listens until the end.
+/// A peer that sends until it is told to stop, and receives until the end.
 struct Talker {
     heard: Arc<AtomicU64>,
     says: JoinHandle<u64>,
@@ -63,7 +64,7 @@ struct Talker {
 }
 
 impl Talker {
-    /// Says what comes of one seed, and compares what it hears with what comes of another.
+    /// Sends the random bytes of one seed, and compares what it receives with those of another.
     fn new(peer: TcpStream, says: u64, hears: u64, stop: &Arc<AtomicBool>) -> Self {
         let (heard, stop) = (Arc::new(AtomicU64::new(0)), Arc::clone(stop));
         let mut out = peer.try_clone().unwrap();
@@ -134,8 +135,8 @@ impl Stage {
         }
     }
 
-    /// From one router to the other; how many bytes were between the ends. A half that has ended cleanly stays behind. None if
-    /// there is nothing to be moved any more.
+    /// Moves the relay from one router to the other. Returns the number of bytes between its ends, or `None` if
+    /// nothing is left to be moved. A connection that has ended cleanly stays behind.
     fn relocate(&mut self) -> Option<usize> {
         self.routers[self.at].run(|| self.doors[self.at].shut()).unwrap();
         self.note_ends();
@@ -158,7 +159,7 @@ impl Stage {
                 Told::Parted(WIRED, bytes) => staged = bytes,
                 Told::Exported(id, state) => states.push((id, state)),
                 Told::Refused(id, why) if why == refusal::NOT_ESTABLISHED => drop(self.ended.insert(id)),
-                // The relay is over, and both may have something to give still.
+                // The relay is over, but both connections may still have bytes to deliver.
                 Told::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
                 Told::Closed(_, None) => {}
                 told => panic!("{told:?}"),
@@ -190,7 +191,7 @@ impl Stage {
         (!moved.is_empty()).then_some(between)
     }
 
-    /// Halves that have ended, all of them cleanly.
+    /// Notes the connections that have ended, all of them cleanly.
     fn note_ends(&mut self) {
         self.told.retain(|told| match told {
             Told::Closed(id, None) => {
@@ -207,7 +208,7 @@ impl Stage {
     }
 }
 
-/// Two who talk over a relay, to the first and to the second of its ends.
+/// Two talkers connected by a relay, to the first and to the second of its ends.
 struct Talk {
     stage: Stage,
     talkers: [Talker; 2],
@@ -248,7 +249,7 @@ impl Talk {
         Self { stage, talkers, stop }
     }
 
-    /// Moves when these have heard so much more; how many bytes were between the ends.
+    /// Moves the relay after these talkers have received enough. Returns the number of bytes between its ends.
     fn relocate_under_load(&mut self, talkers: &[usize]) -> usize {
         let heard = |at: &usize| self.talkers[*at].heard.load(Ordering::Relaxed);
         let before: Vec<u64> = talkers.iter().map(heard).collect();
@@ -261,7 +262,7 @@ impl Talk {
         self.stop[talker].store(true, Ordering::Relaxed);
     }
 
-    /// Every byte has come, by one handshake each and without a reset.
+    /// Checks that every byte has arrived, with one handshake for each talker and without a reset.
     fn end(mut self) {
         for _ in 0..20_000 {
             self.stage.look();
@@ -297,8 +298,8 @@ fn a_relay_moves_between_routers_fifty_times_under_load() {
     });
 }
 
-/// One end has said all that it had to say: in the middle of what is on its way, moved again and again with the other's
-/// words; then the other too.
+/// One end finishes while bytes are under way; the relay is then moved several times with the other's bytes. After
+/// that the other end finishes too.
 #[test]
 fn a_relay_moves_while_its_ends_finish() {
     in_world_of_root_and_of_nobody(|| {
@@ -309,7 +310,7 @@ fn a_relay_moves_while_its_ends_finish() {
             talk.relocate_under_load(&[1]);
         }
         talk.stops(0);
-        // As long as there is something to be moved.
+        // Until nothing is left to be moved.
         for _ in 0..10 {
             talk.stage.look();
             talk.stage.note_ends();

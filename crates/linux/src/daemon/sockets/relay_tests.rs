@@ -1,4 +1,4 @@
-//! Joined connections: every byte, the end, a reset, back-pressure; and what comes back when they are parted.
+//! Joined connections: every byte, the end, a reset and back-pressure; and what is returned when they are parted.
 
 use super::options::{SIOCINQ, SIOCOUTQ, TCP_QUEUE_SEQ, TCP_REPAIR, TCP_REPAIR_QUEUE, get, queued, set};
 use super::tcp::Tcp;
@@ -36,7 +36,7 @@ impl Rig {
         Self::with(65_536, &[])
     }
 
-    /// Over a loopback with this MTU, both connections with these knobs.
+    /// Builds it over a loopback with this MTU, with these options on both connections.
     fn with(mtu: u32, knobs: &[Knob]) -> Self {
         let mut net = Netlink::open().unwrap();
         net.set_mtu("lo", mtu).unwrap();
@@ -104,7 +104,7 @@ impl Rig {
     }
 }
 
-/// What there is; `None` at the end.
+/// Reads what is available; `None` at the end of the stream.
 fn take(from: &mut TcpStream, into: &mut Vec<u8>) -> Option<()> {
     let mut bytes = [0; 16_000];
     match from.read(&mut bytes) {
@@ -118,7 +118,7 @@ fn take(from: &mut TcpStream, into: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// As much as the kernel takes now.
+/// Writes as much as the kernel accepts now.
 fn give(to: &mut TcpStream, from: &[u8], at: &mut usize) {
     while *at < from.len() {
         match to.write(&from[*at..]) {
@@ -140,7 +140,7 @@ fn every_byte_and_the_end_pass_both_ways_the_staged_ones_first() {
             give(&mut rig.wired, &down, &mut at[0]);
             give(&mut rig.radio, &up, &mut at[1]);
             if at[0] == down.len() && !half {
-                // The way back stays open.
+                // The reverse path stays open.
                 rig.wired.shutdown(std::net::Shutdown::Write).unwrap();
                 half = true;
             }
@@ -167,7 +167,7 @@ fn a_reset_of_one_resets_the_other() {
                 rig.op(WIRED, StreamOp::Abort);
                 assert_eq!(rig.closed(), [(WIRED, None), (RADIO, Some(refusal::RESET))]);
             } else {
-                // A peer that leaves with something unread resets.
+                // A peer that closes with unread data sends a reset.
                 rig.radio.write_all(b"never read").unwrap();
                 rig.round();
                 let Rig { tcp, told, wired, radio } = rig;
@@ -186,7 +186,7 @@ fn a_reset_of_one_resets_the_other() {
     });
 }
 
-/// Who does not read stops who writes, and what was on its way comes back whole.
+/// A slow reader stops the writer, and the bytes under way are returned completely.
 #[test]
 fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
     in_world(|| {
@@ -211,7 +211,8 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
         let (up, waiting) = (up.clone(), waiting.clone());
         assert!(up.is_empty() && !waiting.is_empty() && waiting.len() <= 64 * 1024, "{}", waiting.len());
         rig.told.clear();
-        // Apart they are streams as before, and get credit when they go on; joined again, nothing is lost or doubled.
+        // After parting they are ordinary streams again, and get credit when they are thawed. Joined again, nothing
+        // is lost or duplicated.
         for id in [WIRED, RADIO] {
             rig.op(id, StreamOp::Thaw);
         }
@@ -229,15 +230,16 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
     });
 }
 
-/// What a relay keeps is bounded by what its user has set: the kernel's own choice is a hundred times as much.
-/// Both have finished, and the slow reader has not got all. Its peer's side could give all to its own and is closed; that one
-/// moves alone, and is closed only when the reader has all.
+/// Both have finished, and the slow reader has not received everything. The connection of the other peer could pass
+/// on all it had, and is closed. The reader's connection moves alone, and is closed only when the reader has
+/// everything.
 #[test]
 fn what_is_left_of_a_relay_moves_alone() {
     in_world(|| ends_and_moves_alone(40_000, true));
 }
 
-/// There was no room: its peer's side has ended with bytes in it or on their way, which a move gives to the one that is left.
+/// There was no room. The connection of the other peer has ended with bytes in it or under way, and a move gives them
+/// to the one that is left.
 #[test]
 fn what_an_ended_side_had_received_moves_with_the_other() {
     in_world(|| ends_and_moves_alone(100_000, false));
@@ -301,6 +303,7 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     assert_eq!(rig.closed(), [(new, None)]);
 }
 
+/// The user's buffer sizes limit what a relay keeps. The kernel's default is a hundred times as much.
 #[test]
 fn buffers_of_its_own_bound_what_a_relay_keeps() {
     in_world(|| {
@@ -344,7 +347,7 @@ fn only_two_open_connections_can_be_joined_and_only_once() {
     });
 }
 
-/// One end leaves without a word while bytes are on their way: the other must not end in order.
+/// One end closes silently while bytes are under way: the other must not be closed cleanly.
 #[test]
 fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
     in_world(|| {
@@ -360,7 +363,7 @@ fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
     });
 }
 
-/// What a kernel does with the sockets of a daemon that has died: in the middle of a relay, and of a move.
+/// What a kernel does with the sockets of a daemon that has died: during a relay, and during a move.
 #[test]
 fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
     in_world(|| {
@@ -381,7 +384,7 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
             drop(tcp);
             for mut peer in [&wired, &radio] {
                 if moves {
-                    // Nothing at all, and then what an unknown connection is answered with.
+                    // No answer at first, then the reset that answers segments of an unknown connection.
                     assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
                     peer.write_all(b"still there?").unwrap();
                     crate::pause(Duration::from_millis(10));
@@ -393,14 +396,15 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
     });
 }
 
-/// From an address, and at an address, that is another host's: as what the host's own node hands to it.
+/// Connects from and listens on the address of another host, like an address whose datagrams the host's own node
+/// passes on.
 #[test]
 fn a_foreign_address_is_spoken_from_and_heard_at() {
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
     const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 7);
     in_world(|| {
-        // The device that the daemon's veth pair has, with a peer's kernel in the daemon's place. Without ARP a kernel
-        // addresses frames to its own link address: so both ends have the same.
+        // The device of the daemon's veth pair, with a peer's kernel instead of the daemon. Without ARP a kernel
+        // sends frames to its own link address, so both ends have the same one.
         let there = NetNs::create().unwrap();
         let mut net = Netlink::open().unwrap();
         net.loopback_up().unwrap();
@@ -465,7 +469,8 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
     });
 }
 
-/// A router reports that it has no path to the peer. The kernel tells of it where it tells of errors, and goes on: so does the stream.
+/// A router reports that it has no route to the peer. The kernel reports this as an error but continues, and so does
+/// the stream.
 #[test]
 fn a_report_that_the_kernel_outlives_ends_nothing() {
     in_world(|| {
@@ -494,12 +499,12 @@ fn a_report_that_the_kernel_outlives_ends_nothing() {
     });
 }
 
-/// The number that its peer sends next, by what it expects.
+/// Returns the number that its peer sends next, which is the number that it expects.
 fn next_of_ours(theirs: &TcpStream) -> u32 {
     const RECEIVED: i32 = 1;
     set(theirs, libc::IPPROTO_TCP, TCP_REPAIR, 1).unwrap();
     set(theirs, libc::IPPROTO_TCP, TCP_REPAIR_QUEUE, RECEIVED).unwrap();
     let next = get::<u32>(theirs, libc::IPPROTO_TCP, TCP_QUEUE_SEQ).unwrap();
-    set(theirs, libc::IPPROTO_TCP, TCP_REPAIR, -1).unwrap(); // and no probe of the window
+    set(theirs, libc::IPPROTO_TCP, TCP_REPAIR, -1).unwrap(); // without a window probe
     next
 }

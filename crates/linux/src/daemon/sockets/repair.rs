@@ -1,6 +1,6 @@
-//! A kernel's connection as data, and back: `TCP_REPAIR` (`tcp(7)`, and what CRIU does with it).
+//! Converts a kernel's connection to data and back: `TCP_REPAIR` (`tcp(7)`, used as CRIU does).
 //!
-//! The order of the steps is the kernel's, not ours; where a step looks odd, the comment says what happens without it.
+//! The kernel prescribes the order of the steps. Where a step looks odd, its comment says what happens without it.
 
 use super::options::{
     RepairOption, RepairWindow, SIOCINQ, SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TCP_MAXSEG,
@@ -19,15 +19,16 @@ const TCP: i32 = libc::IPPROTO_TCP;
 const NO_QUEUE: i32 = 0;
 const RECV_QUEUE: i32 = 1;
 const SEND_QUEUE: i32 = 2;
-/// More at once and the kernel takes a part only.
+/// The kernel accepts only a part of a larger write.
 const CHUNK: usize = 32 * 1024;
-/// No segment in a queue of the kernel is longer.
+/// Bytes of the longest segment in a queue of the kernel.
 const LARGEST_SEGMENT: usize = 64 * 1024;
-/// The send buffer that a moved connection begins with: its own bytes apart, that is what a user may write ahead.
+/// Bytes of the send buffer with which a moved connection starts. In addition to the connection's own bytes, this is
+/// what a user may write ahead.
 const ROOM: usize = 64 * 1024;
 
-/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` in `net/tcp.h`). A connection over the loopback has
-/// agreed on more, and what came over a network may be anything.
+/// The range of `TCP_MAXSEG` (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` in `net/tcp.h`). A connection over the loopback may
+/// have a larger segment size, and a value from the network may be anything.
 const LEAST_MSS: u32 = 88;
 const LARGEST_MSS: u32 = 32_767;
 
@@ -37,25 +38,25 @@ const OPTION_WINDOW_SCALE: u32 = 3;
 const OPTION_SACK_PERMITTED: u32 = 4;
 const OPTION_TIMESTAMPS: u32 = 8;
 
-/// Whether an address is this host's own: whoever asks for it without a right to others' gets it.
+/// Returns whether an address is this host's own: a socket without special rights can be bound to it.
 pub(in crate::daemon) fn is_ours(address: SocketAddrV4) -> bool {
     let probe = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     probe.is_ok_and(|probe| bind(&probe, &SocketAddrV4::new(*address.ip(), 0)).is_ok())
 }
 
-/// From here on the socket can be read out, and its end is silent.
+/// Puts the socket into repair mode: its state can be read, and closing it sends nothing.
 pub(super) fn enter(fd: &impl AsFd) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR, 1)
 }
 
-/// It is a connection again. The kernel sends a window probe, which sets it going.
+/// Leaves repair mode. The kernel sends a window probe, which restarts the connection.
 pub(super) fn leave(fd: &impl AsFd) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)?;
     set(fd, TCP, TCP_REPAIR, 0)
 }
 
-/// The state of a connection in repair mode; `None` if nothing of it is to come or to be acknowledged. Whatever comes
-/// meanwhile must not reach the kernel, which would go on acknowledging it.
+/// Returns the state of a connection in repair mode; `None` if it has nothing left to receive and nothing to be
+/// acknowledged. Segments that arrive meanwhile must not reach the kernel, which would still acknowledge them.
 pub(super) fn export(
     fd: &impl AsFd,
     local: SocketAddrV4,
@@ -66,7 +67,7 @@ pub(super) fn export(
     let window: RepairWindow = get(fd, TCP, TCP_REPAIR_WINDOW)?;
     let (received, receive_next) = queue(fd, RECV_QUEUE, queued(fd, SIOCINQ)?)?;
     let (unsent, out) = (queued(fd, SIOCOUTQNSD)?, queued(fd, SIOCOUTQ)?);
-    let out = out.saturating_sub(usize::from(fins.ours == Fin::Out)); // which counts as a byte
+    let out = out.saturating_sub(usize::from(fins.ours == Fin::Out)); // a FIN counts as a byte
     let (sent, written) = queue(fd, SEND_QUEUE, out)?;
     let (send_scale, receive_scale) = info.scales();
     let send_una = written.minus(out as u32 + u32::from(fins.ours != Fin::No));
@@ -99,19 +100,19 @@ pub(super) fn export(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fin {
     No,
-    /// Written, and not acknowledged.
+    /// Written, but not acknowledged.
     Out,
     Acknowledged,
 }
 
-/// Which ends have finished.
+/// Which sides have finished.
 struct Fins {
     ours: Fin,
     theirs: bool,
 }
 
 impl Fins {
-    /// By the state of the kernel's socket (`net/tcp_states.h`).
+    /// Derives it from the state of the kernel's socket (`net/tcp_states.h`).
     fn of(state: u8) -> Option<Self> {
         let (ours, theirs) = match state {
             TcpInfo::ESTABLISHED => (Fin::No, false),
@@ -125,9 +126,9 @@ impl Fins {
     }
 }
 
-/// What a queue holds, and the number at its end. What comes in between shows, and the dump is no good. Only the send queue
-/// may hold more in front: the kernel keeps a segment whole of which a part was acknowledged, which happens after a
-/// move, when segments are cut anew.
+/// Returns the content of a queue, and the number at its end. If the queue changes meanwhile, the dump is unusable,
+/// and this is an error. Only the send queue may hold more at its front: the kernel keeps a partly acknowledged
+/// segment as a whole. This happens after a move, which segments the data anew.
 fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     set(fd, TCP, TCP_REPAIR_QUEUE, which)?;
     let end: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
@@ -146,32 +147,32 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     Ok((bytes.split_off(got - len), Seq(end)))
 }
 
-/// A new socket in repair mode with all of that state but what is not acknowledged, which is for the caller to write after
-/// [`leave`], and our FIN after it. The kernel takes it for ESTABLISHED: that the peer has finished is for the caller to
-/// remember.
+/// Creates a socket in repair mode with that state, except for the unacknowledged bytes. The caller writes those
+/// after [`leave`], and then our FIN. The kernel takes the socket for ESTABLISHED: the caller must remember that the
+/// peer has finished.
 pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let fd = prepare(state)?;
     fill_in(&fd, state)?;
     Ok(fd)
 }
 
-/// The socket, in repair mode: it has no ends yet.
+/// Creates the socket in repair mode, without addresses.
 pub(super) fn prepare(state: &TcpState) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // Before it is connected, or segments stay at 536 bytes, whatever is said later.
+    // Must be set before it is connected. Otherwise segments stay at 536 bytes, whatever is set later.
     set(&fd, TCP, TCP_MAXSEG, state.mss.clamp(LEAST_MSS, LARGEST_MSS))?;
     make_room(&fd, state)?;
-    // An address that is not this host's, where the kernel lets us.
+    // Allows an address that is not this host's, if the kernel permits it.
     let _ = set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1);
     sockopt::set_socket_reuseaddr(&fd, true)?;
     enter(&fd)?;
     Ok(fd)
 }
 
-/// What it has to know, and its ends.
+/// Sets the socket's state and its addresses.
 pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
-    // Both may only be set before it is connected.
+    // Both can be set only before it is connected.
     set(fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
     set(fd, TCP, TCP_QUEUE_SEQ, state.receive_next.minus(state.unread.len() as u32).0)?;
     set(fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
@@ -182,7 +183,7 @@ pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
     fill(fd, &state.unread)?;
     settle_room(fd)?;
-    // Without a window the socket is mute. It must lie within what the kernel thinks possible.
+    // Without a window the socket cannot send. The values must be within what the kernel considers possible.
     let window = RepairWindow {
         snd_wl1: state.window_seq.0,
         snd_wnd: state.send_window,
@@ -194,8 +195,9 @@ pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)
 }
 
-/// What is to be read is filled in at once, and a fresh socket's buffer may be smaller. It must also take what the peer was
-/// promised, or some of it would be dropped on arrival; the kernel doubles the value, and announces half.
+/// Enlarges the receive buffer. The unread bytes are filled in at once, and a new socket's buffer may be smaller. It
+/// must also hold the window that was promised to the peer, or some of it would be dropped on arrival. The kernel
+/// doubles the value, and announces half.
 fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let promised = state.unread.len() + state.receive_window as usize;
     if 2 * promised > sockopt::socket_recv_buffer_size(fd)? {
@@ -204,19 +206,20 @@ fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     Ok(())
 }
 
-/// From here on the kernel sizes the buffers itself, from where a fresh socket begins. From the room that a full queue
-/// took, they would grow at each move.
+/// Lets the kernel size the buffers from the defaults of a new socket. If it started from the room that a full queue
+/// needed, buffers would grow at each move.
 fn settle_room(fd: &OwnedFd) -> io::Result<()> {
     sockopt::set_socket_send_buffer_size(fd, ROOM)?;
     let _ = set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, 0); // since Linux 5.15
     Ok(())
 }
 
-/// What was agreed in a handshake that this kernel has not seen.
+/// Sets what was agreed in a handshake that this kernel has not seen.
 fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let option = |code, value| set(fd, TCP, TCP_REPAIR_OPTIONS, [RepairOption { code, value }]);
     option(OPTION_MSS, state.mss)?;
-    // Also of zero: this kernel has a scale of its own in mind, and would announce a 128th of its window to who knows of none.
+    // A scale of zero must be set too. Otherwise this kernel would use its default scale, and announce 1/128 of its
+    // window to a peer without scaling.
     let shifts = u32::from(state.send_scale.min(14)) | u32::from(state.receive_scale.min(14)) << 16;
     option(OPTION_WINDOW_SCALE, shifts)?;
     if state.sack_permitted {
@@ -224,8 +227,8 @@ fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     }
     if let Some(timestamp) = state.timestamp {
         option(OPTION_TIMESTAMPS, 0)?;
-        // A clock of its own would be older than the peer's memory of ours every other time, and all would be dropped
-        // (RFC 7323, section 5).
+        // With its own clock, the new host's timestamps would be older than those that the peer remembers in half of
+        // all cases. The peer would then drop all segments (RFC 7323, section 5).
         set(fd, TCP, TCP_TIMESTAMP, timestamp)?;
     }
     Ok(())

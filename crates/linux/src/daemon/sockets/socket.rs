@@ -1,4 +1,4 @@
-//! One TCP socket of the kernel, and what its user wants of it.
+//! One TCP socket of the kernel, and the requests of its user.
 
 use super::former::Former;
 use super::knob::Knobs;
@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use wire::{Duration, PacketId};
 
-/// Bytes of one socket that wait here for room in the kernel: its user's credit.
+/// Bytes of one socket that may wait here for room in the kernel: its user's credit.
 const CREDIT: usize = 256 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -26,44 +26,45 @@ pub(super) struct Socket {
     pub(super) fd: OwnedFd,
     pub(super) tuple: Tuple,
     pub(super) connecting: bool,
-    /// What the user wants to read; zero is nothing.
+    /// Bytes that the user has asked to read; zero if it has asked for none.
     pub(super) wanted: usize,
-    /// What the kernel had no room for yet.
+    /// Bytes for which the kernel had no room yet.
     pub(super) pending: VecDeque<u8>,
-    /// What the user was granted and has not written.
+    /// Bytes that the user may still write.
     pub(super) credit: usize,
     pub(super) finishing: bool,
-    /// The kernel knows that we finish.
+    /// The kernel has been notified that we finish.
     pub(super) shut: bool,
-    /// The peer finished towards another host, or another socket: after what is to be read this kernel waits in vain.
+    /// The peer finished towards another host, or another socket: after the bytes to be read, this kernel receives
+    /// nothing more.
     pub(super) peer_finished: bool,
-    /// The user knows that the peer has finished.
+    /// The user has been notified that the peer has finished.
     pub(super) knows_end: bool,
     pub(super) frozen: bool,
-    /// Its tuple is guarded: it rests, frozen or not.
+    /// Its tuple is guarded: it rests, whether frozen or not.
     pub(super) guarded: bool,
     /// It is in repair mode.
     pub(super) repaired: bool,
-    /// The relay that it is an end of, by that one's number.
+    /// The relay that it is an end of, by the stream that created the relay.
     pub(super) joined: Option<StreamId>,
-    /// The other end of its relay is gone, and with it bytes: all that can come is a reset.
+    /// The other end of its relay has failed, and bytes are lost: it can only be reset.
     pub(super) broken: bool,
-    /// Both ends have finished, and its user has nothing to do with it any more but to move it: it ends when all of it is
-    /// acknowledged.
+    /// Both sides have finished, and the user can only move it: it ends when everything is acknowledged.
     pub(super) lingers: bool,
     pub(super) knobs: Knobs,
-    /// What another host had sent of it, until that is acknowledged.
+    /// What another host had sent on it, until that is acknowledged.
     pub(super) former: Option<Former>,
-    /// Why its own socket could not go on.
+    /// Why the socket failed.
     pub(super) lost: Option<Errno>,
 }
 
-/// Why a socket is closed, for its user; `None` if it is not.
+/// Why a socket was closed, for its user; `None` if it was not.
 pub(super) type Ended = Option<Option<String>>;
 
 impl Socket {
-    /// If the daemon dies, its peers are to hear of an error: a kernel that goes on by itself would send what it has and
-    /// then an end in good order, perhaps by the next daemon's hands, as if that had been all.
+    /// Creates a socket that the kernel resets if the daemon dies, so that its peer gets an error. Otherwise the
+    /// kernel would send what it has and then close cleanly, perhaps through the next daemon, as if that were the
+    /// whole stream.
     pub(super) fn new(fd: OwnedFd, tuple: Tuple, connecting: bool) -> Self {
         let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
         Self {
@@ -100,7 +101,7 @@ impl Socket {
         flags
     }
 
-    /// Whether it has something for its user of which the kernel does not know.
+    /// Returns whether it has an event for its user that the kernel does not report.
     pub(super) const fn has_news(&self) -> bool {
         self.lost.is_some() || self.broken || self.lingers || (self.peer_finished && !self.knows_end)
     }
@@ -125,7 +126,7 @@ impl Socket {
             }
             StreamOp::Freeze => {
                 self.frozen = true;
-                // The door is shut, but the kernel may have a segment that it has not looked at yet.
+                // The guard already keeps segments away, but the kernel may have one that it has not processed yet.
                 let _ = options::deafen(&self.fd);
             }
             StreamOp::Export => told.push(self.export(id)),
@@ -139,7 +140,7 @@ impl Socket {
                 let why = "cannot end silently: TCP_REPAIR is refused";
                 return Some((!silent).then(|| why.to_owned()));
             }
-            // These make sockets, or are none's business.
+            // These create sockets, or do not concern a single one.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Import(_)
@@ -150,8 +151,8 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// Both sides have finished: the kernel sees to it that the peer gets what is still on its way. Any other end is one that
-    /// the peer is told of by a reset; but what is in repair mode has nothing to say.
+    /// Closes cleanly after both sides have finished: the kernel delivers what is still under way. Any other end
+    /// resets the connection, except in repair mode, where the socket closes silently.
     pub(super) fn end_in_order(&self) {
         let _ = sockopt::set_socket_linger(&self.fd, None);
     }
@@ -183,8 +184,8 @@ impl Socket {
         }
     }
 
-    /// Leaves repair mode when nothing keeps the socket silent any more. Not before: the kernel's probe, which tells the
-    /// peer where we stand, would end at the guard, and both sides would wait for a time-out.
+    /// Leaves repair mode once the socket is neither frozen nor guarded. Earlier, the guard would drop the kernel's
+    /// window probe, which announces our position to the peer. Both sides would then wait for a time-out.
     pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
         if self.rests() {
             return None;
@@ -198,7 +199,7 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// All that can be done without waiting.
+    /// Does everything that is possible without blocking.
     pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
         if self.rests() || self.joined.is_some() {
             return None;
@@ -220,8 +221,8 @@ impl Socket {
         (self.shut && self.knows_end && !(self.lingers && self.is_under_way())).then_some(None)
     }
 
-    /// Whether something is to be acknowledged still, as the kernel says. One that came from another host waits in FIN-WAIT-2 for
-    /// the FIN that had come there.
+    /// Returns whether the kernel still waits for an acknowledgment. A socket that came from another host stays in
+    /// FIN-WAIT-2, because the peer's FIN arrived at that host.
     fn is_under_way(&self) -> bool {
         let through = [TcpInfo::FIN_WAIT2, TcpInfo::CLOSE];
         !self.pending.is_empty() || self.state().is_ok_and(|state| !through.contains(&state))
@@ -231,7 +232,8 @@ impl Socket {
         Ok(get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?.state)
     }
 
-    /// What it has received, if it has ended in order and so cannot be moved: a relay of which it was a side gives that back.
+    /// Returns the bytes that it has received, if it has ended cleanly and so cannot be moved. A relay that it was an
+    /// end of returns them.
     pub(super) fn leave_behind(&mut self) -> Result<Vec<u8>, Errno> {
         let mut all = Vec::new();
         if self.connecting || !self.state().is_ok_and(|state| state == TcpInfo::CLOSE) {
@@ -249,13 +251,13 @@ impl Socket {
         }
     }
 
-    /// As [`Self::error`], which the kernel tells once: it is remembered.
+    /// Checks like [`Self::error`], and remembers the error, because the kernel reports it only once.
     fn keep_error(&mut self) -> Result<(), Errno> {
         self.error().inspect_err(|error| self.lost = Some(*error))
     }
 
-    /// What has gone wrong with it. The kernel also tells here of what a connection outlives, as a router's report that it has no
-    /// path to the peer (RFC 5461, section 2.2): that ends nothing.
+    /// Returns the socket's error. The kernel also reports errors here that a connection survives (RFC 5461, section
+    /// 2.2). An example is a router's report that it has no route to the peer. Those are ignored.
     pub(super) fn error(&self) -> Result<(), Errno> {
         self.lost.map_or(Ok(()), Err)?;
         let told = sockopt::socket_error(&self.fd)?;
@@ -265,7 +267,7 @@ impl Socket {
         told
     }
 
-    /// Whether it is connected, or why it cannot be.
+    /// Returns whether it is connected, or why it cannot be.
     fn open(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<bool, Errno> {
         self.error()?;
         if !self.connecting {
@@ -306,7 +308,7 @@ impl Socket {
         if self.wanted == 0 {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // to fill it first would take longer than a packet
+        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // filling it first would take longer than a packet
         match recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {
@@ -323,12 +325,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the peer finished before this socket was, and all that there was has been read.
+    /// Returns whether the peer finished before this socket was created, and all bytes have been read.
     pub(super) fn is_at_end(&self) -> bool {
         self.peer_finished && options::queued(&self.fd, SIOCINQ).is_ok_and(|unread| unread == 0)
     }
 
-    /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
+    /// Grants credit for new room: not byte by byte, but always to a user that has none.
     pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<Told>) {
         let most = self.knobs.send_buffer.map_or(CREDIT, |bytes| CREDIT.min(bytes as usize));
         let more = most.saturating_sub(self.pending.len() + self.credit);
@@ -363,8 +365,9 @@ impl Socket {
     }
 }
 
-/// Whether the kernel calls the socket writable, as programs ask it: a third of its send buffer is free. Without asking, a
-/// segment would be written for each one acknowledged, each with PSH, and Linux acknowledges such segments one by one.
+/// Returns whether the kernel considers the socket writable, as for programs: a third of its send buffer is free.
+/// Without this check, a segment would be written for each acknowledged one, each with PSH, and Linux acknowledges
+/// such segments one by one.
 fn is_writable(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&Timespec::default()))? > 0)
 }

@@ -1,4 +1,4 @@
-//! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without waiting for it.
+//! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without blocking.
 
 use super::callers::Callers;
 use super::former::Former;
@@ -19,19 +19,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
-/// Sockets of one host; more are refused, or wait in the kernel's queue.
+/// Largest number of sockets of one host. More are refused, or wait in the kernel's queue.
 const MOST: usize = 4096;
-/// How many of these may be connections that peers begin: the rest is for those of roles.
+/// Returns how many of these may be connections that peers open. The rest is for those of roles.
 const fn callers_of(sockets: usize) -> usize {
     if sockets < 2 { 1 } else { sockets * 4 / 5 }
 }
 
-/// Connections that wait to be accepted.
+/// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
-/// Accounts that are kept of sockets that are gone.
+/// Accounts that are kept of closed sockets.
 const ACCOUNTS: usize = 1024;
 
-/// A socket that waits for peers, and what holds for those that come.
+/// A listening socket, and the options of the connections that it accepts.
 struct Listener {
     fd: OwnedFd,
     knobs: Knobs,
@@ -39,25 +39,25 @@ struct Listener {
 
 pub(super) struct Tcp {
     address: Option<Ipv4Addr>,
-    /// The largest window that its sockets offer, if it is not the kernel's choice.
+    /// The largest window that its sockets offer, in bytes; `None` for the kernel's choice.
     pub(super) window: Option<u32>,
     listeners: BTreeMap<StreamId, Listener>,
-    /// What was set of streams that are not open yet.
+    /// Options that were set on streams that are not open yet.
     knobs: BTreeMap<StreamId, Knobs>,
     pub(super) sockets: BTreeMap<StreamId, Socket>,
-    /// Whose a tuple is.
+    /// The stream of each tuple.
     pub(super) by_tuple: BTreeMap<Tuple, StreamId>,
-    /// Asked for each packet to and from the host: as a rule, nothing is frozen.
+    /// The tuples that are frozen, as a rule none. They are looked up for each packet to and from the host.
     frozen: BTreeSet<Tuple>,
-    /// Those of which a former host had sent something. Asked for each packet to the host.
+    /// The tuples on which a former host had sent data. They are looked up for each packet to the host.
     pub(super) former: BTreeSet<Tuple>,
-    /// Each has the number of the stream that asked for it.
+    /// The relays, by the stream that created them.
     pub(super) relays: BTreeMap<StreamId, Relay>,
     accounts: VecDeque<Value>,
-    /// Sockets that there may be.
+    /// Largest number of sockets.
     most: usize,
     pub(super) callers: Callers,
-    /// The kernel takes in what is for addresses that are not its own.
+    /// Whether the kernel accepts datagrams for foreign addresses.
     takes_foreign: bool,
 }
 
@@ -80,15 +80,15 @@ impl Tcp {
         }
     }
 
-    /// Leaves room for other descriptors, where this process may have no more than `descriptors`: half of them are for
-    /// connections that peers begin, an eighth more for those of roles.
+    /// Leaves room for other descriptors, if this process may have no more than `descriptors`. Half of them are for
+    /// connections that peers open, and an eighth more for those of roles.
     pub(super) fn share(&mut self, descriptors: usize) {
         self.most = MOST.min(descriptors / 2 + descriptors / 8);
         self.callers = Callers::new(callers_of(self.most));
     }
 
-    /// What each socket waits for. One that waits for nothing is left out: the kernel would report over and over that
-    /// its peer is gone.
+    /// Returns the descriptors to wait for, each with its events. A socket that waits for nothing is left out: the
+    /// kernel would report again and again that its peer is gone.
     pub(super) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
         let listeners = listeners.map(|(_, listener)| (listener.fd.as_fd(), PollFlags::IN));
@@ -99,12 +99,12 @@ impl Tcp {
         listeners.chain(sockets)
     }
 
-    /// Whether a listener is asked for another connection: if not, that waits in the kernel's queue.
+    /// Returns whether a listener may accept another connection. If not, the connection waits in the kernel's queue.
     fn may_accept(&self, listener: StreamId) -> bool {
         self.sockets.len() < self.most && self.callers.is_asked(listener)
     }
 
-    /// What a socket waits for: on its user's behalf, or on its relay's.
+    /// Returns the events that a socket waits for, for its user or its relay.
     fn waits_for(&self, id: StreamId, socket: &Socket) -> PollFlags {
         if socket.rests() {
             return PollFlags::empty();
@@ -113,8 +113,8 @@ impl Tcp {
         socket.waits_for() | relay.map_or(PollFlags::empty(), |relay| relay.waits_for(id))
     }
 
-    /// Those that have something for us, by one call of the system: to ask each of them would take longer than a packet. An error
-    /// or a peer that is gone is reported also of a socket that waits for nothing.
+    /// Returns the sockets that have an event, by one system call: one call for each would take longer than a packet.
+    /// An error or the loss of a peer is reported also for a socket that waits for nothing.
     fn ready(&self) -> Vec<StreamId> {
         let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
         let listeners = listeners.map(|(id, listener)| (*id, listener.fd.as_fd(), PollFlags::IN));
@@ -123,7 +123,7 @@ impl Tcp {
         let (ids, mut fds): (Vec<_>, Vec<_>) =
             listeners.chain(sockets).map(|(id, fd, flags)| (id, PollFd::from_borrowed_fd(fd, flags))).unzip();
         if fds.is_empty() {
-            return ids; // as on most hosts: then not even one call
+            return ids; // usual on most hosts: saves the call
         }
         let asked = poll(&mut fds, Some(&Timespec::default()));
         let knows_by_itself = |id: &StreamId| self.sockets.get(id).is_some_and(Socket::has_news);
@@ -174,7 +174,7 @@ impl Tcp {
             StreamOp::Join(other, staged) => self.join(id, other, staged, told),
             StreamOp::Part => self.part(id, told),
             StreamOp::Set(knob) if !self.sockets.contains_key(&id) => {
-                // What was accepted and is gone will not be opened.
+                // A stream that was accepted and has ended will not be opened again.
                 if self.knobs.len() < MOST && id.0 < StreamId::SERVED && !self.listeners.contains_key(&id) {
                     self.knobs.entry(id).or_default().note(knob);
                 }
@@ -187,7 +187,7 @@ impl Tcp {
         }
     }
 
-    /// All that has come and all that there is room for.
+    /// Handles everything that has arrived, and everything for which there is room.
     pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<Told>) {
         let mut relays = BTreeSet::new();
         for id in self.ready() {
@@ -201,14 +201,15 @@ impl Tcp {
             let ended = socket.serve(id, told);
             self.conclude(id, ended, told);
         }
-        // A socket is called writable when a third of its buffer is free. A relay gives it the bytes as soon as one fits.
+        // The kernel calls a socket writable when a third of its buffer is free. A relay writes as soon as one byte
+        // fits.
         relays.extend(self.relays.iter().filter(|(_, relay)| !relay.is_empty()).map(|(id, _)| *id));
         for relay in relays {
             self.pump(relay, told);
         }
     }
 
-    /// A tuple has got a guard, or lost it. What was thawed meanwhile goes on.
+    /// Notes that a tuple has got a guard or lost it. A connection that was thawed meanwhile resumes.
     pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<Told>) {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&id) else { return };
@@ -225,7 +226,7 @@ impl Tcp {
         self.frozen.contains(tuple)
     }
 
-    /// What the kernel says of each socket: of those that are gone, what it said last.
+    /// Returns the kernel's values for each socket; for closed ones the last values.
     pub(super) fn accounts(&self) -> Vec<Value> {
         let open = self.sockets.iter().map(|(id, socket)| socket.account(*id));
         self.accounts.iter().cloned().chain(open).collect()
@@ -241,7 +242,8 @@ impl Tcp {
         let fd = self.socket(foreign, knobs)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         if local.is_some_and(|local| local.port() != 0) {
-            // A program's socket may have this port already, and connects through us: to another peer (`clients::door`).
+            // A program's socket, which connects through us to another peer, may already be bound to this port
+            // (`clients::door`).
             sockopt::set_socket_reuseaddr(&fd, true)?;
         }
         bind(&fd, &local.unwrap_or(any))?;
@@ -255,7 +257,7 @@ impl Tcp {
 
     fn listen(&mut self, local: Addr, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
         let fd = self.socket(foreign, knobs)?;
-        // What is left of older connections does not matter to who waits for new ones.
+        // Remains of older connections must not prevent a new listener.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         bind(&fd, &local)?;
         listen(&fd, BACKLOG)?;
@@ -270,19 +272,20 @@ impl Tcp {
         // Plain TCP: a multipath socket cannot be moved.
         let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         if let Some(window) = self.window {
-            // Until the kernel knows its segments, the route bounds the window.
+            // Until the kernel knows the size of its segments, the route limits the window.
             sockopt::set_socket_recv_buffer_size(&fd, for_bytes(window))?;
         }
         knobs.apply(&fd);
         if foreign {
             self.take_in_foreign()?;
-            // Not only that it can be bound: what is sent from it, and what is accepted, is routed as our own.
+            // Needed not only to bind: packets that the socket sends or accepts are then routed like those of an own
+            // address.
             options::set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1).map_err(|error| errno(&error))?;
         }
         Ok(fd)
     }
 
-    /// From now on the kernel takes in what is for addresses that are not its own, as far as the node lets that through.
+    /// Makes the kernel accept datagrams for foreign addresses, as far as the node passes them on.
     fn take_in_foreign(&mut self) -> Result<(), Errno> {
         if !self.takes_foreign {
             host::take_in_foreign().map_err(|error| errno(&error.cause))?;
@@ -316,13 +319,13 @@ impl Tcp {
         }
     }
 
-    /// Takes one connection; says whether there may be more.
+    /// Accepts one connection. Returns whether there may be more.
     fn accept(&mut self, listener: StreamId, accepted: &mut u32, told: &mut Vec<Told>) -> bool {
         let Some(Listener { fd, knobs }) = self.listeners.get(&listener) else { return false };
-        let knobs = *knobs; // which the kernel lets it inherit
+        let knobs = *knobs; // the accepted socket inherits them in the kernel
         let fd = match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok(fd) => fd,
-            // The peer gave up before we came.
+            // The peer gave up before its connection was accepted.
             Err(Errno::CONNABORTED | Errno::INTR) => return true,
             Err(Errno::AGAIN) => return false,
             Err(error) => {
@@ -335,7 +338,7 @@ impl Tcp {
         });
         let Ok(tuple) = ends else { return true };
         if !self.callers.admits(*tuple.remote.ip()) {
-            // A reset: the peer is not to wait, and nothing of the connection is to stay in the kernel.
+            // A reset: the peer must not wait, and no state of the connection must stay in the kernel.
             let _ = sockopt::set_socket_linger(&fd, Some(std::time::Duration::ZERO));
             return true;
         }
@@ -359,7 +362,7 @@ impl Tcp {
         self.sockets.insert(id, socket);
     }
 
-    /// What follows from an operation on a socket: it may be gone, and its relay with it.
+    /// Handles the effects of an operation on a socket: it may have ended, and its relay with it.
     fn settle(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
         let Some(socket) = self.sockets.get(&id) else { return };
         if socket.frozen {
@@ -405,7 +408,7 @@ fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-/// What the kernel says, in the words of both worlds where there are some.
+/// Returns the text of an error: that of [`refusal`], which both backends use, or the kernel's.
 pub(super) fn words(error: Errno) -> String {
     match error {
         Errno::CONNREFUSED => refusal::REFUSED.to_owned(),

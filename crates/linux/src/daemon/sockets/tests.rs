@@ -21,7 +21,7 @@ fn open(port: u16) -> StreamOp {
     StreamOp::Open { by: Transport::Tcp, local: None, peer: SocketAddrV4::new(PEER, port), foreign: false }
 }
 
-/// This namespace is at these addresses by itself.
+/// Gives the loopback of this namespace these addresses.
 fn at_loopback(addresses: &[Ipv4Addr]) -> Netlink {
     let mut net = Netlink::open().unwrap();
     net.loopback_up().unwrap();
@@ -36,7 +36,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| chance.draw() as u8).collect()
 }
 
-/// One host's user: it writes what it has, and reads so much.
+/// The user of one stream. It writes what it has as far as it has credit, and reads what the test asks for.
 struct User {
     tcp: Tcp,
     id: StreamId,
@@ -58,7 +58,7 @@ impl User {
         self.absorb();
     }
 
-    /// Credit and data are taken; what else was told remains.
+    /// Takes credit and data from the events; the others remain.
     fn absorb(&mut self) {
         for told in std::mem::take(&mut self.told) {
             match told {
@@ -148,7 +148,7 @@ fn what_goes_wrong_has_the_words_of_both_worlds() {
         let local = SocketAddrV4::new(PEER, 80);
         user.op(StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
         assert_eq!(closed(&mut user), refusal::IN_USE);
-        // A peer that leaves with something unread resets.
+        // A peer that closes with unread data sends a reset.
         let mut user = User::new(vec![7; 1000]);
         user.op(open(80));
         let (peer, _) = listener.accept().unwrap();
@@ -160,7 +160,7 @@ fn what_goes_wrong_has_the_words_of_both_worlds() {
     });
 }
 
-/// What has come, until there are `most` bytes; how many there are.
+/// Reads what has arrived, until `into` has `most` bytes. Returns the length of `into`.
 fn take(from: &mut TcpStream, into: &mut Vec<u8>, most: usize) -> usize {
     let mut buffer = [0; 4096];
     loop {
@@ -176,7 +176,7 @@ fn take(from: &mut TcpStream, into: &mut Vec<u8>, most: usize) -> usize {
     }
 }
 
-/// A namespace that has the moving address, behind a link of ours. The peer's kernel is the caller's.
+/// Makes a namespace that has the moving address, connected by a veth pair. The peer's kernel is the caller's.
 fn host(device: &str, last: u8) -> NetNs {
     let there = NetNs::create().unwrap();
     let mut here = Netlink::open().unwrap();
@@ -201,7 +201,7 @@ fn resets(of: &NetNs) -> u64 {
     of.run(counters::here).unwrap().unwrap()["Tcp.OutRsts"]
 }
 
-/// Out of one kernel and into another, with bytes in every queue, after an attempt that is taken back.
+/// Moves a connection from one kernel to another, with bytes in every queue, after an attempt that is undone.
 #[test]
 fn a_live_connection_moves_to_another_kernel() {
     in_world_of_root_and_of_nobody(|| {
@@ -216,7 +216,7 @@ fn a_live_connection_moves_to_another_kernel() {
         peer.set_nonblocking(true).unwrap();
         let downward = pattern(40_000, 2);
         assert_eq!(peer.write(&downward).unwrap(), downward.len());
-        // The peer reads nothing: bytes wait in its kernel, in ours, and with us.
+        // The peer reads nothing: bytes wait in its kernel, in ours, and in the stream.
         user.op(StreamOp::Read(10_000));
         user.until("a part of it", |user| user.heard.len() == 10_000 && user.said > 500_000);
 
@@ -228,7 +228,7 @@ fn a_live_connection_moves_to_another_kernel() {
             user.op(StreamOp::Export);
             user.op(op);
         };
-        // Taken back: it goes on where it was.
+        // Undone: it continues where it was.
         frozen(&mut user, StreamOp::Thaw);
         assert!(matches!(user.told.pop(), Some(Told::Exported(..))), "{:?}", user.told);
         old.run(Door::open).unwrap();
@@ -259,8 +259,8 @@ fn a_live_connection_moves_to_another_kernel() {
     });
 }
 
-/// A connection that was thawed rests until its guard is lifted, and only then says something; what the guard held
-/// reaches the kernel after that, unless something else stands in its way.
+/// A thawed connection rests until its guard is lifted, and sends nothing before. Only then does the kernel get what
+/// the guard held, unless another guard or a freeze keeps it.
 #[test]
 fn a_guard_outlasts_a_thaw() {
     in_world(|| {
@@ -292,8 +292,8 @@ fn a_guard_outlasts_a_thaw() {
     });
 }
 
-/// The peer has more than the former host knew, and its acknowledgment was held by the guard: nothing that the peer holds is sent
-/// again, not even a first flight of it.
+/// The peer has received more than the former host knew, and its acknowledgment was held by the guard. Nothing that
+/// the peer has is sent again, not even a first flight.
 #[test]
 fn a_held_acknowledgment_counts_before_anything_is_sent() {
     in_world(|| {
@@ -312,7 +312,7 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         let Some(Told::Exported(_, mut state)) = user.told.first().cloned() else {
             panic!("{:?}", user.told)
         };
-        // As if no acknowledgment had ever come.
+        // As if no acknowledgment had ever arrived.
         state.send_una = state.send_next.minus(400_000);
         state.unacknowledged = user.says;
         let tuple = Tuple { local: state.local, remote: state.remote };
@@ -344,7 +344,7 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
     });
 }
 
-/// What a guard held does not slip past the next guard, nor into a frozen connection.
+/// What a guard held is checked again: by the next guard, and against a frozen connection.
 #[test]
 fn what_a_guard_gives_back_is_looked_at_again() {
     let at = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, last), port);
@@ -368,8 +368,8 @@ fn what_a_guard_gives_back_is_looked_at_again() {
     assert_eq!(guard(&mut sockets, None), (1, vec![]));
 }
 
-/// Each host writes ahead as far as its kernel lets it; if the next one made room for all of that and as much again, a
-/// few moves would make megabytes of a backlog.
+/// Each host writes ahead as far as its kernel allows. If each next host made room for all of that and as much again,
+/// the backlog would reach megabytes after a few moves.
 #[test]
 fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     in_world(|| {
@@ -389,7 +389,7 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
                 (0..20).for_each(|_| user.round());
             }
             user.told.clear();
-            // Who finds no socket is answered by a reset: while there is none, nobody comes.
+            // A segment that finds no socket is answered by a reset. So segments are blocked while there is none.
             there.run(|| door.shut()).unwrap();
             user.op(StreamOp::Freeze);
             user.op(StreamOp::Export);
@@ -408,8 +408,9 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     });
 }
 
-/// More has reached the peer than one flight, and nobody has heard of it: who sends it again is told of bytes that he has not
-/// sent. What follows arrives all the same; without being caught up with, the peer would be heard by nobody, for ever.
+/// The peer has received more than one flight, and its acknowledgments were lost. When the host sends it again, the
+/// peer acknowledges bytes that this host has not sent. New bytes arrive all the same. Without catching up, the
+/// kernel would discard all of the peer's acknowledgments for ever.
 #[test]
 fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
     in_world(|| {
@@ -432,7 +433,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         let [Told::Exported(_, state), Told::Closed(_, None)] = &user.told[..] else {
             panic!("{:?}", user.told)
         };
-        // As if no acknowledgment had ever come.
+        // As if no acknowledgment had ever arrived.
         let mut state = state.clone();
         state.send_una = state.send_next.minus(40_000);
         state.unacknowledged = user.says.clone();
@@ -451,7 +452,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
     });
 }
 
-/// For figures over time: what the kernel says of a socket, at most every 20 ms, and only what changed.
+/// Samples for figures: the kernel's values of a socket, at most every 20 ms, and only those that changed.
 #[test]
 fn a_socket_is_looked_at_now_and_then() {
     in_world(|| {

@@ -1,5 +1,5 @@
-//! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
-//! any program's would.
+//! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets use the host's veth pair, like
+//! those of any program.
 
 use super::Done;
 use super::options::set;
@@ -14,16 +14,16 @@ use wire::{Ipv4Addr, PacketId, Reason, SocketAddrV4, udp_identity};
 
 pub(super) struct Udp {
     address: Option<Ipv4Addr>,
-    /// By the stream that opened them.
+    /// The sockets, by the stream that opened them.
     bound: BTreeMap<StreamId, Bound>,
     streams: BTreeMap<StreamId, Stream>,
     /// The streams that listeners accepted, by listener and peer.
     accepted: BTreeMap<(StreamId, Addr), StreamId>,
-    /// The same by listener and when they were used last.
+    /// The same streams, by listener and last use.
     by_use: BTreeSet<(StreamId, u64, StreamId)>,
-    /// How often a stream of a listener was used.
+    /// Counts the uses of listeners' streams, as a clock for `by_use`.
     uses: u64,
-    /// For the largest datagram.
+    /// Room for the largest datagram.
     buffer: Vec<u8>,
 }
 
@@ -31,35 +31,35 @@ struct Bound {
     socket: UdpSocket,
     local: Addr,
     listens: bool,
-    /// Of a listener: its streams.
+    /// Number of streams, for a listener.
     peers: usize,
 }
 
 struct Stream {
-    /// The socket it goes by.
+    /// The socket that it uses.
     bound: StreamId,
     peer: Addr,
     inbox: Inbox,
-    /// When it was used last, of a listener's.
+    /// Its last use, for a stream of a listener.
     used: u64,
 }
 
-/// Peers that a listener has at a time. A new one takes the place of the one that was not heard, and not written to, for the longest
-/// time: anybody can make up sources of datagrams.
+/// Peers that a listener has at one time. A new peer replaces the one from which and to which no datagram went for
+/// the longest time, because anybody can forge sources of datagrams.
 const PEERS: usize = 4096;
 const LARGEST: usize = 65_536;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
 const NO_SOCKET: Reason = Reason("no_socket");
 
-/// A datagram that was written, and why the kernel refused it if it did.
+/// A datagram that was written, and the reason if the kernel refused it.
 pub(super) type Sent = (PacketId, Option<Refusal>);
 
-/// The next datagram of a socket: its length and its peer.
+/// Returns the next datagram of a socket: its length and its peer.
 fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
     loop {
         match socket.recv_from(bytes) {
             Ok((len, SocketAddr::V4(peer))) => return Some((len, peer)),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {} // a peer's ICMP
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {} // an ICMP error of a peer
             _ => return None,
         }
     }
@@ -127,8 +127,9 @@ impl Udp {
         Done::default()
     }
 
-    /// Ends a stream, and returns the datagrams that end with it. What a listener's peer has sent and the stream's role has not read
-    /// goes to a new stream if the role has `served` the peer. A role that aborts the stream would abort the new one too, without end.
+    /// Ends a stream, and returns the datagrams that are lost with it. Datagrams of a listener's peer that the role
+    /// has not read go to a new stream if the role has `served` the peer. They do not if the role aborts the stream,
+    /// because it would abort each new stream too.
     fn close(
         &mut self,
         id: StreamId,
@@ -137,7 +138,7 @@ impl Udp {
     ) -> Vec<(PacketId, Reason)> {
         let mut lost = Vec::new();
         if let Some(Bound { socket, local, .. }) = self.bound.remove(&id) {
-            // The kernel drops the rest of a socket's queue when it closes, and reports nothing.
+            // The kernel drops the rest of a socket's queue when it is closed, and does not report it.
             while let Some((len, peer)) = next(&socket, &mut self.buffer) {
                 let payload = self.buffer.get(..len).unwrap_or_default();
                 lost.push((udp_identity(peer, local, payload), NO_SOCKET));
@@ -156,7 +157,7 @@ impl Udp {
         lost
     }
 
-    /// Gives a datagram to the stream of its peer, which is a new one of the listener's where there is none.
+    /// Gives a datagram to the stream of its peer. A listener accepts a new stream if the peer has none.
     fn keep(
         &mut self,
         by: StreamId,
@@ -174,8 +175,8 @@ impl Udp {
         Ok(())
     }
 
-    /// All datagrams that have come, as far as their readers have asked for them.
-    /// What could not be kept comes back with the reason.
+    /// Returns the events of all datagrams that have arrived, as far as roles have asked for them. Datagrams that
+    /// could not be kept are returned with the reason.
     pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
@@ -216,7 +217,8 @@ impl Udp {
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         let socket = UdpSocket::bind(local.unwrap_or(any))?;
         socket.set_nonblocking(true)?;
-        // A datagram stays whole, with DF, whatever the path is said to take: pieces would be packets that nobody sent.
+        // Datagrams are sent whole, with DF, whatever the known path MTU is: fragments would be packets that no
+        // application sent.
         set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
         if let Some(peer) = peer {
             socket.connect(peer)?;
@@ -236,7 +238,7 @@ impl Udp {
         Some((packet, sent.err().as_ref().map(Refusal::of_socket)))
     }
 
-    /// The stream of a listener's peer, which is a new one where there is none.
+    /// Returns the stream of a listener's peer. It accepts a new one if the peer has none.
     fn accept(
         &mut self,
         (listener, local): (StreamId, Addr),
@@ -272,7 +274,7 @@ impl Udp {
         new
     }
 
-    /// A stream of a listener's is used.
+    /// Records a use of a listener's stream.
     fn touch(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         if self.by_use.remove(&(stream.bound, stream.used, id)) {

@@ -1,4 +1,4 @@
-//! Datagrams that come while their stream ends, by the sockets of the kernel.
+//! Datagrams that arrive while their stream ends, with kernel sockets.
 
 #[path = "../../../../../tests/support/datagrams.rs"]
 mod datagrams;
@@ -12,8 +12,8 @@ use node::{Addr, StreamId, StreamOp, Transport};
 use std::net::{SocketAddr, UdpSocket};
 use wire::Ipv4Addr;
 
-/// Kernel sockets and a peer, in a namespace of their own. Over the loopback interface a datagram is there when the call that sends it
-/// returns.
+/// Kernel sockets and a peer, in a separate namespace. Over the loopback, a datagram has arrived when the call that
+/// sends it returns.
 struct Kernel {
     sockets: Sockets,
     peer: UdpSocket,
@@ -66,8 +66,8 @@ fn what_a_closing_socket_has_left_is_reported() {
     in_world(|| datagrams::what_a_closing_socket_has_left_is_reported(&mut kernel()));
 }
 
-/// Datagrams from made-up sources do not shut a listener: the peer that is idle for the longest time gives way, and those of other
-/// listeners do not.
+/// Datagrams from forged sources do not exclude other peers: the peer of this listener that was idle for the longest
+/// time is replaced. Peers of other listeners are not.
 #[test]
 fn a_flood_of_peers_keeps_nobody_out() {
     in_world(|| {
@@ -95,7 +95,7 @@ fn a_flood_of_peers_keeps_nobody_out() {
         let (beside, _) = accepted(kernel.receive());
         let mut flood = Vec::new();
         for number in 0..4096_u16 {
-            // Another source for each: the whole of 127.0.0.0/8 is this host's.
+            // A different source for each: all of 127.0.0.0/8 is this host's.
             let [high, low] = number.to_be_bytes();
             let source = UdpSocket::bind((Ipv4Addr::new(127, 9, high, low), 5000)).unwrap();
             source.send_to(b"12345678", (HOST, 5300)).unwrap();

@@ -1,7 +1,7 @@
-//! The congestion window and the round-trip time of the daemon's TCP sockets over time, for figures.
+//! Samples the congestion window and the round-trip time of the daemon's TCP sockets, for figures.
 //!
-//! Sockets are looked at when the daemon is awake anyway, and never more often than every [`EVERY`]: no timer is set and no
-//! role is notified, so that looking changes nothing but the time it takes.
+//! Sockets are sampled when the daemon is awake anyway, and at most once every [`EVERY`]. No timer is set and no role
+//! is notified, so sampling costs time but changes nothing else.
 
 use super::options::{TCP_INFO, TcpInfo, get};
 use super::socket::Socket;
@@ -9,12 +9,12 @@ use node::{Mark, StreamId};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// At least this long between two looks.
+/// The shortest time between two samples.
 const EVERY: Duration = Duration::from_millis(20);
-/// Of more sockets than this only the first are looked at: each look is a call of the system.
+/// Largest number of sockets that are sampled, because each sample is a system call.
 const SOCKETS: usize = 64;
 
-/// What was seen of each socket at the last look.
+/// The values of each socket at the last sample.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     next: Instant,
@@ -23,7 +23,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Marks what has changed since the last look, if that is long enough ago.
+    /// Returns marks for the values that have changed since the last sample, if that is long enough ago.
     pub(super) fn look(&mut self, now: Instant, sockets: &BTreeMap<StreamId, Socket>) -> Vec<Mark> {
         if now < self.next || sockets.is_empty() {
             return Vec::new();
