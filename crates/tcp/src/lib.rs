@@ -12,7 +12,7 @@
 //!
 //! | what | by | where |
 //! |---|---|---|
-//! | states, FIN, RST, simultaneous open and close, window probes | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
+//! | states, FIN, RST, simultaneous open, window probes | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
 //! | slow start, congestion avoidance, Tahoe, Reno, `NewReno` | RFC 5681, 6582, 3042 | `congestion.rs acknowledge.rs` |
 //! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs mend.rs reassembly.rs` |
 //! | per-segment loss recovery as in Linux: RACK, tail loss probes, rate reduction, F-RTO | RFC 8985, 6937, 5682 | `repair/` |

@@ -64,7 +64,7 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     talk.sends(450);
     assert_eq!(talk.cwnd(), 20);
     talk.0.capacity = 100_000;
-    // The window also stays with a gap, with permission to use an old window, and if only nothing is sent now.
+    // The window does not shrink after a gap, without `idle_restart`, or if the peer's window stops the sender.
     let cwnd = |change: &dyn Fn(&mut Talk)| {
         let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
         talk.hears(150, 10, &[]);
@@ -136,8 +136,8 @@ fn what_is_taken_back_is_the_window_and_the_threshold() {
     assert_eq!((more.cwnd, more.ssthresh), (10_000, 8000));
 }
 
-/// A time-out that a block shows to be spurious, before anything is acknowledged: the peer has answered (Linux:
-/// `tcp_undo_cwnd_reduction` by `tcp_try_undo_loss` resets `icsk_retransmits`), so the next time-out is a first one again.
+/// A block shows that a time-out was spurious, before anything is acknowledged. The peer has answered, so the next
+/// time-out is a first one again (Linux: `tcp_undo_cwnd_reduction` by `tcp_try_undo_loss` resets `icsk_retransmits`).
 #[test]
 fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -148,7 +148,7 @@ fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
     assert_eq!(talk.0.unanswered, 0);
 }
 
-/// RFC 5681, section 3.1: the threshold is lowered once for one loss, however often it times out.
+/// RFC 5681, section 3.1: one loss lowers the threshold once, however often the timer expires.
 #[test]
 fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -156,7 +156,7 @@ fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     assert_eq!(talk.0.congestion.ssthresh, 5000);
     talk.waits(Timer::Retransmit(at(850)));
     assert_eq!(talk.0.congestion.ssthresh, 5000);
-    // One whose copy was answered has another loss.
+    // After the copy is acknowledged, the next time-out is another loss.
     talk.hears(900, 1, &[]);
     talk.0.congestion.cwnd = 4000;
     let when = talk.0.timer.at().unwrap();
@@ -164,8 +164,8 @@ fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     assert_eq!(talk.0.congestion.ssthresh, 2000);
 }
 
-/// Linux: `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`: what was believed lost is looked at anew, and what is too late is lost
-/// again.
+/// Linux: `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`: after an undo, losses are searched for anew, and
+/// segments that are too late are declared lost again.
 #[test]
 fn losses_are_looked_for_anew_after_a_reduction_was_taken_back() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
