@@ -69,7 +69,7 @@ pub(crate) struct Orders {
     all: Vec<(Order, trace::Event)>,
     /// The replacements of restarted hosts, by the number of the order.
     spares: BTreeMap<u32, HostSpec>,
-    /// Hosts that do not run. In most runs all do.
+    /// The hosts that do not run. In most runs there are none.
     idle: BTreeMap<HostId, Idle>,
 }
 

@@ -11,9 +11,9 @@ use wire::{Duration, Instant};
 /// A failure of a host's storage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StoreFault {
-    /// Each store, as on a disk that is full or read-only.
+    /// Every store fails, as on a disk that is full or read-only.
     Always,
-    /// The store of this number alone; the first is number 1.
+    /// Only the store with this number fails; the first has number 1.
     Nth(u32),
 }
 
