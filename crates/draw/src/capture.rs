@@ -132,7 +132,7 @@ impl Capture {
 
     /// Returns the file. Its packets are in the order of time, over all interfaces.
     pub fn finish(mut self) -> Result<Vec<u8>, CaptureError> {
-        self.packets.sort_by_key(|packet| packet.at); // stable: at one instant, the order of calls
+        self.packets.sort_by_key(|packet| packet.at); // stable: keeps the order of calls at one instant
         let mut writer = PcapNgWriter::with_section_header(Vec::new(), section())?;
         for interface in &self.interfaces {
             writer.write_pcapng_block(description(interface, self.snap))?;

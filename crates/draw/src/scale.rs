@@ -85,7 +85,7 @@ impl Ticks {
 
     fn every(range: Range, step: Step) -> Self {
         let size = step.size();
-        let slack = size * 1e-6; // a tick at the very end is not to fall to rounding
+        let slack = size * 1e-6; // keeps a tick at the end in spite of rounding
         let first = ((range.lo - slack) / size).ceil();
         let values = (0..TICKS_MAX)
             .map(|index| (first + f64::from(index)) * size)

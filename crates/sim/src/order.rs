@@ -189,7 +189,7 @@ impl<W: Witness> World<W> {
         let Host { node, interfaces, stack, due, .. } = Host::new(spec);
         let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, due };
         for (interface, mtu) in fresh.interfaces.iter_mut().zip(mtus) {
-            interface.mtu = mtu; // a link stays as narrow as it is
+            interface.mtu = mtu; // the MTU of a link does not change
         }
         *self.host_mut(host) = fresh;
         self.orders.idle.remove(&host);

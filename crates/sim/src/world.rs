@@ -422,7 +422,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    #[inline(never)] // an act is large, and handed over where it lies
+    #[inline(never)] // an act is large, and not copied
     fn perform(&mut self, host: HostId, act: Act) {
         match act {
             Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
@@ -471,7 +471,7 @@ impl<W: Witness> World<W> {
             for bytes in packets.drain(..) {
                 self.originate(host, bytes);
             }
-            self.output.packets = packets; // for its room
+            self.output.packets = packets; // reuses the allocation
         }
     }
 
@@ -542,7 +542,7 @@ impl<W: Witness> World<W> {
     /// Executes the decisions on channels that are free now.
     fn grant(&mut self) {
         if self.grant_due != self.now {
-            return; // an earlier one has replaced it
+            return; // stale: an earlier grant replaced it
         }
         self.grant_due = Instant::NEVER;
         for decision in self.fabric.decide(self.now) {
@@ -584,7 +584,7 @@ impl<W: Witness> World<W> {
 
     /// Reports a refused tuning after the step that requested it, as a daemon's driver would.
     fn give_later(&mut self, host: HostId, iface: Iface) {
-        let others = std::mem::take(&mut self.out); // what the step asked for behind the wish comes behind the answer
+        let others = std::mem::take(&mut self.out); // acts after the request are executed after the answer
         let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
         self.hosts[host.index()].node.handle(self.now, refused, &mut self.out);
         self.carry_out_acts(host);

@@ -106,7 +106,7 @@ impl Sender {
             Advice::Continue => {}
             Advice::Resend => {
                 self.errand = Errand::Resend;
-                self.timer = Timer::Off; // sending starts it anew
+                self.timer = Timer::Off; // the retransmission restarts it
                 self.begin_to_mend();
             }
             Advice::ResendOnly => self.errand = Errand::Resend,

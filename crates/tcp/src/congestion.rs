@@ -265,7 +265,7 @@ impl Congestion {
     }
 
     fn halve(&mut self, flight: u32, window: u32) {
-        // 4.4BSD halves what it might have sent; RFC 5681, equation 4, what is unacknowledged. Without selective
+        // 4.4BSD halves what the windows allow; RFC 5681, equation 4, what is unacknowledged. Without selective
         // acknowledgments, that includes what the peer keeps beyond a gap. In a long recovery this can be several
         // windows, so a time-out would raise the threshold. Therefore `flight` is limited to the window, which bounds
         // what was in the network. Segments of limited transmit do not count (RFC 3042, section 2).
@@ -277,8 +277,7 @@ impl Congestion {
         };
     }
 
-    // --- per-segment recovery: the window in whole segments, as in Linux
-    // ---------------------------------------------------
+    // --- per-segment recovery: the window in whole segments, as in Linux --------------------------------------------
 
     /// Lowers the threshold after a loss: it is computed from the window (Linux: `tcp_reno_ssthresh`,
     /// `cubictcp_recalc_ssthresh`).

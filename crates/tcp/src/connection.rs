@@ -291,7 +291,7 @@ impl Connection {
         if nothing || !self.sack { Blocks::default() } else { self.blocks_beyond() }
     }
 
-    #[inline(never)] // so that nothing of it is in the way of a segment that follows the one before
+    #[inline(never)] // keeps the fast path for segments in order small
     fn blocks_beyond(&self) -> Blocks {
         let beyond = self.receive.beyond.blocks();
         let mut blocks: Blocks =

@@ -59,7 +59,7 @@ impl Cubic {
         let t = micros(now.since(begin));
         self.estimate(cwnd, acked, mss);
         if self.window(t, k, mss) < i128::from(self.estimate) {
-            return cwnd.max(self.estimate); // section 4.3: as Reno would
+            return cwnd.max(self.estimate); // section 4.3: grow as Reno would
         }
         let highest = i128::from(cwnd) * 3 / 2;
         let target = self.window(t + micros(srtt), k, mss).clamp(i128::from(cwnd), highest);

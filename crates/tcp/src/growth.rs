@@ -11,8 +11,8 @@ const FIRST: u32 = 65_535;
 /// The room of a socket with the default buffer (`tcp_rmem`, 131072 bytes), in bytes. Each segment takes the buffer of
 /// an Ethernet frame: 1448 of 2304 bytes are data. Linux rounds this ratio to parts of 256.
 const ROOM: u32 = 81_920;
-/// Of the capacity: Linux takes half of a buffer for data before the first segment (`TCP_DEFAULT_SCALING_RATIO`), and
-/// five eighths later.
+/// The share of the data buffer that the first window uses, as a fraction: 4/5. Linux counts half of a socket's buffer as
+/// data before the first segment (`TCP_DEFAULT_SCALING_RATIO`), and five eighths later.
 const FIRST_SHARE: (u32, u32) = (4, 5);
 /// Shorter segments do not grow the window (`tcp_event_data_recv`).
 const LEAST: usize = 128;
@@ -193,11 +193,11 @@ mod tests {
         growth.was_read(Seq(60_000), 0, MOST);
         assert_eq!(growth.room(), ROOM, "no round trip is known");
         growth.echoed(Instant::from_millis(600), 1448, 7, Instant::from_millis(500));
-        growth.echoed(Instant::from_millis(900), 1448, 7, Instant::from_millis(500)); // the same again says nothing
+        growth.echoed(Instant::from_millis(900), 1448, 7, Instant::from_millis(500)); // a repeated echo is ignored
         assert_eq!(growth.round_trip, Some(Duration::from_millis(100)));
         growth.now = Instant::from_millis(600);
         growth.was_read(Seq(29_200), 5000, MOST);
-        // Twice 29200, plus twice as much again, because it doubled from 14600, plus the data beyond a gap.
+        // Twice 29200; plus twice that, because what was read doubled from 14600; plus the data beyond a gap.
         assert_eq!(growth.room(), 58_400 + 2 * 58_400 + 5000);
         growth.now = Instant::from_millis(650);
         growth.was_read(Seq(200_000), 0, MOST);

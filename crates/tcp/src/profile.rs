@@ -44,8 +44,8 @@ pub struct Profile {
     pub delayed_ack: Option<Duration>,
     /// Acknowledges at once every N-th segment in spite of `delayed_ack` (RFC 5681, section 4.2: 2).
     pub ack_every: u32,
-    /// The number of segments with data, from the begin, that are acknowledged at once in spite of `delayed_ack`
-    /// (Linux's "quick ACK"). With `quick_again` no more than half of the window holds, and at least one.
+    /// The number of data segments at the start that are acknowledged at once in spite of `delayed_ack` (Linux's "quick
+    /// ACK"). With `quick_again` it is at most half of the segments that the window holds, and at least one.
     pub quick_acks: u32,
     /// Whether quick acknowledgments start again after data that arrived twice, and after a gap between arrivals that
     /// is longer than the time-out. The reason: the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
@@ -199,7 +199,7 @@ impl Profile {
             whole_writes: true,
             window_growth: true,
             receive_buffer: 3 * 1024 * 1024, // half of the largest `tcp_rmem`: the other half is overhead
-            window_shift: Some(7),           // by the whole of it (`tcp_select_initial_window`)
+            window_shift: Some(7),           // for the whole `tcp_rmem` (`tcp_select_initial_window`)
             ..Self::linux_like()
         }
     }

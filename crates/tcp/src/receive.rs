@@ -59,7 +59,7 @@ impl Receiver {
         let first = growth.as_ref().map_or(capacity, |growth| growth.window);
         Self {
             next,
-            edge: next.plus(first.min(u32::from(u16::MAX))), // what a SYN can say
+            edge: next.plus(first.min(u32::from(u16::MAX))), // a SYN cannot announce more
             unread: VecDeque::new(),
             scale,
             finished: false,
@@ -235,7 +235,7 @@ impl Receiver {
 
     fn append(&mut self, bytes: &[u8]) {
         if self.unread.is_empty() {
-            self.unread.clear(); // so that it lies in one piece, for who reads all of it
+            self.unread.clear(); // so that the data is contiguous, and a full read need not copy
         }
         self.unread.extend(bytes);
         let unread = &mut self.unread;

@@ -289,7 +289,7 @@ impl Sender {
         self.repair = from.repair;
         if self.repair.is_none() && self.open && sack {
             self.repair = Repair::new(profile, self.una);
-            self.lose_longer(0); // another way was gone until now
+            self.lose_longer(0); // the former host had another recovery
         }
         self.tracked = self.repair.is_some();
     }

@@ -176,7 +176,7 @@ impl Sender {
         let before = std::mem::replace(&mut self.mss, mss);
         let lower = mss < before;
         if self.tracked {
-            self.congestion.cwnd = self.congestion.cwnd / before.max(1) * mss; // it counts segments
+            self.congestion.cwnd = self.congestion.cwnd / before.max(1) * mss; // the window counts segments
         }
         self.congestion.resize(mss);
         if lower && self.open && self.flight() > 0 && self.too_big == TooBig::ResendAtOnce {

@@ -48,7 +48,7 @@ impl Sender {
                 } else if self.open {
                     self.congestion.timeout(self.una, self.max, self.window, first);
                     self.scoreboard.clear();
-                    self.next = self.una; // all again, as slow start permits
+                    self.next = self.una; // resend everything, as slow start permits
                 }
                 self.rto.back_off();
                 self.timeouts += 1;

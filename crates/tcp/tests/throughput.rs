@@ -62,7 +62,7 @@ fn transfer(bytes: usize) -> u64 {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn two_ends_with_nothing_between() {
-    transfer(BYTES / 16); // so that memory is there
+    transfer(BYTES / 16); // warms up the memory
     let begin = std::time::Instant::now();
     let segments = transfer(BYTES);
     let seconds = begin.elapsed().as_secs_f64();

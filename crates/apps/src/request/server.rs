@@ -89,7 +89,7 @@ impl RequestServer {
                 client.state = State::Body(head, (head.question - HEAD) as usize);
             }
             State::Body(_, left) => *left = left.saturating_sub(bytes.len()),
-            State::Answers(..) => return, // it was not asked for
+            State::Answers(..) => return, // data without a read request
         }
         if let State::Body(head, left) = client.state {
             if left > 0 {

@@ -228,7 +228,7 @@ impl PointFigure {
                 self.places(&frame, series).into_iter().map(|(place, _)| place).collect();
             svg.path(&places, false, &dashed(self.colour(&series.name), self.number(&series.name)));
             for place in places {
-                svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // no dash within the hollow
+                svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // hides the line within
             }
         }
         let mut nested = false;

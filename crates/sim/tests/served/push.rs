@@ -154,7 +154,7 @@ impl Sender {
             let growth = if self.window < self.threshold { SEGMENT } else { SEGMENT * SEGMENT / self.window };
             self.window = (self.window + growth).min(SEND_BUFFER);
             (self.repeated, self.backoff) = (0, 0);
-            self.again = ack < self.recover && self.next > ack; // one more of the same loss
+            self.again = ack < self.recover && self.next > ack; // another segment of the same loss
             self.due = (self.next > ack).then(|| now + TIMEOUT);
             return freed;
         }

@@ -132,7 +132,7 @@ impl Rack {
             }
             if !sent_after(latest, (sent.at, sent.end)) {
                 if in_order && !sent.ever_resent {
-                    break; // what follows was sent later still
+                    break; // later segments were sent later
                 }
                 continue;
             }

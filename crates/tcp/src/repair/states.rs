@@ -158,7 +158,7 @@ impl Sender {
         }
         self.congestion.restore_window(repair.undo.cwnd, repair.undo.ssthresh);
         repair.undo.marker = None;
-        repair.rack.advanced = true; // losses are looked for anew
+        repair.rack.advanced = true; // search for losses again
         (self.unanswered, self.spared) = (0, None);
     }
 
@@ -186,7 +186,7 @@ impl Sender {
     fn mark_after_timeout(now: Instant, repair: &mut Repair) {
         let reneged = repair.segments.first().is_some_and(|sent| sent.sacked);
         if reneged {
-            repair.segments.renege(); // the peer took back what it had, so that nothing is known of what is on its way
+            repair.segments.renege(); // the peer discarded data, so its reports no longer count
         }
         for at in 0..repair.segments.len() as usize {
             let Some(sent) = repair.segments.get(at).copied() else { break };

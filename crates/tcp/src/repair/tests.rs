@@ -198,7 +198,7 @@ fn a_real_time_out_is_mended() {
 fn what_left_a_moment_ago_is_not_lost_with_the_first() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
     talk.0.write(&[7; 1000]);
-    talk.hears(150, 1, &[]); // lets the eleventh out
+    talk.hears(150, 1, &[]); // the eleventh is sent
     talk.0.timer = Timer::Retransmit(at(180));
     talk.0.timeout(at(180));
     let lost: Vec<_> = talk.0.repair.as_ref().unwrap().segments.iter().map(|sent| sent.lost).collect();

@@ -93,7 +93,7 @@ impl Sender {
         repair.segments.edit(at, |sent| {
             (sent.at, sent.ever_resent) = (now, true);
             if last {
-                sent.end = sent.end.latest(end); // a FIN that was not there before
+                sent.end = sent.end.latest(end); // the FIN was queued later
             }
         });
         chunk

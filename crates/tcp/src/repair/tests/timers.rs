@@ -122,7 +122,7 @@ fn time_alone_lets_nothing_out_in_a_recovery() {
 #[test]
 fn after_reneging_all_is_lost() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 11_000);
-    talk.hears(150, 1, &[]); // lets the eleventh out
+    talk.hears(150, 1, &[]); // the eleventh is sent
     talk.0.repair.as_mut().unwrap().segments.edit(0, |sent| sent.sacked = true);
     talk.0.timer = Timer::Retransmit(at(180));
     talk.0.timeout(at(180));
@@ -149,7 +149,7 @@ fn a_second_probe_waits_for_the_answer_to_the_first() {
 fn without_new_data_a_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
     talk.waits(Timer::Retransmit(at(350)));
-    talk.0.window = 9010; // ten bytes more than are out: not worth a segment
+    talk.0.window = 9010; // room for ten bytes: too little for a segment
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
