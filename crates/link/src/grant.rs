@@ -21,7 +21,8 @@ pub struct Decision {
 }
 
 impl Fabric {
-    /// Returns when [`Fabric::decide`] is to be called next. It changes with every offer, visit, tuning, sample and decision.
+    /// Returns when [`Fabric::decide`] is to be called next; `None` if nothing is to be decided. It changes with every offer,
+    /// visit, tuning, sample and decision.
     pub fn next_decision(&self) -> Option<Instant> {
         let told = self.decided.first().map(|decision| decision.at);
         let granted = self.due.first().map(|(at, _)| *at);

@@ -100,7 +100,7 @@ impl Connection {
         if self.send.fin == Fin::No {
             self.send.fin = Fin::Queued;
         }
-        // RFC 9293, section 3.10.4: in SYN-SENT the connection is deleted.
+        // RFC 9293, section 3.10.4: in SYN-SENT the connection is deleted, if there is no data to send.
         if self.state == State::SynSent && self.send.buffer.is_empty() {
             self.end(Ended::Finished);
         }
@@ -368,7 +368,7 @@ impl Connection {
         !old
     }
 
-    /// Handles a segment outside the window. A FIN restarts TIME-WAIT, because our last acknowledgment was lost.
+    /// Handles a segment outside the window. A FIN restarts TIME-WAIT: our last acknowledgment was lost.
     fn unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.has(Flags::RST) {
             return;

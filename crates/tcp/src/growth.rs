@@ -11,8 +11,8 @@ const FIRST: u32 = 65_535;
 /// The room of a socket with the default buffer (`tcp_rmem`, 131072 bytes), in bytes. Each segment takes the buffer of
 /// an Ethernet frame: 1448 of 2304 bytes are data. Linux rounds this ratio to parts of 256.
 const ROOM: u32 = 81_920;
-/// The share of the data buffer that the first window uses, as a fraction: 4/5. Linux counts half of a socket's buffer as
-/// data before the first segment (`TCP_DEFAULT_SCALING_RATIO`), and five eighths later.
+/// The share of the data buffer that the first window uses, as a fraction: 4/5. Linux counts half of a socket's buffer
+/// as data before the first segment (`TCP_DEFAULT_SCALING_RATIO`), and five eighths later.
 const FIRST_SHARE: (u32, u32) = (4, 5);
 /// Shorter segments do not grow the window (`tcp_event_data_recv`).
 const LEAST: usize = 128;

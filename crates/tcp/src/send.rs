@@ -309,7 +309,7 @@ impl Sender {
         let again = self.next.before(self.max);
         let extra = if again || self.congestion.by_sack() { 0 } else { self.congestion.allowance() };
         // In a retransmission, what the peer has beyond a gap is not in flight (RFC 6675, section 5.1). Before a loss
-        // is certain it counts as in flight, because limited transmit alone decides what is sent then.
+        // is certain it counts as in flight, unless limited transmit lets new segments be sent.
         let there =
             if again || self.congestion.allowance() > 0 { self.scoreboard.below(self.next) } else { 0 };
         let out = self.next.since(self.una) - there;

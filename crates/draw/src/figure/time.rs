@@ -77,7 +77,7 @@ pub struct TimeWindow {
     pub until: Instant,
     /// The flows that are drawn.
     pub flows: Vec<usize>,
-    /// Its handoff, as an index into [`TimeFigure::handoffs`]. Its label has priority.
+    /// Its handoff, as an index into the `handoffs` of the figure. Its label has priority.
     pub handoff: usize,
 }
 

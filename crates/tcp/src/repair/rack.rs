@@ -132,7 +132,7 @@ impl Rack {
             }
             if !sent_after(latest, (sent.at, sent.end)) {
                 if in_order && !sent.ever_resent {
-                    break; // later segments were sent later
+                    break; // all further segments were sent even later
                 }
                 continue;
             }

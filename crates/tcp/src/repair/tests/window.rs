@@ -45,7 +45,7 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     // The time-out is 250 ms: at 400 ms, 700 ms and so on.
     assert_eq!(windows, [20, 20, 15, 15, 15, 12, 12, 12, 11, 11, 11, 10, 10, 10]);
     assert_eq!(talk.0.congestion.ssthresh, 15_000, "three quarters of what there was");
-    // In five round trips, the one with fifteen segments counts.
+    // Within a time-out, one burst of fifteen segments counts as the use of the window.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 10, &[]);
     talk.0.congestion.ssthresh = 1;
