@@ -115,8 +115,6 @@ impl Script {
 
 // --- begin and end -----------------------------------------------------------------------------------------------------
 
-/// RFC 9293, section 3.5, figure 6, from the passive side; RFC 7323, section 2.2: windows are scaled in both directions
-/// or in neither.
 #[test]
 fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
     // Seen on Linux 6.18: a relay that may write 32768 bytes ahead has 23 segments of 1448 bytes in the queue.
@@ -133,6 +131,8 @@ fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
     assert_eq!(room(false), (32_768, 0));
 }
 
+/// RFC 9293, section 3.5, figure 6, from the passive side; RFC 7323, section 2.2: windows are scaled in both directions
+/// or in neither.
 #[test]
 fn passive_opening_and_what_is_agreed() {
     let syn = |window_scale| Segment {
