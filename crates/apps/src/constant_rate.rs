@@ -30,7 +30,7 @@ pub struct ConstantRateConfig {
     pub stop: Duration,
 }
 
-/// The sender. The n-th datagram goes out at `start + n / rate` exactly: rounding does not add up.
+/// The sender. The n-th datagram, counted from 0, is sent at exactly `start + n / rate`: rounding errors do not add up.
 #[derive(Debug)]
 pub struct ConstantRate {
     config: ConstantRateConfig,
@@ -40,11 +40,11 @@ pub struct ConstantRate {
 }
 
 const STREAM: StreamId = StreamId(0);
-/// More than the smallest datagrams fill a link of 400 Mb/s with; each is simulated by itself.
+/// A larger rate than the smallest datagrams need to fill a link of 400 Mb/s. Each datagram is simulated.
 const FASTEST: u32 = 1_000_000;
 
 impl ConstantRate {
-    /// A sender with this configuration.
+    /// Returns a sender with this configuration. Fails if `rate` or `size` is out of range.
     pub fn new(config: ConstantRateConfig) -> Result<Self, ConfigError> {
         if !(1..=FASTEST).contains(&config.rate) {
             let problem = format!("allowed: 1 to {FASTEST} datagrams a second; it is {}", config.rate);
@@ -65,7 +65,8 @@ impl ConstantRate {
         (self.open && at <= Instant::ZERO + self.config.stop).then_some(at)
     }
 
-    /// Datagrams that were due before: a host that restarts does not send them again, or all at once.
+    /// The number of datagrams due before `now`. A host that restarts does not send them: neither again, nor all at
+    /// once.
     fn due_before(&self, now: Instant) -> u64 {
         let late = now.since(Instant::ZERO + self.config.start.min(now.since(Instant::ZERO)));
         (late.as_nanos() * u128::from(self.config.rate)).div_ceil(1_000_000_000) as u64

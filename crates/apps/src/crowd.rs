@@ -1,32 +1,32 @@
-//! How many clients a server has at a time, and which of them it sends away for a new one.
+//! The limit of the clients of a server, and the choice of the client that is disconnected for a new one.
 
 use node::StreamId;
 use wire::{Instant, Ipv4Addr};
 
-/// Clients at a time. If there are more, one is sent away: first those that the server never did anything for, and of these the one
-/// that has been idle for the longest time. So idle clients do not prevent others from connecting.
+/// The largest number of clients. If there are more, one is disconnected: first those that the server has not served,
+/// and of these the one that has been idle for the longest time. So idle clients do not prevent others from connecting.
 pub(crate) const CLIENTS: usize = 1024;
-/// The same for those of one address.
+/// The largest number of clients with one address.
 pub(crate) const CLIENTS_OF_ADDRESS: usize = 256;
 
-/// What decides whether a client may stay.
+/// The properties of a client that decide whether it is disconnected.
 #[derive(Debug)]
 pub(crate) struct Standing {
     host: Ipv4Addr,
-    /// Whether the server has done anything for it.
+    /// Whether the server has served it anything.
     pub(crate) served: bool,
     /// When it was last active, or connected.
     pub(crate) active: Instant,
 }
 
 impl Standing {
-    /// Of a client that has just connected from this address.
+    /// The standing of a client that has just connected from this address.
     pub(crate) const fn new(now: Instant, host: Ipv4Addr) -> Self {
         Self { host, served: false, active: now }
     }
 }
 
-/// The client that is sent away for a new one from this address, if there is no room for both.
+/// Returns the client to disconnect for a new one from `host`; `None` if there is room for both.
 pub(crate) fn gives_way<'a>(
     clients: impl Iterator<Item = (StreamId, &'a Standing)> + Clone,
     host: Ipv4Addr,

@@ -1,6 +1,5 @@
-//! Workloads as roles: programs that send and receive over a [`node::stream`], whoever provides it.
-//!
-//! The same role runs over the simulator's sockets and over the kernel's.
+//! Workloads as roles: programs that send and receive over [`node::stream`]s. The same role runs over the simulator's
+//! sockets and over the kernel's.
 
 pub mod bulk;
 pub mod constant_rate;
@@ -15,7 +14,7 @@ pub use request::{RequestClient, RequestClientConfig, RequestServer, RequestServ
 pub use roam::{Roam, RoamConfig};
 pub use sink::{Sink, SinkConfig};
 
-/// The number that a datagram of ours carries in its first eight bytes.
+/// Returns the number that a datagram of [`ConstantRate`] carries in its first eight bytes; `None` if it is shorter.
 pub fn number_of(payload: &[u8]) -> Option<u64> {
     payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }

@@ -1,8 +1,8 @@
-//! The person who carries the host: points its radio at one cell after the other, by a timetable, by command, or to
-//! whichever is heard best.
+//! The movement of a host: its radio is tuned to one cell after the other, by a timetable, by command, or to the
+//! strongest cell.
 //!
-//! For protocols below which the link moves by itself. A protocol that decides when to move, as Cellular IP's mobile
-//! host does, tunes by itself.
+//! It serves protocols that do not control the radio. A protocol that decides when to move, as Cellular IP's mobile
+//! host does, tunes the radio itself.
 
 use node::config::{ConfigError, Interfaces, span};
 use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
@@ -49,10 +49,11 @@ pub struct Move {
     pub to: String,
 }
 
-/// What was heard longer ago than this is out of reach: radios report every 100 ms.
+/// A cell that was last heard longer ago than this is out of reach: radios report every 100 ms.
 const FORGETS: Duration = Duration::from_millis(250);
 
-/// The carrier. [`node::HANDOFF`] marks each departure, with `kind` = `move`, `from` and `to`.
+/// The role that moves the host. It sets a mark [`node::HANDOFF`] at each departure, with `kind` = `move`, `from` and
+/// `to`.
 #[derive(Debug)]
 pub struct Roam {
     config: RoamConfig,
@@ -61,12 +62,13 @@ pub struct Roam {
     next: usize,
     /// The strength of each place's cell, in dBm, and when it was heard.
     heard: BTreeMap<usize, (i16, Instant)>,
-    /// Its cell is out of reach.
+    /// Whether its cell is out of reach.
     is_lost: bool,
 }
 
 impl Roam {
-    /// A carrier with this configuration, on a host with these interfaces.
+    /// Returns the role for a host with these interfaces. Fails if the interface or a place of a move is unknown, there
+    /// is no place, or the moves are not in the order of time.
     pub fn new(config: RoamConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         let interface = interfaces.number("interface", &config.interface)?;
         if config.places.is_empty() {
@@ -94,7 +96,7 @@ impl Roam {
         self.config.places.get(place).map_or("?", |place| place.name.as_str())
     }
 
-    /// A host that restarts is where its timetable has led it.
+    /// Tunes to the place that the timetable has for `now`, which is not the first one after a restart.
     fn begin(&mut self, now: Instant, out: &mut Outbox) {
         let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now);
         self.next = past.count();
@@ -114,7 +116,7 @@ impl Roam {
         let Some(place) = self.config.places.iter().position(|place| place.cell == cell.0) else { return };
         self.heard.insert(place, (strength, now));
         self.heard.retain(|_, (_, at)| now.since(*at) <= FORGETS);
-        // Of two that are as strong the one that is named first.
+        // Of two equally strong cells, the one that is listed first.
         let best = self.heard.iter().rev().max_by_key(|(_, (strength, _))| *strength);
         let Some((best, (strongest, _))) = best.filter(|(best, _)| **best != self.at || self.is_lost) else {
             return;
@@ -143,7 +145,7 @@ impl Roam {
         }
     }
 
-    /// Takes every step of the timetable that is due.
+    /// Executes every move of the timetable that is due.
     fn depart(&mut self, now: Instant, out: &mut Outbox) {
         while self.deadline().is_some_and(|due| due <= now) {
             let step = self.config.moves.get(self.next).map(|step| step.to.clone());
@@ -250,7 +252,7 @@ mod tests {
         assert!(roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("order of time"));
     }
 
-    /// A carrier who follows the strongest cell, at home; and what it tunes to when it hears these, a sample each.
+    /// The cells that a host tunes to which follows the strongest cell and starts at home, after each of these samples.
     fn follows(margin: u8, samples: &[&[(u16, i16)]]) -> Vec<Cell> {
         let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
         roam.config.follow = Some(margin);

@@ -1,4 +1,4 @@
-//! Takes whatever comes.
+//! A receiver of datagrams.
 
 use node::config::text;
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
@@ -16,7 +16,7 @@ pub struct SinkConfig {
     pub at: Addr,
 }
 
-/// The receiver: it always wants the next datagram, from everybody.
+/// The receiver. It reads all datagrams of all senders.
 #[derive(Debug)]
 pub struct Sink {
     config: SinkConfig,
@@ -26,11 +26,11 @@ pub struct Sink {
 }
 
 const LISTENER: StreamId = StreamId(0);
-/// The largest datagram asked for: any.
+/// The largest datagram that it reads, in bytes.
 const ANY: usize = 65_535;
 
 impl Sink {
-    /// A receiver with this configuration.
+    /// Returns a receiver with this configuration.
     pub const fn new(config: SinkConfig) -> Self {
         Self { config, received: 0, bytes: 0, failed: None }
     }

@@ -1,4 +1,4 @@
-//! Writes sample figures into the folder given, to be looked at: `cargo run -p draw --example gallery -- FOLDER`.
+//! Writes sample figures into a folder for viewing: `cargo run -p draw --example gallery -- FOLDER`.
 
 #[path = "../tests/figures/samples.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "the samples are shared with the tests")]

@@ -1,4 +1,4 @@
-//! A run as a pcapng file: every node's interfaces in one section, every packet with its fate as a comment.
+//! A run as a pcapng file: all interfaces in one section, and each packet with a comment on what became of it.
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -11,31 +11,31 @@ use pcap_file::{DataLink, Endianness};
 use std::borrow::Cow;
 use wire::{Duration, Instant, WallTime};
 
-/// An option's length is 16 bits, and options are padded to 32 bits; a comment beyond this is cut.
+/// The largest comment in bytes: an option's length has 16 bits and is padded to 32 bits. A longer comment is cut.
 const COMMENT_MAX: usize = 65_000;
 
-/// An interface of a node, as the capture names it: `host:name`.
+/// An interface of a node. The capture names it `host:name`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Interface {
-    /// The node it belongs to.
+    /// The name of its node.
     pub host: String,
-    /// Its name on that node.
+    /// Its name within the node.
     pub name: String,
 }
 
-/// Which way a packet went, seen from the interface.
+/// The direction of a packet, seen from the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
-    /// It came in.
+    /// The interface received it.
     Inbound,
-    /// It went out.
+    /// The interface sent it.
     Outbound,
 }
 
-/// How much of a packet is kept.
+/// How much of a packet is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Snap {
-    /// The first bytes only.
+    /// At most this number of bytes from its start.
     First(u32),
     /// Everything.
     Full,
@@ -47,40 +47,40 @@ impl Default for Snap {
     }
 }
 
-/// One packet at one interface.
+/// A packet seen at an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The interface, as an index into those given to [`Capture::new`].
     pub interface: usize,
-    /// When.
+    /// The time in the run.
     pub at: Instant,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
     /// The Ethernet frame, or as much of it as is known.
     pub frame: &'a [u8],
-    /// How long the frame was on its link.
+    /// The length of the frame on its link, in bytes.
     pub original_len: usize,
     /// What became of the packet; empty for no comment.
     pub comment: &'a str,
 }
 
-/// Why there is no capture.
+/// Why a capture could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The packet names an interface that the capture was not given.
+    /// The packet's interface index is out of range.
     #[error("packet at interface {interface}, but the capture has {known}")]
     UnknownInterface {
-        /// The index asked for.
+        /// The index.
         interface: usize,
-        /// How many there are.
+        /// The number of interfaces.
         known: usize,
     },
-    /// A block could not be written, such as one with an interface name of more than 65535 bytes.
+    /// A block could not be written, for example because an interface name exceeds 65535 bytes.
     #[error("pcapng: {0}")]
     Write(#[from] PcapNgWriteError),
 }
 
-/// A packet as kept until the end, because only then is the order known.
+/// A packet, stored until the end because packets are sorted by time then.
 #[derive(Debug)]
 struct Kept {
     interface: u32,
@@ -91,7 +91,7 @@ struct Kept {
     comment: Box<str>,
 }
 
-/// A pcapng file in the making.
+/// A pcapng file under construction.
 #[derive(Debug)]
 pub struct Capture {
     interfaces: Vec<Interface>,
@@ -101,12 +101,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// An empty capture of a run whose [`Instant::ZERO`] was at `epoch`.
+    /// Returns an empty capture of a run whose [`Instant::ZERO`] was at `epoch`.
     pub fn new(interfaces: &[Interface], epoch: WallTime, snap: Snap) -> Self {
         Self { interfaces: interfaces.to_vec(), epoch, snap, packets: Vec::new() }
     }
 
-    /// Adds a packet. The order of calls matters only among packets of the same instant.
+    /// Adds a packet. The order of calls matters only among packets of the same instant. Fails if the interface is
+    /// unknown.
     pub fn packet(&mut self, seen: &Seen<'_>) -> Result<(), CaptureError> {
         let known = self.interfaces.len();
         let interface = match u32::try_from(seen.interface) {
@@ -129,9 +130,9 @@ impl Capture {
         Ok(())
     }
 
-    /// The file: its packets in the order of time, whatever interface they were seen at.
+    /// Returns the file. Its packets are in the order of time, over all interfaces.
     pub fn finish(mut self) -> Result<Vec<u8>, CaptureError> {
-        self.packets.sort_by_key(|packet| packet.at); // stable: at one instant, the order of calls
+        self.packets.sort_by_key(|packet| packet.at); // stable: keeps the order of calls at one instant
         let mut writer = PcapNgWriter::with_section_header(Vec::new(), section())?;
         for interface in &self.interfaces {
             writer.write_pcapng_block(description(interface, self.snap))?;
@@ -143,7 +144,7 @@ impl Capture {
     }
 }
 
-/// Little-endian on every machine, so that equal runs are equal files.
+/// Little-endian on every machine, so that equal runs give equal files.
 fn section() -> SectionHeaderBlock<'static> {
     SectionHeaderBlock {
         endianness: Endianness::Little,
@@ -182,7 +183,7 @@ fn enhanced(packet: &Kept, epoch: WallTime) -> EnhancedPacketBlock<'_> {
         options.push(EnhancedPacketOption::Common(CommonOption::Comment(Cow::Borrowed(&packet.comment))));
     }
     options.push(EnhancedPacketOption::Flags(flags));
-    // The format cannot say "before 1970"; such a clock counts as being at 1970.
+    // The format has no times before 1970. An earlier clock counts as 1970.
     let epoch = u64::try_from(epoch.0).unwrap_or(0);
     EnhancedPacketBlock {
         interface_id: packet.interface,

@@ -1,11 +1,11 @@
-//! The numbers behind a figure, as RFC 4180 has them.
+//! CSV (RFC 4180) with the numbers of a figure.
 
-/// A table in the making. Lines end in a newline alone, as version control likes them.
+/// A CSV table under construction. Lines end in a newline alone, for version control.
 #[derive(Debug, Default)]
 pub struct Csv(String);
 
 impl Csv {
-    /// Adds a row.
+    /// Adds a row. Fields are quoted where necessary.
     pub fn row<S: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = S>) {
         for (index, field) in fields.into_iter().enumerate() {
             if index > 0 {
@@ -16,7 +16,7 @@ impl Csv {
         self.0.push('\n');
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn finish(self) -> String {
         self.0

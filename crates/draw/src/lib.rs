@@ -1,12 +1,12 @@
-//! A run as the contents of files: a pcapng capture, figures as SVG with the CSV behind each, tables of text.
+//! A run as the contents of files: a pcapng capture, figures as SVG with a CSV each, text tables.
 //!
-//! Pure: values in, `String` or `Vec<u8>` out. No file is touched and no clock read, and equal values make equal
-//! bytes, so whatever is drawn can be compared.
+//! This crate is pure: values in, `String` or `Vec<u8>` out. It does not access files or a clock. Equal values give
+//! equal bytes, so outputs can be compared.
 //!
-//! The SVG is written here rather than by a plotting library. The best of them, `kuva`, was tried with a sequence of
-//! two handoffs: labels of neighboring handoffs fell onto each other, legends cannot show a hollow marker, packet
-//! numbers got ticks at halves, a shaded region cannot carry its owner's name, and coordinates came out with
-//! seventeen digits. The elements that these figures need are few.
+//! The SVG is written here, not by a plotting library. The best candidate, `kuva`, was tried with a sequence of two
+//! handoffs. Labels of neighboring handoffs overlapped, legends had no hollow markers, and packet numbers had ticks at
+//! halves. A shaded region could not carry a label, and coordinates had seventeen digits. These figures need only a few
+//! elements.
 
 mod capture;
 mod csv;

@@ -1,12 +1,12 @@
-//! From numbers to places: ranges, and ticks at multiples of 1, 2 and 5.
+//! Axis scales: ranges, and ticks at multiples of 1, 2 and 5.
 
-/// No axis has more ticks than this, whatever it is asked for.
+/// The largest number of ticks of an axis.
 const TICKS_MAX: u32 = 50;
 
-/// Values beyond this are not drawn: sums and differences of those within it are finite.
+/// Larger values are not drawn, so that sums and differences of values are finite.
 pub(crate) const FAR: f64 = 1e300;
 
-/// A finite range that is not empty.
+/// A finite, non-empty range.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Range {
     pub(crate) lo: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The range of `values` short of [`FAR`], widened when they are one value or none.
+    /// The range of the `values` up to [`FAR`]. It is widened if they are one value or none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let (lo, hi) = values
             .into_iter()
@@ -26,13 +26,13 @@ impl Range {
         Self { lo, hi }.widened()
     }
 
-    /// With `share` of its length added at both ends.
+    /// The range, extended at both ends by `share` of its length.
     pub(crate) fn padded(self, share: f64) -> Self {
         let pad = (self.hi - self.lo) * share;
         Self { lo: self.lo - pad, hi: self.hi + pad }
     }
 
-    /// Where `value` lies, as a share of the range.
+    /// The position of `value`, as a share of the range.
     pub(crate) fn share(self, value: f64) -> f64 {
         (value - self.lo) / (self.hi - self.lo)
     }
@@ -41,7 +41,7 @@ impl Range {
         (self.lo..=self.hi).contains(&value)
     }
 
-    /// Far enough apart that ticks between the ends are distinct numbers.
+    /// The range, widened if it is so narrow that ticks would not be distinct numbers.
     fn widened(self) -> Self {
         let magnitude = self.lo.abs().max(self.hi.abs());
         if self.hi - self.lo > magnitude * 1e-9 {
@@ -57,7 +57,7 @@ impl Range {
 pub(crate) struct Ticks {
     pub(crate) values: Vec<f64>,
     decimals: usize,
-    /// Values are exponents: 3 stands for a thousand.
+    /// Values are exponents: 3 means a thousand.
     decades: bool,
 }
 
@@ -72,12 +72,12 @@ impl Ticks {
         Self { values: Vec::new(), decimals: 0, decades: false }
     }
 
-    /// One for each power of ten, on an axis of exponents.
+    /// A tick for each power of ten, on an axis of exponents.
     pub(crate) fn decades(range: Range) -> Self {
         Self { decades: true, ..Self::every(range, Step { mantissa: 1.0, exponent: 0 }) }
     }
 
-    /// The same for things that are counted: no tick between whole numbers.
+    /// About `target` ticks at whole numbers, for counts.
     pub(crate) fn whole(range: Range, target: u32) -> Self {
         let step = Step::for_span(range.hi - range.lo, target);
         Self::every(range, if step.exponent < 0 { Step { mantissa: 1.0, exponent: 0 } } else { step })
@@ -85,7 +85,7 @@ impl Ticks {
 
     fn every(range: Range, step: Step) -> Self {
         let size = step.size();
-        let slack = size * 1e-6; // a tick at the very end is not to fall to rounding
+        let slack = size * 1e-6; // keeps a tick at the end in spite of rounding
         let first = ((range.lo - slack) / size).ceil();
         let values = (0..TICKS_MAX)
             .map(|index| (first + f64::from(index)) * size)
@@ -94,7 +94,7 @@ impl Ticks {
         Self { values, decimals: usize::try_from(-step.exponent).unwrap_or(0), decades: false }
     }
 
-    /// A tick as its label, all with equally many decimals.
+    /// The label of a tick. All labels of an axis have the same number of decimals.
     pub(crate) fn label(&self, value: f64) -> String {
         if self.decades {
             return decade(value.round() as i32);
@@ -108,7 +108,8 @@ impl Ticks {
     }
 }
 
-/// 1, 2 or 5 times a power of ten. Logarithms would round differently from one machine to another.
+/// A step of 1, 2 or 5 times a power of ten. It is found without logarithms, which round differently on different
+/// machines.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     mantissa: f64,
@@ -128,7 +129,7 @@ impl Step {
         while power_of_ten(exponent) > raw && exponent > -300 {
             exponent -= 1;
         }
-        // The nearest of them, so that the ticks are neither half as many as asked for nor twice.
+        // The nearest step: the number of ticks is then neither half nor twice the target.
         match raw / power_of_ten(exponent) {
             mantissa if mantissa < 1.5 => Self { mantissa: 1.0, exponent },
             mantissa if mantissa < 3.5 => Self { mantissa: 2.0, exponent },
@@ -147,7 +148,7 @@ impl Step {
     }
 }
 
-/// A power of ten: `0.01`, `1`, `100 000`.
+/// A power of ten as text: `0.01`, `1`, `100 000`.
 fn decade(exponent: i32) -> String {
     if exponent < 0 {
         return format!("{:.*}", exponent.unsigned_abs() as usize, power_of_ten(exponent));

@@ -1,31 +1,31 @@
-//! The few SVG elements that the figures need, written so that equal figures are equal bytes.
+//! The SVG elements that the figures need, written so that equal figures give equal bytes.
 
 use std::fmt::Write as _;
 
-/// Ends in a family that every renderer has.
+/// The list ends in a family that every renderer has.
 const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-/// A drawing that grows downward; its height is known at the end.
+/// A drawing that grows downward; `finish` sets its height.
 #[derive(Debug)]
 pub(crate) struct Svg {
     width: f64,
     body: String,
 }
 
-/// How a line of text stands.
+/// The style of a line of text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text {
     pub(crate) size: f64,
     pub(crate) colour: &'static str,
     pub(crate) anchor: Anchor,
     pub(crate) bold: bool,
-    /// A white rim, for text that stands on lines.
+    /// A white rim, for text on top of lines.
     pub(crate) halo: bool,
-    /// Read from bottom to top.
+    /// Rotated, to be read from bottom to top.
     pub(crate) upward: bool,
 }
 
-/// Which end of a text its position names.
+/// The end of a text that is at its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -64,7 +64,7 @@ impl Svg {
         Self { width, body: String::new() }
     }
 
-    /// `style` is attributes as SVG spells them; it comes from this crate only.
+    /// `style` has SVG attributes. It is not escaped, because it comes from this crate only.
     pub(crate) fn rect(&mut self, [x, y, width, height]: [f64; 4], style: &str) {
         let [x, y, width, height] = [x, y, width, height].map(num);
         self.put(format_args!(r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" {style}/>"#));
@@ -80,7 +80,7 @@ impl Svg {
         self.put(format_args!(r#"<circle cx="{x}" cy="{y}" r="{radius}" {style}/>"#));
     }
 
-    /// A dot of this diameter at each place, as one element: smaller than a circle each.
+    /// Draws a dot of this diameter at each place, as one element, which is smaller than one circle each.
     pub(crate) fn dots(&mut self, places: &[[f64; 2]], diameter: f64, colour: &str) {
         if places.is_empty() {
             return;
@@ -95,7 +95,7 @@ impl Svg {
         self.put(format_args!(r#"<path d="{path}" {style}/>"#));
     }
 
-    /// Straight lines through `points`; `closed` joins the last to the first.
+    /// Draws straight lines through `points`; `closed` joins the last to the first.
     pub(crate) fn path(&mut self, points: &[[f64; 2]], closed: bool, style: &str) {
         if points.is_empty() {
             return;
@@ -126,14 +126,14 @@ impl Svg {
         ));
     }
 
-    /// Elements that share `style`, drawn by `draw`.
+    /// Draws a group of elements with a common `style`.
     pub(crate) fn group(&mut self, style: &str, draw: impl FnOnce(&mut Self)) {
         self.put(format_args!("<g {style}>"));
         draw(self);
         self.put(format_args!("</g>"));
     }
 
-    /// The file. `title` is what a screen reader says, and `about` what it says of the contents.
+    /// Returns the file. `title` and `about` are its name and its description for screen readers.
     pub(crate) fn finish(self, height: f64, title: &str, about: &str) -> String {
         let [width, height] = [self.width, height].map(num);
         format!(
@@ -160,7 +160,7 @@ impl Svg {
     }
 }
 
-/// A coordinate: two decimals at most, the same on every machine, never `NaN` or `-0`.
+/// A coordinate with at most two decimals, the same on every machine, never `NaN` or `-0`.
 pub(crate) fn num(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -175,7 +175,7 @@ fn tame(value: f64) -> f64 {
     if value.is_finite() { value + 0.0 } else { 0.0 }
 }
 
-/// The text as XML content or attribute value; characters that XML 1.0 cannot hold become U+FFFD.
+/// Escapes text for XML content or an attribute value. Characters that XML 1.0 does not allow become U+FFFD.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -193,7 +193,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// How wide `text` may come out, in the widest font of the list: an estimate to keep texts apart.
+/// An upper estimate of the width of `text`, for the widest font of the list. It serves to keep texts apart.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -208,7 +208,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// `text` in lines no wider than `width`, broken at spaces.
+/// Breaks `text` at spaces into lines that are at most `width` wide, except for single long words.
 pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -223,7 +223,7 @@ pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-/// `text`, cut to `width` with an ellipsis if need be.
+/// Returns `text`, cut to `width` with an ellipsis if it is wider.
 pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();

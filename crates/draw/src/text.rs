@@ -1,11 +1,11 @@
-//! Tables of plain text, for terminals and committed transcripts.
+//! Plain-text tables for terminals and committed transcripts.
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
-/// Rows under headers, every column as wide as its widest cell; columns of numbers stand to the right.
+/// A table with headers. Every column is as wide as its widest cell; columns of numbers are right-aligned.
 ///
-/// Widths count characters: right for Latin text, not for East Asian or combining ones.
+/// Widths count characters: correct for Latin text, not for East Asian or combining characters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
     headers: Vec<String>,
@@ -13,13 +13,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Returns a table without rows.
     #[must_use]
     pub fn new<S: Into<String>>(headers: impl IntoIterator<Item = S>) -> Self {
         Self { headers: cells(headers), rows: Vec::new() }
     }
 
-    /// The table with one row more. Missing cells are empty; cells beyond the headers get a column without a name.
+    /// Returns the table with one more row. Missing cells are empty; additional cells get a column without a header.
     #[must_use]
     pub fn row<S: Into<String>>(mut self, row: impl IntoIterator<Item = S>) -> Self {
         self.push(row);
@@ -31,7 +31,7 @@ impl Table {
         self.rows.push(cells(row));
     }
 
-    /// The text: headers, a rule, the rows; every line ends in a newline, none in a space.
+    /// Returns the text: headers, a rule, the rows. Every line ends in a newline, and has no trailing space.
     #[must_use]
     pub fn render(&self) -> String {
         let count = self.rows.iter().map(Vec::len).chain([self.headers.len()]).max().unwrap_or(0);
@@ -73,12 +73,13 @@ fn line(text: &mut String, row: &[String], columns: &[Column]) {
     text.push('\n');
 }
 
-/// One line per row is the promise, so a line break in a cell becomes a space.
+/// A row must be one line, so line breaks and tabs in a cell become spaces.
 fn cells<S: Into<String>>(row: impl IntoIterator<Item = S>) -> Vec<String> {
     row.into_iter().map(|cell| cell.into().replace(['\n', '\r', '\t'], " ")).collect()
 }
 
-/// A number, perhaps with a bound or sign before it and one unit after it: `12`, `-3.5`, `<0.1`, `+5 %`, `20 ms`.
+/// Whether a cell is a number, with an optional bound or sign before it and one unit after it: `12`, `-3.5`, `<0.1`,
+/// `+5 %`, `20 ms`.
 fn is_number(cell: &str) -> bool {
     let mut words = cell.trim_start_matches(['<', '>', '≤', '≥', '~', '±', '×']).split_whitespace();
     let number = words.next().map_or("", |word| word.trim_end_matches('%'));
@@ -86,7 +87,7 @@ fn is_number(cell: &str) -> bool {
     starts_like_one && number.parse::<f64>().is_ok() && words.nth(1).is_none()
 }
 
-/// The ways to say that there is no number.
+/// Whether a cell states that there is no number.
 fn is_absent(cell: &str) -> bool {
     matches!(cell.trim(), "" | "-" | "–" | "—" | "n/a" | "none" | "no end")
 }

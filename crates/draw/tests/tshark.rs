@@ -1,4 +1,4 @@
-//! What Wireshark makes of a capture.
+//! Checks that Wireshark reads a capture correctly.
 
 #![cfg(test)]
 
@@ -9,7 +9,7 @@ use draw::{Capture, Direction, Interface, Seen, Snap};
 use tshark::tshark;
 use wire::{Instant, WallTime};
 
-/// An Ethernet frame with a UDP datagram of `payload` bytes, large enough to be cut by the default snap length.
+/// An Ethernet frame with a UDP datagram of `payload` bytes.
 fn udp_frame(payload: usize) -> Vec<u8> {
     let datagram = 8 + payload;
     let total = u16::try_from(20 + datagram).unwrap();

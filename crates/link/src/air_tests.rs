@@ -1,4 +1,4 @@
-//! What beacons and contention cost, and what a radio that listens elsewhere misses.
+//! Tests of beacons, contention, and of what a radio misses while it listens elsewhere.
 
 use super::*;
 use crate::fabric::tests::{flight, fly};
@@ -12,10 +12,10 @@ mod bianchi;
 
 const MS: Duration = Duration::from_millis(1);
 pub(crate) const STATION: PortId = PortId(0);
-/// With the Ethernet header 1500 bytes: 6 ms at 2 Mb/s.
+/// 1500 bytes with the Ethernet header: 6 ms at 2 Mb/s.
 pub(crate) const BYTES: usize = 1486;
 
-/// A cell of 2 Mb/s in which nothing else costs anything.
+/// A cell of 2 Mb/s without other costs.
 pub(crate) fn cell(number: u16, air: Air) -> CellSpec {
     CellSpec {
         cell: Cell(number),
@@ -33,7 +33,7 @@ pub(crate) fn mac(port: PortId) -> Mac {
     Mac([2, 0, 0, 0, 0, port.0 as u8])
 }
 
-/// Cells 1 and 2 as given, and radios in them: the first in cell 1, then as many as wanted, which are in cell 1 too.
+/// Cells 1 and 2 as given. A station is in cell 1, and `radios` more radios are in cell 1 too.
 pub(crate) fn fabric(airs: [Air; 2], radios: u32, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for (number, air) in (1..).zip(airs) {
@@ -58,13 +58,13 @@ fn alone(radios: u32) -> Fabric {
 
 pub(crate) const DCF: Contention = Contention { slot: Duration::from_micros(20), window: 32, most: 1024 };
 
-/// Frames that arrive in a minute where `senders` always have one to send; of each sender.
+/// The number of frames of each sender that arrive in a minute if `senders` always have a frame to send.
 fn saturated(contention: Option<Contention>, senders: u32) -> Vec<u32> {
     let fabric = fabric([Air { contention, ..Air::default() }; 2], senders, Listening::default());
     sent_by(fabric, &(1..=senders).collect::<Vec<_>>())
 }
 
-/// The same where these ports are those of the senders.
+/// The same, with these ports as senders.
 fn sent_by(fabric: Fabric, ports: &[u32]) -> Vec<u32> {
     sent_within(fabric, ports, Instant::from_millis(60_000))
 }
@@ -72,21 +72,21 @@ fn sent_by(fabric: Fabric, ports: &[u32]) -> Vec<u32> {
 fn sent_within(mut fabric: Fabric, ports: &[u32], end: Instant) -> Vec<u32> {
     let mut arrived = vec![0; ports.len()];
     for port in ports.iter().chain(ports) {
-        // One on the air, or about to be, and one behind it.
+        // One frame on the air, or next on it, and one behind it.
         fabric.offer(Instant::ZERO, PortId(*port), BYTES).unwrap();
     }
     while let Some(now) = fabric.next_decision().filter(|now| *now < end) {
         for decision in fabric.decide(now) {
             let place = ports.iter().position(|own| PortId(*own) == decision.from).unwrap();
             arrived[place] += u32::from(decision.fate.is_ok());
-            // Whose frame is out, or lost, has the next one at once.
+            // A sender whose frame is out, or lost, offers the next one at once.
             fabric.offer(now, decision.from, BYTES).unwrap();
         }
     }
     arrived
 }
 
-/// The same by theory.
+/// The same by Bianchi's model, in frames per second.
 fn bianchi(senders: u32) -> f64 {
     bianchi::frames_a_second(senders, f64::from(DCF.window), DCF.slot.as_secs_f64(), 6.0e-3)
 }
@@ -109,7 +109,8 @@ fn contention_costs_what_bianchis_model_says() {
 fn who_always_sends_has_the_same_share_as_any_other() {
     let shares = saturated(None, 8);
     assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1, "in turn: {shares:?}");
-    // Chance gives the shares of a minute a standard deviation of 3 %, and what a collision doubles somewhat more: ten minutes.
+    // In one minute the random shares have a standard deviation of 3 %, and collisions add to it. So the test runs ten
+    // minutes.
     let fabric = fabric([Air { contention: Some(DCF), ..Air::default() }; 2], 8, Listening::default());
     let shares = sent_within(fabric, &[1, 2, 3, 4, 5, 6, 7, 8], Instant::from_millis(600_000));
     let mean = f64::from(shares.iter().sum::<u32>()) / 8.0;
@@ -193,7 +194,7 @@ fn cells_of_one_channel_share_the_air() {
     }
 }
 
-/// Bianchi's model has no cells: who hears whom is a rival, whatever base station it speaks to.
+/// Bianchi's model has no cells: radios that hear each other contend, whatever their base station.
 #[test]
 fn a_radio_in_another_cell_on_the_same_channel_is_a_rival() {
     let frames = |channels| sent_by(on_channels(channels, Some(DCF)), &[1, 9]);
@@ -233,7 +234,7 @@ fn who_is_away_keeps_its_own_frames_until_it_is_back() {
     let kept = fabric.offer(at(1), PortId(1), BYTES).unwrap();
     assert!(matches!(kept, Offer::Waits(_)));
     flight(&mut fabric, visit).unwrap();
-    // Others do not wait for who is away: the air is free, and taken from 2 ms to 8 ms.
+    // Others do not wait for the radio that is away: the air is free, and used from 2 ms to 8 ms.
     let other = fly(&mut fabric, at(2), STATION, BYTES);
     assert_eq!(other.start, at(2));
     let second = fabric.offer(at(5), PortId(1), BYTES).unwrap();

@@ -1,4 +1,4 @@
-//! The air of a cell: a medium that beacons take of as well.
+//! The air of a cell: a medium on which beacons are sent too.
 
 use crate::air::Air;
 use crate::medium::{CellSpec, Character, Medium};
@@ -6,31 +6,31 @@ use std::sync::Arc;
 use wire::Seed;
 use wire::{Duration, Instant, nanos_of};
 
-/// Apart from [`Medium`], because there are few cells, and two media for every wire.
+/// Not part of [`Medium`]: there are few cells, but two media for every wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Airspace {
     pub(crate) medium: Medium,
     pub(crate) air: Air,
-    /// The place of its channel.
+    /// The index of its channel.
     pub(crate) channel: usize,
     next_beacon: Instant,
 }
 
 impl Airspace {
     pub(crate) fn new(spec: &CellSpec, channel: usize, chance: Seed) -> Self {
-        // Base stations are not in step.
+        // The beacons of different base stations are not in step.
         let phase = |every: Duration| chance.fork("beacon").draw() % nanos_of(every).max(1);
         let next_beacon = spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every)));
         let medium = Medium::new(Arc::new(Character::air(spec)), chance);
         Self { medium, air: spec.air, channel, next_beacon }
     }
 
-    /// Sends the beacons that are due before a frame can begin on a channel that is `busy` until then: it is busy until the
-    /// returned instant. A beacon that the channel is not free for waits until it is.
+    /// Sends the beacons that are due before a frame can begin, on a channel that is busy until `busy`. Returns the
+    /// instant until which the channel is busy then. A beacon waits until the channel is free.
     pub(crate) fn send_beacons(&mut self, now: Instant, mut busy: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return busy };
         let (every, airtime) = (nanos_of(beacon.every), self.medium.airtime(beacon.bytes));
-        // Those of times without frames are of no account.
+        // Beacons of times without frames had no effect.
         let missed = now.0.saturating_sub(self.next_beacon.0) / every;
         self.next_beacon.0 += missed.saturating_sub(1) * every;
         while self.next_beacon <= now.max(busy) {
@@ -40,7 +40,7 @@ impl Airspace {
         busy
     }
 
-    /// When a radio that listens from `from` on has heard a beacon; at once where there are none.
+    /// When a radio that listens from `from` on has received a beacon; `from` if there are no beacons.
     pub(crate) fn beacon_after(&self, from: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return from };
         let every = nanos_of(beacon.every);

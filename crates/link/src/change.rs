@@ -1,7 +1,7 @@
-//! What changes a link while a run is under way: cut, restored, lossier, narrower.
+//! Changes of a link during a run: cut, restore, loss, MTU.
 //!
-//! Who orders the change keeps the time. The fabric says what follows for the interfaces at the link, and the caller tells
-//! their hosts.
+//! The caller decides when a change happens. The fabric returns the consequences for the interfaces at the link, and
+//! the caller notifies their hosts.
 
 use crate::fabric::Way;
 use crate::medium::Medium;
@@ -9,67 +9,67 @@ use crate::{Fabric, Flight, PortId, Tuning};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Instant};
 
-/// What is changed.
+/// The link that is changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Place {
     /// The wire between two ports, both directions.
     Wire([PortId; 2]),
-    /// A cell, for every radio in it: its base station is off.
+    /// A cell, for every radio in it: its base station is switched off or on.
     Cell(Cell),
-    /// A cell for one radio alone, which does not hear it, and is not heard in it.
+    /// A cell, for one radio alone: neither hears the other.
     Radio(Cell, PortId),
 }
 
-/// What becomes of it.
+/// The change of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Change {
-    /// It carries nothing. What is under way on it is lost.
+    /// The link carries nothing. Frames in flight on it are lost.
     Cut,
-    /// It carries again what it is given from now on.
+    /// The link carries frames that are offered from now on.
     Restore,
-    /// The probability that a frame is lost from now on, between bursts if there are any.
+    /// The probability that a frame is lost, from now on; with bursts, that between bursts.
     Loss(f64),
-    /// The largest datagram that it takes from now on, in bytes.
+    /// The largest datagram that the link accepts from now on, in bytes.
     Mtu(u16),
 }
 
-/// What follows for an interface.
+/// A consequence of a change for an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Follows {
-    /// The interface at this port is told of it at once.
+    /// The host of this port is to be notified now.
     At(PortId, Becomes),
-    /// The radio returns to the cell that it lost: the caller completes it when it is ready.
+    /// The radio returns to the cell that it lost. The caller passes this to [`Fabric::arrive`] when it is ready.
     Returns(Tuning),
 }
 
-/// What becomes of an interface.
+/// The new state of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Becomes {
-    /// It carries nothing any more.
+    /// It carries nothing.
     Down,
-    /// It carries again; of a base station's radio, or at the end of a wire.
+    /// It carries again: an end of a wire, or the radio of a base station.
     Up,
     /// The radio no longer hears its cell.
     OutOfRange,
-    /// The largest datagram of its link is another, in bytes.
+    /// The largest datagram of its link is now this, in bytes.
     Mtu(u16),
 }
 
-/// What is cut. In most runs nothing ever is.
+/// The links that are cut. Most runs cut none.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Cuts {
     /// Ends of wires that were cut at least once.
     wires: BTreeMap<PortId, CutWire>,
     cells: BTreeSet<Cell>,
     radios: BTreeSet<(Cell, PortId)>,
-    /// Radios that lost their cell by a cut, or went there during one, and that return by themselves.
+    /// Radios that lost their cell by a cut, or arrived in it during one. They return without a request of their host.
     lost: BTreeMap<PortId, Cell>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 struct CutWire {
     is_cut: bool,
-    /// How often it was cut.
+    /// The number of times it was cut.
     times: u32,
 }
 
@@ -79,7 +79,7 @@ impl Cuts {
         !self.wires.is_empty() && self.wires.get(&port).is_some_and(|wire| wire.is_cut)
     }
 
-    /// How a frame goes from here through a wire that leads there.
+    /// The path of a frame from port `from` through the wire to port `to`.
     pub(crate) fn way(&self, from: PortId, to: PortId) -> Way {
         match self.wires.get(&from) {
             None => Way::Wire(to),
@@ -97,19 +97,20 @@ impl Cuts {
         self.lost.contains_key(&port)
     }
 
-    /// The radio is pointed at a cell, so it returns to none.
+    /// Forgets the cell that a radio lost, because the radio is tuned to another one.
     pub(crate) fn forget(&mut self, port: PortId) {
         self.lost.remove(&port);
     }
 
-    /// The radio found its cell cut when it came there.
+    /// Notes that a radio arrived in a cell that is cut.
     pub(crate) fn misses(&mut self, port: PortId, cell: Cell) {
         self.lost.insert(port, cell);
     }
 }
 
 impl Fabric {
-    /// Whether a flight through a wire still arrives: it does not if the wire was cut since it was offered.
+    /// Returns whether a flight still arrives: through a wire it does not if the wire was cut since the frame was
+    /// offered.
     pub fn is_whole(&self, flight: &Flight) -> bool {
         let cuts = &self.cuts.wires;
         let times = match flight.way {
@@ -120,7 +121,8 @@ impl Fabric {
         cuts.is_empty() || cuts.get(&flight.from).is_none_or(|wire| !wire.is_cut && wire.times == times)
     }
 
-    /// Changes a link, and says what follows. A change that changes nothing, as a cut of what is cut, is none.
+    /// Changes a link, and returns the consequences. They are empty if nothing changes, as in a cut of a link that is
+    /// cut.
     pub fn change(&mut self, now: Instant, place: Place, change: Change) -> Vec<Follows> {
         match (place, change) {
             (Place::Wire(ends), Change::Cut) => self.cut_wire(now, ends),
@@ -181,7 +183,7 @@ impl Fabric {
         follows
     }
 
-    /// The cell is gone for a radio that is in it.
+    /// Takes the cell from a radio that is in it.
     fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Follows {
         self.drop_waiting(now, port);
         self.radios.lose(port);
@@ -193,8 +195,8 @@ impl Fabric {
         }
     }
 
-    /// The cell is back: its base station is on, and radios that lost it return, as a station associates again. One on a
-    /// course hears the cell in its next sample, and its host decides.
+    /// Brings back a cell: its base station is on, and radios that lost it return to it, as a station that associates
+    /// again. A radio with a course hears the cell in its next sample instead, and its host decides.
     fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Follows> {
         let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
         let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();
@@ -224,7 +226,7 @@ impl Fabric {
         }
     }
 
-    /// A radio that moves takes what every cell takes.
+    /// A mobile radio has the smallest MTU of all cells.
     fn narrowed(&self, place: Place, mtu: u16) -> Vec<Follows> {
         match place {
             Place::Wire(ends) => ends.map(|port| Follows::At(port, Becomes::Mtu(mtu))).to_vec(),

@@ -1,4 +1,4 @@
-//! What a change of a link does to what is under way, and to the interfaces at it.
+//! Tests of the effect of a link's change on frames in flight, and on its interfaces.
 
 use super::*;
 use crate::air::tests::cell;

@@ -1,4 +1,4 @@
-//! A channel: the frames that wait for it, in one queue for each radio, and which of them it is granted to next.
+//! A channel: its waiting frames, in one queue per radio, and the choice of the next one.
 
 use crate::air::{Access, Contention, Counters};
 use crate::fabric::Ticket;
@@ -6,49 +6,50 @@ use crate::{PortId, reason};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Cell, Instant, Reason, Seed};
 
-/// A queue in front of a channel: of a radio, in its own cell or of the packets that it sends in another.
+/// The name of a queue in front of a channel: a radio's queue in its own cell, or that of the packets it sends in
+/// another cell (`visits`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Sender {
     pub(crate) port: PortId,
     pub(crate) visits: bool,
 }
 
-/// A frame that waits.
+/// A waiting frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
     pub(crate) cell: Cell,
-    /// With its Ethernet header.
+    /// The length with the Ethernet header.
     pub(crate) bytes: usize,
     /// When it was offered.
     pub(crate) since: Instant,
-    /// It cannot be sent before: a radio that visits a cell is on its way there.
+    /// The earliest time at which it can be sent: a radio that visits a cell has to tune first.
     pub(crate) ready: Instant,
 }
 
-/// One frequency: one frame at a time.
+/// One frequency, which carries one frame at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     /// The cells on it, in the order in which they were added.
     pub(crate) cells: Vec<Cell>,
     pub(crate) access: Access,
     pub(crate) contention: Option<Contention>,
-    /// Free again from here on.
+    /// The end of the frame on the air.
     pub(crate) busy_until: Instant,
-    /// When it is granted next; `None` while no frame waits for it.
+    /// When it is granted next; `None` while no frame waits.
     pub(crate) due: Option<Instant>,
-    /// No queue in here is empty.
+    /// Queues that are empty are removed.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
     counters: Counters,
     chance: Seed,
 }
 
-/// What a channel decided.
+/// The decision on a grant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Grant {
-    /// This queue's first frame goes out after so many idle slots.
+    /// This queue's first frame is sent after this number of idle slots.
     To(Sender, u32),
-    /// After so many idle slots these collided; the last list says which of their frames are given up.
+    /// These queues' frames collided after this number of idle slots. The last list has those whose frame is given up.
     Collision(Vec<Sender>, u32, Vec<Sender>),
 }
 
@@ -74,7 +75,7 @@ impl Channel {
         !self.queues.is_empty()
     }
 
-    /// Puts a frame behind the others of its queue; the newest is refused if that is full.
+    /// Appends a frame to its queue. It is refused if `most` frames wait there.
     pub(crate) fn push(&mut self, sender: Sender, frame: Waiting, most: usize) -> Result<(), Reason> {
         if self.queues.get(&sender).map_or(0, VecDeque::len) >= most {
             return Err(reason::QUEUE_FULL);
@@ -108,8 +109,8 @@ impl Channel {
         self.queues.get(&sender)?.front()
     }
 
-    /// Who of these has the channel next. `heads` are the queues whose first frame can be sent now, each with its rank: the
-    /// lowest is first where no contention decides.
+    /// Chooses which queue has the channel next. `heads` are the queues whose first frame can be sent now, each with
+    /// its rank: without contention the lowest rank wins. `None` if there are none.
     pub(crate) fn grant(&mut self, at: Instant, heads: &[(u64, Sender)]) -> Option<Grant> {
         let (_, first) = *heads.iter().min()?;
         // A radio that finds the channel idle sends at once.
@@ -122,7 +123,7 @@ impl Channel {
             return Some(Grant::To(winner, round.idle));
         }
         let mut lost = round.lost;
-        // In one queue for all only the first frame can be given up.
+        // With one queue for all, only the first frame can be given up.
         lost.retain(|sender| self.access == Access::Fair || *sender == first);
         Some(Grant::Collision(round.first, round.idle, lost))
     }

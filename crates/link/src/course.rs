@@ -1,39 +1,39 @@
-//! How strongly a radio hears each cell while its host goes its way.
+//! The strength with which a moving radio hears each cell.
 
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant, nanos_of};
 
-/// From one sample of what a radio hears to the next (nl80211's drivers report as often).
+/// The time between two samples of a radio (drivers under nl80211 report about as often).
 pub const SAMPLING: Duration = Duration::from_millis(100);
 
-/// The strength of each cell over time, where a radio is. Between two points it changes evenly; before the first and
-/// after the last it stays. A cell that is not named is not heard.
+/// The strength of each cell over time at the place of a radio. It changes linearly between two points, and is constant
+/// before the first and after the last. A cell that is not listed is not heard.
 ///
-/// Decibels are whole numbers, so that a run does not depend on how a machine rounds.
+/// Decibels are integers, so that a run does not depend on a machine's floating-point rounding.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Course {
     cells: BTreeMap<Cell, Vec<(Instant, i16)>>,
 }
 
 impl Course {
-    /// What is weaker than this, in dBm, no radio makes anything of: 802.11b at 1 Mb/s, in the data sheets of its cards.
+    /// The receiver sensitivity, in dBm: 802.11b at 1 Mb/s, from the data sheets of cards. Weaker cells are not heard.
     pub const SENSITIVITY: i16 = -94;
 
-    /// Adds a cell: when it is heard how strongly, in dBm, in the order of time.
+    /// Adds a cell, with its strength in dBm at instants in ascending order.
     #[must_use]
     pub fn with(mut self, cell: Cell, points: Vec<(Instant, i16)>) -> Self {
         self.cells.insert(cell, points);
         self
     }
 
-    /// When the first sample is due. Samples go with the course, so that one falls on its first point: a course that begins
-    /// later is met by them at the same places of the way.
+    /// When the first sample is due. One sample is at the course's first point. So a course that begins later is
+    /// sampled at the same places of its path.
     pub(crate) fn first_sample(&self) -> Instant {
         let first = self.cells.values().filter_map(|points| points.first()).map(|(at, _)| at.0).min();
         Instant(first.unwrap_or_default() % nanos_of(SAMPLING))
     }
 
-    /// How strongly a cell is heard at `now`, in dBm; `None` if nothing can be made of it.
+    /// Returns the strength of a cell at `now`, in dBm; `None` if the radio does not hear it.
     pub fn strength(&self, cell: Cell, now: Instant) -> Option<i16> {
         let points = self.cells.get(&cell)?;
         let after = points.partition_point(|(at, _)| *at <= now);
@@ -54,7 +54,7 @@ impl Course {
     }
 }
 
-/// Rounded towards the first point, as everything here is whole.
+/// Linear interpolation in integers, rounded towards the first point.
 fn between((from, a): (u64, i16), (to, b): (u64, i16), now: u64) -> i16 {
     let (passed, span) = (i128::from(now - from), i128::from((to - from).max(1)));
     (i128::from(a) + (i128::from(b) - i128::from(a)) * passed / span) as i16

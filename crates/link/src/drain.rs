@@ -1,5 +1,5 @@
-//! A radio that is pointed at another cell, and sends what waits at it before it leaves its own. It is in its cell until then, and
-//! takes what its host sends meanwhile, too.
+//! Draining: a radio that is tuned to another cell first sends the frames that wait at it. Until then it stays in its
+//! own cell, and accepts further frames of its host.
 
 use crate::channel::Sender;
 use crate::radio::{Radio, Tuning};
@@ -7,33 +7,34 @@ use crate::{Fabric, PortId};
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant};
 
-/// What follows from pointing a radio at a cell.
+/// The consequence of tuning a radio to a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tune {
-    /// It has left its own.
+    /// The radio has left its cell.
     Leaves(Tuning),
-    /// It sends first what waits at it: [`Fabric::left`] says when it has left, after a decision.
+    /// The radio first sends what waits at it. After a decision, [`Fabric::left`] returns the radios that have left.
     Drains,
 }
 
-/// Radios that still send in their own cells.
+/// The radios that still send in their own cell before they leave.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Drains {
     leaving: BTreeMap<PortId, Leaving>,
-    /// They have left since that was asked.
+    /// The radios that have left since the last call of [`Fabric::left`].
     left: Vec<Tuning>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     to: Cell,
-    /// It leaves then, whatever waits.
+    /// The time at which it leaves in any case.
     latest: Instant,
 }
 
 impl Fabric {
-    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell. It is there when it has heard a
-    /// beacon, if there are any, and has associated. Frames that wait at it are lost, unless it has time to send them.
+    /// Tunes a radio to a cell; `None` if the port has no radio or there is no such cell. The radio is in the cell when
+    /// it has received a beacon, if there are any, and has associated. Frames that wait at it are lost, unless it
+    /// drains first ([`crate::Listening::drain`]).
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tune> {
         let span = self.radios.get(port).map(Radio::drain).filter(|span| !span.is_zero());
         let busy = self.cells.contains_key(&cell) && self.empty_from(port).is_none_or(|empty| empty > now);
@@ -50,17 +51,17 @@ impl Fabric {
         }
     }
 
-    /// Radios that have left their cells after they had sent what waited.
+    /// Returns the radios that have left their cells after draining, since the last call.
     pub fn left(&mut self) -> Vec<Tuning> {
         std::mem::take(&mut self.drains.left)
     }
 
-    /// When the next radio leaves, as far as that is known.
+    /// When the next radio leaves. While frames wait at a radio, its latest time counts.
     pub(crate) fn next_to_leave(&self) -> Option<Instant> {
         self.drains.leaving.iter().map(|(port, leaving)| self.leaves_at(*port, leaving)).min()
     }
 
-    /// Has those radios leave that have nothing to send any more, or no more time.
+    /// Lets the radios leave that have nothing more to send, or no more time.
     pub(crate) fn leave(&mut self, now: Instant) {
         while let Some((port, Leaving { to, .. })) = self.first_to_leave(now) {
             self.drains.leaving.remove(&port);
@@ -78,8 +79,9 @@ impl Fabric {
         self.empty_from(port).map_or(leaving.latest, |empty| empty.min(leaving.latest))
     }
 
-    /// From when on nothing of this radio's waits or is on the air; `None` while that is not known. What lands in the instant in which
-    /// the radio leaves would be lost.
+    /// The time from which on no frame of this radio waits or is on the air; `None` while a frame waits. It is one
+    /// nanosecond after the last landing, because a frame that lands at the instant at which the radio leaves would be
+    /// lost.
     fn empty_from(&self, port: PortId) -> Option<Instant> {
         let radio = self.radios.get(port)?;
         let channel = radio.cell().and_then(|own| self.cells.get(&own)).map(|own| own.channel);

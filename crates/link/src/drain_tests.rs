@@ -1,4 +1,4 @@
-//! What a radio sends before it leaves its cell.
+//! Tests of what a radio sends before it leaves its cell.
 
 use super::*;
 use crate::fabric::tests::{BYTES, M, MS, O, S, STATION, air_of, flight};
@@ -7,15 +7,15 @@ use wire::Reason;
 
 const START: Instant = Instant::from_millis(1);
 
-/// Two cells; the mobile in the first has this much time to send what waits at it. Three frames of a millisecond each are offered at
-/// [`START`]: one flies, and two wait.
+/// Two cells. The mobile is in the first, and has the time `drain` to send what waits at it. It offers three frames of
+/// a millisecond each at [`START`]: one is on the air, and two wait.
 fn three(drain: Duration) -> (Fabric, Vec<Offer>) {
     let mut fabric = air_of(Duration::ZERO, Listening { drain, ..Listening::default() });
     let offers = (0..3).map(|_| fabric.offer(START, M, BYTES).unwrap()).collect();
     (fabric, offers)
 }
 
-/// Decides until nothing is to be decided: what became of each of the offers, and who has left.
+/// Decides until nothing is left to decide. Returns the result of each offer, and the radios that have left.
 fn until_rest(fabric: &mut Fabric, offers: &[Offer]) -> (Vec<Result<Flight, Reason>>, Vec<Tuning>) {
     let mut left = Vec::new();
     let mut fates = vec![None; offers.len()];
@@ -37,11 +37,11 @@ fn until_rest(fabric: &mut Fabric, offers: &[Offer]) -> (Vec<Result<Flight, Reas
 fn what_waits_is_sent_and_then_the_radio_leaves() {
     let (mut fabric, offers) = three(MS * 50);
     assert_eq!(fabric.tune(START, M, Cell(2)), Some(Tune::Drains));
-    // It still takes what comes meanwhile.
+    // The radio still accepts frames in the meantime.
     let offers: Vec<_> = offers.into_iter().chain([fabric.offer(START, M, BYTES).unwrap()]).collect();
     let mut landed = Vec::new();
     let (fates, left) = until_rest(&mut fabric, &offers);
-    // All are heard by the base station; each lands before the radio leaves.
+    // The base station hears all frames; each lands before the radio leaves.
     let [tuning] = left[..] else { panic!("{left:?}") };
     assert_eq!((tuning.port, tuning.cell), (M, Cell(2)));
     for fate in fates {

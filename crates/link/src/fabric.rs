@@ -13,16 +13,16 @@ use std::sync::Arc;
 use wire::Seed;
 use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
-/// A frame on its way: plain data, kept by the caller together with the frame.
+/// A frame in flight: plain data, which the caller keeps with the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Flight {
-    /// Who sent it.
+    /// The sender's port.
     pub from: PortId,
-    /// The first bit goes out.
+    /// When the first bit is sent.
     pub start: Instant,
-    /// The last bit is in: hand it to [`Fabric::land`] then.
+    /// When the last bit arrives; the caller then calls [`Fabric::land`].
     pub lands: Instant,
-    /// How often it arrives.
+    /// The number of copies that arrive.
     pub copies: u8,
     pub(crate) way: Way,
 }
@@ -33,12 +33,13 @@ pub(crate) enum Way {
     Air(Cell),
     /// In a cell that the sender only visits.
     Visit(Cell),
-    /// A wire that was cut so often before, and restored.
+    /// A wire that was cut this number of times before, and restored.
     Rejoined(PortId, u32),
 }
 
 impl Flight {
-    /// Where a flight through a wire ends, unless the wire is cut meanwhile ([`Fabric::is_whole`]).
+    /// Returns where a flight through a wire ends, unless the wire is cut in the meantime ([`Fabric::is_whole`]).
+    /// `None` for a flight through the air.
     pub const fn far_end(&self) -> Option<PortId> {
         match self.way {
             Way::Wire(to) | Way::Rejoined(to, _) => Some(to),
@@ -47,62 +48,62 @@ impl Flight {
     }
 }
 
-/// Who hears a frame.
+/// The receivers of a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Landing {
     /// These ports.
     At(Vec<PortId>),
-    /// Nobody.
+    /// No port, for this reason.
     Lost(Reason),
 }
 
-/// The name of a frame that waits for its channel. Tickets are numbered in the order of the offers.
+/// The name of a frame that waits for its channel. Tickets are numbered in the order of the offers, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 
-/// What becomes of a frame that a link has taken.
+/// The state of a frame that a link has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offer {
-    /// It is on its way.
+    /// It is in flight.
     Flies(Flight),
-    /// It waits in its radio's queue: [`Fabric::decide`] will say what becomes of it.
+    /// It waits in its radio's queue. [`Fabric::decide`] reports what becomes of it.
     Waits(Ticket),
 }
 
-/// Where a change of cells led.
+/// The result of a change of cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrived {
-    /// To the new cell.
+    /// The radio is in the new cell.
     Here,
-    /// Nowhere: the radio has been pointed elsewhere meanwhile.
+    /// The tuning is obsolete: the radio was tuned elsewhere in the meantime.
     Elsewhere,
-    /// Nowhere: the cell cannot be heard.
+    /// The radio is in no cell: it does not hear the new one.
     OutOfRange,
 }
 
-/// What a radio that has a course hears.
+/// What a radio with a course hears.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// Cells and their strength in dBm, in the order of their numbers.
     pub heard: Vec<(Cell, i16)>,
-    /// Whether it has just lost its own.
+    /// Whether it has just lost its own cell.
     pub is_lost: bool,
 }
 
 /// All wires and cells of a scenario.
 ///
-/// Ports are numbered from near zero on, without large gaps: what is known of a port stands at its number.
+/// Ports are numbered from near zero on without large gaps, because wires are stored at the index of their port.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
     pub(crate) cells: BTreeMap<Cell, Airspace>,
     pub(crate) channels: Vec<Channel>,
-    /// Channels that will be granted, by the time of that.
+    /// The channels that are to be granted, by time.
     pub(crate) due: BTreeSet<(Instant, usize)>,
-    /// Decided already, and not told yet.
+    /// Decisions that [`Fabric::decide`] has not returned yet.
     pub(crate) decided: Vec<Decision>,
     pub(crate) last_ticket: u64,
-    /// Grants so far: the order in which radios were served.
+    /// The number of grants so far. It orders the radios by their last grant.
     pub(crate) grants: u64,
     pub(crate) radios: Radios,
     courses: BTreeMap<PortId, Course>,
@@ -110,7 +111,7 @@ pub struct Fabric {
     pub(crate) stations: BTreeMap<PortId, Cell>,
     pub(crate) cuts: Cuts,
     pub(crate) drains: Drains,
-    /// What wires of a kind share; a million hosts hang on wires of one kind.
+    /// The characters that wires of one kind share: a million hosts may have wires of one kind.
     kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
 }
 
@@ -122,11 +123,11 @@ struct WireEnd {
     queue: Queue,
 }
 
-/// Kinds of wires that are remembered; a wire of a kind beyond that is one of its own.
+/// The number of kinds that are stored. A wire of a further kind has its own character.
 const KINDS: usize = 64;
 
 impl Fabric {
-    /// Lays a wire between two ports.
+    /// Adds a wire between two ports.
     pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, chance: &Seed) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
@@ -153,13 +154,13 @@ impl Fabric {
         fresh
     }
 
-    /// Gives back the room that was made for more wires and radios.
+    /// Frees memory that was reserved for more wires and radios.
     pub fn shrink_to_fit(&mut self) {
         self.wires.shrink_to_fit();
         self.radios.shrink_to_fit();
     }
 
-    /// Opens a cell.
+    /// Adds a cell.
     pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
         let chance = chance.fork(&format!("cell {}", spec.cell.0));
         let channel = self.channel_of(spec, &chance);
@@ -172,7 +173,7 @@ impl Fabric {
         self.radios.add(port, spec);
     }
 
-    /// Sends the host of a radio on its way. A radio without a course hears every cell.
+    /// Adds the course of a radio's host. A radio without a course hears every cell.
     pub fn add_course(&mut self, port: PortId, course: Course) {
         self.courses.insert(port, course);
     }
@@ -181,12 +182,13 @@ impl Fabric {
         self.courses.contains_key(&port)
     }
 
-    /// The radios that have a course, and when [`Fabric::sample`] is due for each: from then on every [`crate::SAMPLING`].
+    /// Returns the radios that have a course, and when [`Fabric::sample`] is due first for each; then it is due every
+    /// [`crate::SAMPLING`].
     pub fn sampled(&self) -> impl Iterator<Item = (PortId, Instant)> {
         self.courses.iter().map(|(port, course)| (*port, course.first_sample()))
     }
 
-    /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.
+    /// Returns what a radio hears now. A radio that no longer hears its cell carries nothing until it is tuned again.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
         let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
         heard.retain(|(cell, _)| !self.cuts.hides(*cell, port));
@@ -202,7 +204,8 @@ impl Fabric {
         Sample { heard, is_lost }
     }
 
-    /// Offers a datagram of `bytes` to the link at `port`. An error says why the link does not take it.
+    /// Offers a datagram of `bytes` bytes to the link at `port`. The error is the reason why the link does not accept
+    /// it.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
         let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
@@ -215,7 +218,7 @@ impl Fabric {
         fly(medium, port, self.cuts.way(port, *to), taken).map(Offer::Flies)
     }
 
-    /// Whether the link at this port was cut, and is not restored.
+    /// Returns whether the link at this port is cut now.
     pub fn is_cut(&self, port: PortId) -> bool {
         self.cuts.is_cut(port) || self.cuts.has_lost(port)
     }
@@ -224,7 +227,7 @@ impl Fabric {
         self.wires.get_mut(port.0 as usize)?.as_mut().map(|wire| &mut wire.medium)
     }
 
-    /// What waits at this end of a wire waits no longer.
+    /// Drops what waits at this end of a wire.
     pub(crate) fn clear_wire(&mut self, now: Instant, port: PortId) {
         if let Some(wire) = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut) {
             wire.medium.busy_until = now;
@@ -245,8 +248,8 @@ impl Fabric {
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
 
-    /// Sends one datagram in another cell. A radio for which that is an excursion is away until the frame is out, and at
-    /// least for the time of the excursion; half of that is the way there.
+    /// Sends one datagram in another cell. If this takes an excursion, the radio is away until the frame is sent, and
+    /// at least for the time of the excursion. Half of that is the time to get there.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -264,20 +267,20 @@ impl Fabric {
             now + excursion.saturating_sub(excursion / 2),
         );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
-            // How long the frame waits is not known yet.
+            // The time that the frame waits is not known yet.
             let back = if offer.is_ok() { Instant::NEVER } else { now + excursion };
             radio.be_away(now, back);
         }
         offer
     }
 
-    /// How long a radio is away that sends a packet in a cell; not at all where nothing has to be tuned.
+    /// The length of an excursion to a cell; zero if the radio need not be retuned.
     pub(crate) fn excursion(&self, radio: &Radio, cell: Cell) -> Duration {
         let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
         if stays { Duration::ZERO } else { radio.excursion() }
     }
 
-    /// A frame that wants the channel of a cell from `ready` on: it goes out, or waits behind others of its sender.
+    /// Sends a frame in a cell, at `ready` or later, or puts it into the queue of its sender.
     fn want(
         &mut self,
         now: Instant,
@@ -312,13 +315,13 @@ impl Fabric {
         Ok(Offer::Waits(frame.ticket))
     }
 
-    /// Whether two cells are on one channel, by what is said of them.
+    /// Whether two cells are configured on one channel.
     pub(crate) fn share_air(&self, a: Cell, b: Cell) -> bool {
         let channel = |cell: Cell| self.cells.get(&cell).and_then(|of| of.air.channel);
         channel(a).is_some() && channel(a) == channel(b)
     }
 
-    /// Whose ears a flight reaches, now that it lands.
+    /// Returns the ports that receive a flight that lands now. `dst` is its destination address.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
         let (cell, visiting) = match flight.way {
             Way::Wire(_) | Way::Rejoined(..) if !self.is_whole(flight) => return Landing::Lost(reason::CUT),
@@ -348,8 +351,8 @@ impl Fabric {
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
-    /// A radio leaves its cell for another one; `None` when that port has no radio or there is no such cell. Frames that wait at it are
-    /// lost.
+    /// Lets a radio leave its cell for another one; `None` if the port has no radio or there is no such cell. Frames
+    /// that wait at it are lost.
     pub(crate) fn leave_for(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         let radio = self.radios.get(port)?;
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
@@ -385,7 +388,7 @@ impl Fabric {
     }
 }
 
-/// A frame that goes out: whether it arrives, and how often.
+/// The flight of a frame that is sent: its copies, or the reason why it is lost.
 pub(crate) fn fly(
     medium: &mut Medium,
     from: PortId,

@@ -1,4 +1,4 @@
-//! When frames arrive, at whom, and why not.
+//! Tests of when and where frames arrive, and why they do not.
 
 use super::*;
 use crate::air::tests::cell;
@@ -28,7 +28,7 @@ fn air(excursion: Duration) -> Fabric {
     air_of(excursion, Listening::default())
 }
 
-/// The same, with radios that come and go in this way.
+/// The same, with radios that change cells as `listening` says.
 pub(crate) fn air_of(excursion: Duration, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for number in [1, 2] {
@@ -55,7 +55,7 @@ pub(crate) fn fly(fabric: &mut Fabric, now: Instant, port: PortId, bytes: usize)
     flight(fabric, offer).unwrap()
 }
 
-/// Grants channels until it is decided what becomes of a frame.
+/// Grants channels until the frame is decided.
 pub(crate) fn flight(fabric: &mut Fabric, offer: Offer) -> Result<Flight, Reason> {
     let ticket = match offer {
         Offer::Flies(flight) => return Ok(flight),
@@ -125,7 +125,7 @@ fn who_leaves_during_a_frame_has_not_heard_it() {
     assert_eq!(fabric.land(&next, MOBILE), Landing::At(vec![M]));
 }
 
-/// What is on the air goes on and is not heard as whole; what waits is lost at once, and takes no air.
+/// A frame on the air continues, but is not received. Waiting frames are lost at once, and take no air time.
 #[test]
 fn who_leaves_loses_what_it_sends_and_what_waits_at_it() {
     let mut fabric = air(Duration::ZERO);
@@ -176,7 +176,7 @@ fn a_visit_that_takes_time_is_deaf_meanwhile() {
     assert_eq!(fabric.land(&after, MOBILE), Landing::At(vec![M]));
 }
 
-/// The visited cell's air is busy until 6 ms: so long the radio stays, and what it has to send at home waits for it.
+/// The visited cell's air is busy until 6 ms. The radio stays there as long, and its frames at home wait for it.
 #[test]
 fn a_visit_waits_for_the_air_that_it_visits() {
     let mut fabric = air(MS * 4);

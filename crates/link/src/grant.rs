@@ -1,4 +1,4 @@
-//! Who has a channel next: decided when it is free, for one frame.
+//! The grant of a free channel to one waiting frame.
 
 use crate::air::Access;
 use crate::channel::{Channel, Grant, Sender, Waiting};
@@ -7,28 +7,30 @@ use crate::medium::CellSpec;
 use crate::{Fabric, Flight, PortId, Ticket, reason};
 use wire::{Duration, Instant, Reason, Seed};
 
-/// What became of a frame that waited.
+/// The decision on a waiting frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
     /// The frame.
     pub ticket: Ticket,
     /// The radio at which it waited.
     pub from: PortId,
-    /// When that was decided.
+    /// When it was decided.
     pub at: Instant,
     /// Its flight, or why it is lost.
     pub fate: Result<Flight, Reason>,
 }
 
 impl Fabric {
-    /// When [`Fabric::decide`] is to be called next. It changes with every offer, visit, tuning, sample and decision.
+    /// Returns when [`Fabric::decide`] is to be called next; `None` if nothing is to be decided. It changes with every offer,
+    /// visit, tuning, sample and decision.
     pub fn next_decision(&self) -> Option<Instant> {
         let told = self.decided.first().map(|decision| decision.at);
         let granted = self.due.first().map(|(at, _)| *at);
         told.into_iter().chain(granted).chain(self.next_to_leave()).min()
     }
 
-    /// Grants every channel that is free by `now` and wanted, in the order of time; says what became of which frames.
+    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Returns the decisions
+    /// on frames.
     pub fn decide(&mut self, now: Instant) -> Vec<Decision> {
         while let Some((at, place)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, place));
@@ -43,7 +45,7 @@ impl Fabric {
         std::mem::take(&mut self.decided)
     }
 
-    /// Grants a channel for a frame; when it is to be granted again, if frames wait for it then.
+    /// Grants a channel for a frame. Returns when it is to be granted again, if frames wait.
     fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
         let busy = self.send_beacons(at, place);
         if busy > at {
@@ -73,7 +75,7 @@ impl Fabric {
         channel.has_waiting().then_some(channel.busy_until)
     }
 
-    /// The first frame of a queue has collided too often; its last attempt was `out` then.
+    /// Gives up the first frame of a queue, which has collided too often. `out` is the end of its last attempt.
     fn give_up(&mut self, at: Instant, place: usize, sender: Sender, out: Instant) {
         let Some(frame) = self.channels.get_mut(place).and_then(|channel| channel.pop(sender)) else {
             return;
@@ -85,12 +87,12 @@ impl Fabric {
         }
     }
 
-    /// The queues whose first frame can be sent at `at`, with their ranks; and when the next of the others can be.
+    /// The queues whose first frame can be sent at `at`, with their ranks; and when the next of the others can be sent.
     ///
-    /// A frame that is offered at the very instant of a grant takes part in the next one, if others have waited. Otherwise the
-    /// answer to a frame, which the simulator sends at the instant at which that frame lands, would be granted the channel
-    /// there, and would be too late on Linux, where a host needs some 100 us for it. Nor could a radio of 802.11 send then:
-    /// it senses the channel first.
+    /// A frame that is offered at the instant of a grant takes part in the next one, if other frames have waited. The
+    /// reason: the simulator sends the answer to a frame at the instant at which it lands, and the answer would be
+    /// granted the channel there. On Linux it would come too late, because a host needs some 100 us for it. An 802.11
+    /// radio could not send then either: it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
         let (mut heads, mut fresh, mut later) = (Vec::new(), Vec::new(), None);
         let Some(channel) = self.channels.get(place) else { return (heads, later) };
@@ -111,7 +113,7 @@ impl Fabric {
         (if heads.is_empty() { fresh } else { heads }, later)
     }
 
-    /// Sends a frame, now that its sender has the channel.
+    /// Sends a frame whose sender has the channel.
     pub(crate) fn send(&mut self, start: Instant, sender: Sender, frame: &Waiting) -> Result<Flight, Reason> {
         let own = self.cells.get_mut(&frame.cell).ok_or(reason::NO_CARRIER)?;
         let out = start + own.medium.airtime(frame.bytes);
@@ -130,10 +132,11 @@ impl Fabric {
         flight
     }
 
-    /// The radio of a visit is back in its own cell when the frame is out, or later if the way takes longer.
+    /// Sets when the radio of a visit is back in its own cell: when the frame is sent, or later if the excursion takes
+    /// longer.
     fn come_back(&mut self, sender: Sender, frame: &Waiting, out: Instant) {
         let Some(radio) = self.radios.get(sender.port) else { return };
-        // The way there was half of it; none where nothing had to be tuned.
+        // The time to get there is half of the excursion. It is zero if the radio was not retuned.
         let way = frame.ready.since(frame.since);
         if way.is_zero() {
             return;
@@ -142,7 +145,7 @@ impl Fabric {
         if let Some(radio) = self.radios.get_mut(sender.port) {
             radio.be_away(frame.since, back);
         }
-        // What it kept meanwhile has to wait no longer than that.
+        // The frames that waited in its own cell can be sent then.
         let place = own.and_then(|own| self.cells.get(&own)).map(|own| own.channel);
         let kept = Sender { port: sender.port, visits: false };
         if let Some(place) = place.filter(|place| self.head(*place, kept).is_some()) {
@@ -160,7 +163,7 @@ impl Fabric {
         self.head(place, sender).and_then(airtime).unwrap_or_default()
     }
 
-    /// Has a channel granted at `at`, or sooner if it is to be already.
+    /// Schedules a grant of a channel at `at`, unless one is due sooner.
     pub(crate) fn arm(&mut self, place: usize, at: Instant) {
         let Some(channel) = self.channels.get_mut(place) else { return };
         if at == Instant::NEVER || channel.due.is_some_and(|due| due <= at) {
@@ -172,7 +175,7 @@ impl Fabric {
         self.due.insert((at, place));
     }
 
-    /// Sends the beacons that come before a frame which could begin now; when the channel is free after them.
+    /// Sends the beacons that are due before a frame could begin now. Returns when the channel is free after them.
     pub(crate) fn send_beacons(&mut self, now: Instant, place: usize) -> Instant {
         let Some(channel) = self.channels.get_mut(place) else { return now };
         for cell in &channel.cells {
@@ -183,7 +186,7 @@ impl Fabric {
         channel.busy_until
     }
 
-    /// A radio leaves its cell: what waits at it is lost. A packet that it sends in another cell is not.
+    /// Drops the frames that wait at a radio that leaves its cell. A packet that it sends in another cell is kept.
     pub(crate) fn drop_waiting(&mut self, now: Instant, port: PortId) {
         let own = self.radios.get(port).and_then(|radio| self.cells.get(&radio.cell()?));
         let Some(channel) = own.and_then(|own| self.channels.get_mut(own.channel)) else { return };
@@ -197,7 +200,7 @@ impl Fabric {
         }));
     }
 
-    /// The place of a cell's channel, which is made if there is none yet.
+    /// The index of a cell's channel. A missing channel is added.
     pub(crate) fn channel_of(&mut self, spec: &CellSpec, chance: &Seed) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;

@@ -1,4 +1,4 @@
-//! Laws of the channel, under random traffic.
+//! Invariants of the channel under random traffic.
 
 use super::*;
 use crate::air::tests::{BYTES, DCF, STATION, cell, fabric, mac};
@@ -14,7 +14,7 @@ fn air(access: Access, contention: Option<Contention>) -> Air {
     Air { access, contention, channel: Some(6), ..Air::default() }
 }
 
-/// What was seen of a run: flights in the order of their grants, when each was offered, and how frames ended.
+/// What was seen of a run: flights in the order of their grants, the number of offers, and how frames ended.
 #[derive(Default)]
 struct Seen {
     flights: Vec<(Instant, Flight, usize)>,
@@ -132,7 +132,7 @@ fn a_radio_sends_its_frames_in_the_order_of_their_offers() {
     }
 }
 
-/// Without beacons, contention and absences the channel never rests while a frame waits.
+/// Without beacons, contention and absences, the channel is never idle while a frame waits.
 #[test]
 fn the_channel_does_not_rest_while_a_frame_waits() {
     for access in [Access::Fair, Access::Fifo] {
@@ -158,7 +158,8 @@ fn the_channel_does_not_rest_while_a_frame_waits() {
     }
 }
 
-/// Jain's index of the frames that each of eight radios sends, where one has a queue of 64 and the others of one.
+/// Jain's index of the frames that each of eight radios sends. One radio has a queue of 64, the others have a queue of
+/// one.
 fn shares(access: Access, contention: Option<Contention>) -> f64 {
     let mut fabric = Fabric::default();
     fabric.add_cell(&cell(1, air(access, contention)), &Seed::new(1));
@@ -181,7 +182,7 @@ fn shares(access: Access, contention: Option<Contention>) -> f64 {
     jain(&sent)
 }
 
-/// Jain's index of fairness: 1 for equal shares, 1 / n where only one of n has any.
+/// Jain's index of fairness: 1 for equal shares, 1 / n if one of n has everything.
 fn jain(shares: &[f64; 8]) -> f64 {
     let sum: f64 = shares.iter().sum();
     sum * sum / (8.0 * shares.iter().map(|share| share * share).sum::<f64>())
@@ -196,7 +197,7 @@ fn every_radio_has_the_same_share_however_long_its_queue_is() {
     }
 }
 
-/// The longest that an uplink frame waits for its first bit while the station always has 64 frames.
+/// The longest time that an uplink frame waits for its first bit while the station always has 64 frames.
 fn uplink(access: Access) -> Duration {
     let mut fabric = fabric([air(access, None); 2], 1, Listening::default());
     let (mut chance, mut now, mut worst) = (Seed::new(5), Instant::ZERO, Duration::ZERO);
@@ -230,8 +231,8 @@ fn an_acknowledgment_waits_for_one_frame_and_not_for_the_stations_queue() {
     assert!(fifo >= FRAME * 8, "in one queue for all it waits behind all of it: {fifo:?}");
 }
 
-/// The simulator hands a frame over at the instant at which it lands and the channel is granted anew, and the answer comes at
-/// that instant too. A host on Linux takes longer. Both have to wait for the same frame.
+/// In the simulator a frame lands, the channel is granted anew, and the answer is offered, all at the same instant. A
+/// host on Linux takes longer. In both cases the answer must wait for the same frame.
 #[test]
 fn an_answer_at_the_instant_of_a_grant_waits_as_long_as_one_shortly_after_it() {
     let waits = |contention, late: u64| {
@@ -276,7 +277,8 @@ fn what_a_grant_says_lands_as_any_other_frame() {
     assert_eq!(fabric.land(&up, Mac::BROADCAST), Landing::At(vec![STATION]));
 }
 
-/// Frames that each of eight radios sends in a minute, every other one in cell 1 and in cell 2, which have these channels.
+/// The number of frames of each of eight radios in a minute. The radios are alternately in cells 1 and 2, which use
+/// `channels`.
 fn sent_in_two_cells(channels: [u16; 2], contention: Option<Contention>) -> [u64; 8] {
     let mut fabric = Fabric::default();
     for (number, channel) in (1..).zip(channels) {

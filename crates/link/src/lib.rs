@@ -1,17 +1,18 @@
-//! Wires and radio cells without I/O: when a frame that is offered now arrives, at whom, or why never.
+//! Wires and radio cells without I/O: when and where an offered frame arrives, or why it does not.
 //!
-//! Both backends carry frames by this one model: the simulator in virtual time, the lab's radio process on Linux in real
-//! time. The model keeps no frames. [`Fabric::offer`] answers with a [`Flight`], plain data that the caller keeps with
-//! the frame until the flight lands; [`Fabric::land`] then says who hears it. Where the channel is not free the answer is a
-//! [`Ticket`] instead: the caller keeps the frame under it, and calls [`Fabric::decide`] when [`Fabric::next_decision`] is
-//! due, which says of tickets that they fly, or why not.
+//! Both backends use this model: the simulator in virtual time, the lab's radio process on Linux in real time. The
+//! model does not store frames. [`Fabric::offer`] returns a [`Flight`], plain data that the caller keeps with the frame
+//! until the flight lands. [`Fabric::land`] then returns the receivers. If the channel is not free, the result is a
+//! [`Ticket`] instead, under which the caller keeps the frame. The caller calls [`Fabric::decide`] when
+//! [`Fabric::next_decision`] is due. It returns the flights of tickets, or why they are lost.
 //!
-//! A wire is full duplex. A cell is one half-duplex medium that its radios share; each radio, the base station's too, has a
-//! bounded queue of its own, and the channel is granted for one frame at a time ([`Access`]). A frame is heard by a radio
-//! that was on the cell's frequency from its first bit to its last; a radio that is away, to listen or to send elsewhere,
-//! keeps its own frames until it is back; one that leaves its cell drops the frames that wait at it, unless it has time to send them
-//! first ([`Listening::drain`]). Where a radio has a
-//! [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
+//! A wire is full duplex. A cell is one half-duplex medium that its radios share. Each radio, also that of the base
+//! station, has its own bounded queue, and the channel is granted for one frame at a time ([`Access`]). A radio
+//! receives a frame if it was on the cell's frequency from the frame's first bit to its last.
+//!
+//! A radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. A radio that leaves its
+//! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A [`Course`]
+//! gives the strength with which a radio hears each cell; where the own cell is too weak, the radio loses it.
 
 mod air;
 mod cell;
@@ -33,7 +34,7 @@ pub use grant::Decision;
 pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
 
-/// One end of a wire, or a radio: an interface of a host, numbered by whoever lays the fabric out.
+/// One end of a wire, or a radio: an interface of a host. The caller numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(pub u32);
 
@@ -43,21 +44,21 @@ pub mod reason {
 
     /// The queue in front of the link was full.
     pub const QUEUE_FULL: Reason = Reason("queue_full");
-    /// Longer than the link takes.
+    /// The frame is longer than the link's MTU.
     pub const MTU: Reason = Reason("link_mtu");
-    /// The link's error process took it.
+    /// The link lost it at random.
     pub const LINK_ERROR: Reason = Reason("link_error");
-    /// Sent while the radio was on its way between cells.
+    /// It was sent while the radio changed cells.
     pub const RETUNING: Reason = Reason("radio_retuning");
-    /// Sent while the radio heard no cell.
+    /// It was sent while the radio heard no cell.
     pub const OUT_OF_RANGE: Reason = Reason("radio_out_of_range");
-    /// The radio left the cell before the frame was out.
+    /// The radio left the cell before the frame was sent.
     pub const SENDER_LEFT: Reason = Reason("sender_left_cell");
-    /// Its addressee was not in the cell from the frame's first bit to its last.
+    /// Its destination was not in the cell from the frame's first bit to its last.
     pub const RECEIVER_LEFT: Reason = Reason("receiver_left_cell");
-    /// Its addressee was away, sending a packet in another cell.
+    /// Its destination was away, listening or sending in another cell.
     pub const RECEIVER_AWAY: Reason = Reason("receiver_away");
-    /// It collided with others' frames too often.
+    /// It collided with other frames too often.
     pub const COLLISIONS: Reason = Reason("collisions");
     /// The link was cut by an event of the scenario.
     pub const CUT: Reason = Reason("link_cut");

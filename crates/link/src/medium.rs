@@ -1,4 +1,4 @@
-//! What a frame has to wait for: the medium, and the queue in front of it.
+//! The medium that a frame occupies, and the queue in front of it.
 
 use crate::air::Air;
 use crate::reason;
@@ -10,15 +10,15 @@ use wire::{Cell, Duration, Instant, Reason};
 /// A full-duplex wire between two ports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WireSpec {
-    /// Bits a second, each way.
+    /// The rate of each direction, in bits per second.
     pub rate: u64,
-    /// Propagation, from the first end to the second and back.
+    /// The propagation delay from the first end to the second, and back.
     pub delay: [Duration; 2],
-    /// Frames that may wait at each end.
+    /// The number of frames that may wait at each end.
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
-    /// What goes wrong on it.
+    /// Its errors.
     pub faults: Faults,
 }
 
@@ -27,48 +27,49 @@ pub struct WireSpec {
 pub struct CellSpec {
     /// Its number.
     pub cell: Cell,
-    /// Bits a second, shared by all its radios.
+    /// The rate in bits per second, shared by all its radios.
     pub rate: u64,
-    /// What each frame costs beyond its bits: preamble, acknowledgement.
+    /// The air time of each frame beyond its bits: preamble, acknowledgement.
     pub per_frame: Duration,
-    /// Propagation.
+    /// The propagation delay.
     pub delay: Duration,
-    /// Frames that may wait at each radio, besides the one that is on the air, unless its [`crate::RadioSpec`] says otherwise.
+    /// The number of frames that may wait at each radio, besides the frame on the air. A [`crate::RadioSpec`] can
+    /// override it.
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
-    /// What goes wrong in it.
+    /// Its errors.
     pub faults: Faults,
-    /// How it uses its frequency.
+    /// How the cell uses its frequency.
     pub air: Air,
 }
 
-/// Errors of a medium, each an independent chance for each frame.
+/// Errors of a medium. Each field is a probability per frame, drawn independently.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Faults {
-    /// That it is lost; where losses come in bursts, between them.
+    /// The probability that the frame is lost; with bursts, that between bursts.
     pub loss: f64,
-    /// That it arrives twice.
+    /// The probability that the frame arrives twice.
     pub duplicate: f64,
-    /// Times at which more is lost.
+    /// Bursts of losses; `None`: there are none.
     pub burst: Option<Burst>,
 }
 
-/// Losses that come together: a channel of two states, good and bad, that may change before each frame (Gilbert, "Capacity
-/// of a burst-noise channel", 1960; Elliott, 1963, for what is lost in the good one). It is bad for `1 / leave` frames on
-/// average, and for `enter / (enter + leave)` of all.
+/// Losses in bursts: a channel of two states, good and bad, that may change before each frame (Gilbert, "Capacity of a
+/// burst-noise channel", 1960; Elliott, 1963, adds losses in the good state). The bad state lasts `1 / leave` frames on
+/// average, and covers `enter / (enter + leave)` of all frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// The chance to turn bad.
+    /// The probability of a change from good to bad.
     pub enter: f64,
-    /// The chance to turn good again.
+    /// The probability of a change from bad to good.
     pub leave: f64,
-    /// The chance that a frame is lost while it is bad.
+    /// The probability that a frame is lost in the bad state.
     pub loss: f64,
 }
 
 impl Faults {
-    /// The share of frames that are lost in the long run.
+    /// Returns the share of frames that are lost in the long run, from 0 to 1.
     pub fn mean_loss(&self) -> f64 {
         let Some(Burst { enter, leave, loss }) = self.burst else { return self.loss };
         let bad = if enter + leave > 0.0 { enter / (enter + leave) } else { 0.0 };
@@ -76,7 +77,7 @@ impl Faults {
     }
 }
 
-/// What a medium is like, and stays like.
+/// The properties of a medium, which media of one kind share.
 #[derive(Clone, Debug)]
 pub(crate) struct Character {
     rate: u64,
@@ -99,12 +100,12 @@ impl Character {
         Self { rate, per_frame, delay, queue, mtu, faults }
     }
 
-    /// Whether a frame with a datagram of `bytes` may go into the queue of who sends it.
+    /// Whether a frame with a datagram of `bytes` bytes has room in the queue of its sender.
     pub(crate) fn admits(&self, now: Instant, queue: &mut Queue, bytes: usize) -> Result<(), Reason> {
         if bytes > usize::from(self.mtu) {
             return Err(reason::MTU);
         }
-        // One frame is on the medium, the others wait.
+        // One frame is on the medium; the others wait.
         if queue.waiting(now) > self.queue { Err(reason::QUEUE_FULL) } else { Ok(()) }
     }
 }
@@ -113,9 +114,9 @@ impl Character {
 #[derive(Clone, Debug)]
 pub(crate) struct Medium {
     pub(crate) character: Arc<Character>,
-    /// Free again from here on.
+    /// The end of the last frame.
     pub(crate) busy_until: Instant,
-    /// In the bad state of [`Burst`].
+    /// Whether the state of [`Burst`] is bad.
     is_bad: bool,
     pub(crate) chance: Seed,
 }
@@ -125,14 +126,14 @@ impl Medium {
         Self { character, busy_until: Instant::ZERO, is_bad: false, chance }
     }
 
-    /// Takes the medium for a frame of `bytes`: when its first bit goes out and when its last has.
+    /// Takes the medium for a frame of `bytes` bytes. Returns when its first bit and when its last bit is sent.
     pub(crate) fn occupy(&mut self, now: Instant, bytes: usize) -> (Instant, Instant) {
         let start = now.max(self.busy_until);
         self.busy_until = start + self.airtime(bytes);
         (start, self.busy_until)
     }
 
-    /// Other media may share the character.
+    /// Copies the character first if other media share it.
     pub(crate) fn set_loss(&mut self, loss: f64) {
         Arc::make_mut(&mut self.character).faults.loss = loss;
     }
@@ -144,7 +145,7 @@ impl Medium {
     pub(crate) fn airtime(&self, bytes: usize) -> Duration {
         let bits = bytes as u64 * 8;
         let rate = self.character.rate.max(1);
-        // A frame of any length fits 64 bits so, up to 2 GB of it; a division of 128 bits takes ten times as long.
+        // Frames up to 2 GB fit 64 bits this way. A division of 128 bits takes ten times as long.
         let nanos = match bits.checked_mul(1_000_000_000) {
             Some(scaled) => scaled / rate,
             None => (u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64,
@@ -152,7 +153,7 @@ impl Medium {
         Duration::from_nanos(nanos) + self.character.per_frame
     }
 
-    /// How many copies of a frame arrive; an error when none does.
+    /// Draws the number of copies that arrive; an error if the frame is lost.
     pub(crate) fn luck(&mut self) -> Result<u8, Reason> {
         let loss = self.loss();
         if loss > 0.0 && self.toss() < loss {
@@ -162,7 +163,7 @@ impl Medium {
         Ok(1 + u8::from(duplicate > 0.0 && self.toss() < duplicate))
     }
 
-    /// The chance that this frame is lost.
+    /// The probability that this frame is lost.
     fn loss(&mut self) -> f64 {
         let Faults { loss: scattered, burst, .. } = self.character.faults;
         let Some(Burst { enter, leave, loss }) = burst else { return scattered };
@@ -177,11 +178,11 @@ impl Medium {
     }
 }
 
-/// When the frames that wait at a port will be out. One has a place of its own: a host that sends now and then never needs
-/// more.
+/// The times at which the waiting frames of a port will be sent. One is stored inline: a host that rarely sends needs
+/// no allocation.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Queue {
-    /// The first; long past, if there is none.
+    /// The first one; in the past if the queue is empty.
     first: Instant,
     #[expect(
         clippy::box_collection,
@@ -191,7 +192,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Frames that still wait, or are going out, at `now`.
+    /// The number of frames that wait or are being sent at `now`.
     pub(crate) fn waiting(&mut self, now: Instant) -> usize {
         let Some(rest) = &mut self.rest else { return usize::from(self.first > now) };
         while self.first <= now {
@@ -201,7 +202,7 @@ impl Queue {
         1 + rest.len()
     }
 
-    /// One more, behind the others; [`Queue::waiting`] has just been asked.
+    /// Appends a frame. The caller must have called [`Queue::waiting`] at `now`.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
         if self.first <= now {
             self.first = out;
@@ -215,7 +216,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// How many of so many frames were lost, and in how many runs of losses.
+    /// The share of `frames` frames that were lost, and the number of runs of losses.
     fn lost(faults: Faults, frames: usize) -> (f64, f64) {
         let spec = WireSpec { rate: 1, delay: [Duration::ZERO; 2], queue: 1, mtu: 1500, faults };
         let character = Arc::new(Character::wire(&spec, 0));

@@ -1,4 +1,4 @@
-//! Where a radio is, and since when.
+//! Radios: the cell that each is in, and since when.
 
 use crate::PortId;
 use std::collections::BTreeSet;
@@ -9,46 +9,47 @@ use wire::{Cell, Duration, Instant, Mac, nanos_of};
 pub struct RadioSpec {
     /// Its link address.
     pub mac: Mac,
-    /// The cell it is in from the start, as a base station's; `None` for one that has to tune first.
+    /// The cell that it is in from the start, for example as a base station's radio; `None`: it has to tune first.
     pub cell: Option<Cell>,
-    /// How long it hears nothing when it changes cells.
+    /// How long it receives nothing when it changes cells.
     pub retune: Duration,
-    /// How long until it hears anything when it is switched on.
+    /// How long it receives nothing after it is switched on.
     pub attach: Duration,
-    /// How long it hears nothing when it visits another cell for one packet.
+    /// How long it receives nothing when it visits another cell to send one packet.
     pub excursion: Duration,
-    /// How it comes into a cell, and how it learns of others.
+    /// How it enters and leaves a cell, and how it finds others.
     pub listening: Listening,
-    /// Frames that may wait at it; `None` for as many as its cell says.
+    /// The number of frames that may wait at it; `None`: the number of its cell.
     pub queue: Option<u32>,
 }
 
-/// How a radio comes into a cell and leaves it, and how it learns of others. By default at once, and all the time.
+/// How a radio enters and leaves a cell, and how it finds other cells. By default it enters and leaves at once, and
+/// always hears all cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listening {
-    /// How long it takes to associate, once the cell is heard.
+    /// The time to associate after it hears the cell.
     pub association: Duration,
-    /// It hears of other cells when it goes there to listen.
+    /// The excursions on which it hears other cells; `None`: it always hears them.
     pub scan: Option<Scan>,
-    /// How long it stays in its cell at most to send what waits at it, when it is to leave.
+    /// The longest time that it stays in its cell to send waiting frames before it leaves.
     pub drain: Duration,
 }
 
-/// Excursions to listen elsewhere: the radio leaves its channel and comes back.
+/// Excursions to listen on other channels: the radio leaves its channel and comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scan {
-    /// From one to the next.
+    /// The time between the begins of two excursions.
     pub every: Duration,
     /// How long it is away.
     pub away: Duration,
 }
 
-/// A change of cells under way. The caller hands it back when it is `ready`.
+/// A change of cells in progress. The caller passes it to [`crate::Fabric::arrive`] at `ready`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tuning {
-    /// Whose.
+    /// The port of the radio.
     pub port: PortId,
-    /// Where to.
+    /// The new cell.
     pub cell: Cell,
     /// When the radio hears the new cell.
     pub ready: Instant,
@@ -60,20 +61,20 @@ pub(crate) struct Radio {
     retune: Span,
     attach: Span,
     excursion: Span,
-    /// Where it is, and since when; `None` on its way, or out of range.
+    /// The cell that it is in, and since when; `None` while it changes cells, or is out of range.
     at: Option<(Cell, Instant)>,
-    /// It has lost its cell, and was not tuned since.
+    /// Whether it has lost its cell, and was not tuned since.
     deaf: bool,
     turn: u32,
-    /// Frames that may wait at it.
+    /// The number of frames that may wait at it.
     pub(crate) queue: Option<u32>,
-    /// The number of the last grant that it had.
+    /// The number of its last grant.
     pub(crate) served: u64,
-    /// Most radios never are elsewhere, and associate at once.
+    /// `None` for most radios: they never go elsewhere, and associate at once.
     elsewhere: Option<Box<Elsewhere>>,
 }
 
-/// A span of time in half the room of a [`Duration`].
+/// A duration in 8 bytes, half the size of a [`Duration`].
 #[derive(Clone, Copy, Debug)]
 struct Span(u64);
 
@@ -89,7 +90,7 @@ impl From<Span> for Duration {
     }
 }
 
-/// What is known of a radio that goes away and comes back, or has to associate.
+/// The state of a radio that goes away and comes back, or has to associate.
 #[derive(Clone, Default, Debug)]
 struct Elsewhere {
     listening: Listening,
@@ -97,17 +98,17 @@ struct Elsewhere {
     away: Option<(Instant, Instant)>,
     /// When it next listens on another channel.
     next_scan: Instant,
-    /// When the last frame that it has sent is heard.
+    /// When the last frame that it sent lands.
     landed: Instant,
 }
 
-/// All radios; found by port, by link address, and by the cell that they are in.
+/// All radios, indexed by port, by link address, and by cell.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Radios {
-    /// In the order of their ports, one behind the other: there may be a million.
+    /// Sorted by port, in one vector: there may be a million.
     by_port: Vec<(PortId, Radio)>,
     by_mac: BTreeSet<(Mac, PortId)>,
-    /// Who is in which cell: who is on the way to one is in none.
+    /// The radios in each cell. A radio that changes cells is in none.
     present: BTreeSet<(Cell, PortId)>,
 }
 
@@ -134,13 +135,14 @@ impl Radios {
         self.by_port.get(self.place(port).ok()?).map(|(_, radio)| radio)
     }
 
-    /// For all but what changes its cell.
+    /// Not for changes of the cell: these must go through [`Self::change`].
     pub(crate) fn get_mut(&mut self, port: PortId) -> Option<&mut Radio> {
         let place = self.place(port).ok()?;
         self.by_port.get_mut(place).map(|(_, radio)| radio)
     }
 
-    /// The radios in a cell that a frame to `dst` is for, in the order of their ports.
+    /// Calls `each` for the radios in a cell that a frame to `dst` is for, in the order of their ports. With a unicast
+    /// address they may be in another cell.
     pub(crate) fn each_in_reach(&self, cell: Cell, dst: Mac, mut each: impl FnMut(PortId, &Radio)) {
         let mut tell = |port: PortId| {
             if let Some(radio) = self.get(port) {
@@ -160,17 +162,17 @@ impl Radios {
         self.present.range((cell, PortId(0))..=(cell, PortId(u32::MAX))).map(|(_, port)| *port)
     }
 
-    /// Leaves for a cell, to be there when it is `ready`.
+    /// Lets a radio leave for a cell, where it is from `ready` on.
     pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         self.change(port, |radio| radio.leave(ready, port, cell))
     }
 
-    /// It hears its cell no longer, and carries nothing until it is tuned again.
+    /// Notes that a radio no longer hears its cell. It carries nothing until it is tuned again.
     pub(crate) fn lose(&mut self, port: PortId) {
         self.change(port, Radio::lose);
     }
 
-    /// Is in this cell from now on, as a base station's that is on again.
+    /// Puts a radio into a cell at once, for example that of a base station that is switched on again.
     pub(crate) fn settle(&mut self, now: Instant, port: PortId, cell: Cell) {
         self.change(port, |radio| (radio.at, radio.deaf) = (Some((cell, now)), false));
     }
@@ -180,7 +182,7 @@ impl Radios {
         self.by_port.iter().map(|(port, _)| *port)
     }
 
-    /// Arrives, unless it has been told otherwise meanwhile.
+    /// Completes a tuning. Returns `false` if it is obsolete.
     pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
         self.change(tuning.port, |radio| radio.arrive(tuning)).unwrap_or(false)
     }
@@ -218,7 +220,7 @@ impl Radio {
         self.at.map(|(cell, _)| cell)
     }
 
-    /// How long it hears nothing when it goes to a cell; on the channel that it is on nothing has to be tuned.
+    /// How long it receives nothing when it changes cells. On the same channel nothing is retuned.
     pub(crate) fn retuning(&self, same_channel: bool) -> Duration {
         match self.at {
             None if self.turn == 0 => self.attach.into(),
@@ -227,29 +229,29 @@ impl Radio {
         }
     }
 
-    /// How long it hears nothing when it visits another cell.
+    /// How long it receives nothing when it visits another cell.
     pub(crate) fn excursion(&self) -> Duration {
         self.excursion.into()
     }
 
-    /// How long it takes to associate, once it hears a cell.
+    /// The time to associate after it hears a cell.
     pub(crate) fn association(&self) -> Duration {
         self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.association).unwrap_or_default()
     }
 
-    /// How long it stays at most to send what waits at it.
+    /// The longest time that it stays to send waiting frames.
     pub(crate) fn drain(&self) -> Duration {
         self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.drain).unwrap_or_default()
     }
 
-    /// It sends a frame that is heard at `lands`.
+    /// Notes that it sends a frame that lands at `lands`.
     pub(crate) fn sends(&mut self, lands: Instant) {
         if let Some(elsewhere) = &mut self.elsewhere {
             elsewhere.landed = lands;
         }
     }
 
-    /// When the last frame that it has sent is heard, of a radio that drains.
+    /// When its last frame lands. Known only of a radio with [`Elsewhere`], as one that drains has.
     pub(crate) fn landed(&self) -> Instant {
         self.elsewhere.as_ref().map_or(Instant::ZERO, |elsewhere| elsewhere.landed)
     }
@@ -263,7 +265,7 @@ impl Radio {
         self.go(true);
     }
 
-    /// Is in no cell any more.
+    /// Takes it out of its cell.
     fn go(&mut self, deaf: bool) {
         (self.at, self.deaf) = (None, deaf);
         self.turn += 1;
@@ -281,7 +283,8 @@ impl Radio {
         current
     }
 
-    /// Goes to listen elsewhere, if it is time: whether it hears of other cells now. Who is in no cell has nothing to leave.
+    /// Starts an excursion to listen, if one is due. Returns whether it hears other cells now. A radio in no cell
+    /// always does: it has no channel to leave.
     pub(crate) fn scans(&mut self, now: Instant) -> bool {
         let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| self.at.is_some()) else { return true };
         let Some(Scan { every, away }) = elsewhere.listening.scan else { return true };
@@ -293,7 +296,7 @@ impl Radio {
         due
     }
 
-    /// When it can send in its own cell: it may be away.
+    /// When it can send in its own cell: `now`, or the end of an excursion.
     pub(crate) fn back(&self, now: Instant) -> Instant {
         let away = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.away);
         away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to)
@@ -303,7 +306,7 @@ impl Radio {
         self.elsewhere.get_or_insert_default().away = Some((from, to));
     }
 
-    /// Whether it was in `cell`, undisturbed, from `start` to `end`.
+    /// Whether it was in `cell` without an excursion from `start` to `end`.
     pub(crate) fn heard(&self, cell: Cell, start: Instant, end: Instant) -> Heard {
         match self.at {
             Some((here, since)) if here == cell && since <= start => {
@@ -320,7 +323,7 @@ impl Radio {
 mod tests {
     use super::*;
 
-    /// A million hosts have a radio each; what few of them need is behind a pointer.
+    /// A million hosts have a radio each. So what few of them need is behind a pointer.
     const MOST: usize = 88;
 
     #[test]

@@ -107,16 +107,16 @@ pub struct RouteConfig {
     pub via: Option<Via>,
 }
 
-/// A neighbor that packets are sent to.
+/// The neighbor that is the next hop of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
-    /// By link address.
+    /// Its link address.
     Mac(Mac),
-    /// By IP address; ARP finds its link address.
+    /// Its IP address; ARP resolves it to the link address.
     Ip(Ipv4Addr),
 }
 
-/// Neither kind of address.
+/// The text is neither kind of address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a neighbor is an IPv4 address, as 10.1.0.254, or a link address, as 02:00:00:00:00:01")]
 pub struct ParseViaError;
@@ -156,21 +156,21 @@ pub enum RoleConfig {
     SigmaLocationManager(sigma::config::LocationManagerConfig),
     /// Datagrams at a constant rate.
     ConstantRate(apps::ConstantRateConfig),
-    /// Takes datagrams.
+    /// Receiver of datagrams.
     Sink(apps::SinkConfig),
-    /// Sends bytes to each client that connects.
+    /// Bulk server: sends bytes to each client that connects.
     BulkServer(apps::BulkServerConfig),
-    /// Connects to a `bulk-server`, and reads its bytes.
+    /// Bulk client: connects, and reads them.
     BulkClient(apps::BulkClientConfig),
-    /// Answers who asks.
+    /// Request server: answers questions.
     RequestServer(apps::RequestServerConfig),
-    /// Connects, asks, and waits for each answer.
+    /// Request client: connects, asks, and waits for each answer.
     RequestClient(apps::RequestClientConfig),
-    /// Carries the host from cell to cell.
+    /// Moves the host from cell to cell.
     Roam(apps::RoamConfig),
 }
 
-/// What is wrong with a host or a role as it is written, and at which key.
+/// An error in the configuration of a host or a role, with its key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{path}`: {problem}")]
 pub struct KeyError {
@@ -181,7 +181,7 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    /// A key and its problem.
+    /// Returns the error of a key.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
@@ -193,20 +193,20 @@ impl<'de> Deserialize<'de> for RoleConfig {
     }
 }
 
-/// Why a configuration makes no node.
+/// Why no node can be made of a configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NodeError {
-    /// A role cannot work like this.
+    /// The configuration of a role is invalid.
     #[error("role {kind}: {error}")]
     Role {
-        /// Which.
+        /// The role's kind.
         kind: &'static str,
-        /// Its place among the roles of its host, from 0.
+        /// Its index among the roles of its host, from 0.
         index: usize,
         /// What is wrong.
         error: ConfigError,
     },
-    /// Something of the host itself is wrong.
+    /// The configuration of the host itself is invalid.
     #[error("{0}")]
     Host(#[from] KeyError),
 }
@@ -217,14 +217,14 @@ impl From<ConfigError> for NodeError {
     }
 }
 
-/// What roles know of the host that they are on.
+/// What roles need to know of their host.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// All addresses of the host, with their links.
     pub own: Vec<InterfaceAddress>,
     /// Its interfaces to visited networks.
     pub visited: Vec<String>,
-    /// Addresses to which its roles send.
+    /// The addresses to which its roles send without a request.
     pub partners: Vec<Ipv4Addr>,
     /// The addresses of its home agents.
     pub home_agents: Vec<Ipv4Addr>,
@@ -237,7 +237,7 @@ impl Surroundings {
 }
 
 impl HostConfig {
-    /// The node of this host. `chance` is the host's own.
+    /// Returns the node of this host. `chance` is the random seed of the host. Fails if a role or the host is invalid.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let around = self.surroundings()?;
@@ -251,7 +251,7 @@ impl HostConfig {
         self.node_of(self.roles.iter().enumerate().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// The node of this host with these roles in the place of the configured ones.
+    /// Returns the node of this host with `roles` instead of the configured ones.
     pub fn node_of(&self, roles: Vec<Box<dyn Role>>) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let interfaces = Interfaces(&names);
@@ -270,7 +270,7 @@ impl HostConfig {
         Ok(node)
     }
 
-    /// All its own addresses: those of no interface first, then the interfaces' in their order.
+    /// Returns all its own addresses: first those without an interface, then those of the interfaces in their order.
     pub fn own_addresses(&self) -> Result<Vec<Ipv4Addr>, KeyError> {
         let mut own = self.addresses.clone();
         for (_, InterfaceAddress { address, .. }) in self.interface_addresses()? {
@@ -281,15 +281,15 @@ impl HostConfig {
         Ok(own)
     }
 
-    /// The same, with their links: that of an address of no interface is the address itself.
+    /// The same, with their links. An address without an interface has a /32 link.
     fn own_links(&self) -> Result<Vec<InterfaceAddress>, KeyError> {
         let alone = self.addresses.iter().map(|address| InterfaceAddress::new(*address, 32));
         Ok(alone.chain(self.interface_addresses()?.into_iter().map(|(_, address)| address)).collect())
     }
 
-    /// All addresses that it has at any time: its own, and those that a role brings along.
+    /// Returns all addresses that it has at any time: its own, and those that a role acquires.
     pub fn all_addresses(&self) -> Vec<Ipv4Addr> {
-        // Whoever asks has made a node of this already, so its addresses can be read.
+        // The caller has made a node of this configuration before, so the addresses are valid.
         let mut all = self.own_addresses().unwrap_or_default();
         for role in &self.roles {
             if let RoleConfig::SigmaMobileNode(config) = role {
@@ -308,7 +308,7 @@ impl HostConfig {
         visited.collect()
     }
 
-    /// Addresses to which its roles send of themselves: support routers' to each other.
+    /// The addresses to which its roles send without a request: support routers send to each other.
     fn partners(&self) -> Vec<Ipv4Addr> {
         let routers = self.roles.iter().filter_map(|role| match role {
             RoleConfig::IndirectTcpSupportRouter(config) => Some(&config.routers),
@@ -317,7 +317,7 @@ impl HostConfig {
         routers.flatten().map(|router| router.address).collect()
     }
 
-    /// What its roles know of it.
+    /// What its roles need to know of it.
     fn surroundings(&self) -> Result<Surroundings, KeyError> {
         Ok(Surroundings {
             own: self.own_links()?,
@@ -340,7 +340,8 @@ impl HostConfig {
         self.interfaces.iter().map(|interface| interface.name.clone()).collect()
     }
 
-    /// The interfaces that have an address, by number.
+    /// Returns the addresses of the interfaces that have one, each with the interface's number. Fails if an address is
+    /// not valid.
     pub fn interface_addresses(&self) -> Result<Vec<(u16, InterfaceAddress)>, KeyError> {
         let with =
             (1..).zip(&self.interfaces).filter_map(|(number, i)| Some((number, i.address.as_deref()?)));
@@ -371,7 +372,7 @@ impl HostConfig {
         Err(ConfigError::new("via", problem))
     }
 
-    /// The link addresses of the interfaces, in their order.
+    /// Returns the link addresses of the interfaces, in their order. Fails if one is not valid.
     pub fn macs(&self) -> Result<Vec<Mac>, KeyError> {
         let mac = |(index, interface): (usize, &InterfaceConfig)| {
             interface.mac.parse().map_err(|error| {
@@ -383,7 +384,7 @@ impl HostConfig {
 }
 
 impl RoleConfig {
-    /// The kinds there are.
+    /// All kinds.
     pub const KINDS: [&'static str; 18] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
@@ -405,7 +406,7 @@ impl RoleConfig {
         "apps/roam",
     ];
 
-    /// Reads a role: `kind` says which, the other keys are that kind's configuration.
+    /// Reads a role. The key `kind` selects the type; the other keys are the configuration of that kind.
     pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
         let at_kind = |problem| KeyError { path: "kind".to_owned(), problem };
         let known = || format!("allowed: {}", Self::KINDS.join(", "));
@@ -435,7 +436,7 @@ impl RoleConfig {
         }
     }
 
-    /// Its kind, as configurations write it.
+    /// Returns its kind, as in configurations.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::CellularIpGateway(_) => "cellular-ip/gateway",
@@ -459,7 +460,7 @@ impl RoleConfig {
         }
     }
 
-    /// The same, on such a host.
+    /// Returns the same configuration, completed by what the role needs to know of its host.
     #[must_use]
     pub fn on_host(mut self, around: &Surroundings) -> Self {
         match &mut self {
@@ -478,7 +479,8 @@ impl RoleConfig {
         self
     }
 
-    /// The role, on a host with these interfaces. `chance` is the host's own.
+    /// Builds the role for a host with these interfaces. `chance` is the random seed of the host. Fails if the
+    /// configuration is invalid.
     pub fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
         let role = self.construct(interfaces, &chance.fork(self.kind()));
         role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
@@ -537,7 +539,7 @@ mod tests {
         toml::from_str(&text).unwrap()
     }
 
-    /// docs/node.md has every key of the file, and its example is one.
+    /// docs/node.md has every key of the configuration, and its example is valid.
     #[test]
     fn the_page_about_the_configuration_is_true() {
         let page = include_str!("../../../docs/node.md");

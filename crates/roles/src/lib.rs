@@ -1,7 +1,7 @@
-//! From a host's configuration to its node: the one place that knows every protocol by name.
+//! From a host's configuration to its node. Only this crate knows every protocol by name.
 //!
-//! A [`HostConfig`] is what `wayfare node` reads from a file and what the lab makes from a scenario, so that both
-//! worlds build the same node from the same words.
+//! `wayfare node` reads a [`HostConfig`] from a file, and the lab makes one from a scenario. So both backends build the
+//! same node from the same configuration.
 
 mod host;
 mod schema;

@@ -1,11 +1,11 @@
-//! What may be written of each kind of role, for editors: JSON Schemas, from the same types as are read.
+//! JSON Schemas of the roles' configurations, for editors. They are generated from the types that are deserialized.
 
 use crate::RoleConfig;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
 impl RoleConfig {
-    /// The schema of a role of this kind, its `kind` included; `None` if there is no such kind.
+    /// Returns the schema of a role of this kind, including the key `kind`; `None` if there is no such kind.
     pub fn schema(kind: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
         let mut schema = match kind {
             "cellular-ip/gateway" | "cellular-ip/station" => {
@@ -55,7 +55,7 @@ impl JsonSchema for RoleConfig {
     }
 }
 
-/// Not by reference: the keys of a role stand beside its kind.
+/// The schema is inlined, not referenced, because the keys of a role are in the same table as its kind.
 fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     T::json_schema(generator)
 }

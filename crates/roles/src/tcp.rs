@@ -1,4 +1,4 @@
-//! How a host's TCP behaves, as configurations write it.
+//! The configuration of a host's TCP.
 
 use node::config::{ConfigError, some_span};
 use schemars::JsonSchema;
@@ -198,7 +198,8 @@ pub enum TooBigName {
 }
 
 impl TcpConfig {
-    /// The profile of the simulator's TCP. An error where it has not what the kernel may have.
+    /// Returns the profile of the simulator's TCP. Fails if the simulator does not have what the configuration
+    /// requests.
     pub fn profile(&self) -> Result<Profile, ConfigError> {
         let base = match self.profile {
             ProfileName::LinuxLike => Profile::linux_like(),
@@ -263,7 +264,7 @@ impl TcpConfig {
         named.or(newreno)
     }
 
-    /// The mechanisms of Linux's recovery that may be used; `None` where the configuration does not list them.
+    /// Returns the mechanisms of Linux's recovery that may be used; `None` if the configuration does not list them.
     pub fn mechanisms(&self) -> Option<Mechanisms> {
         let Some(RecoveryGiven::Mechanisms(given)) = &self.recovery else { return None };
         let has = |name| given.contains(&name);
@@ -275,7 +276,7 @@ impl TcpConfig {
         })
     }
 
-    /// What has to do with time-outs.
+    /// Returns `base` with the timer and estimator settings of this configuration.
     fn timed(&self, base: &Profile) -> Profile {
         Profile {
             estimator: match self.estimator {

@@ -1,4 +1,4 @@
-//! A host of the simulator: its node, and its own IP stack.
+//! A host of the simulator: its node and its IP stack.
 
 use link::PortId;
 use node::Node;
@@ -6,37 +6,37 @@ use stack::Stack;
 use std::sync::Arc;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Seed, WallTime};
 
-/// A host, ready to be placed in a world.
+/// A host to be placed in a world.
 #[derive(Debug)]
 pub struct HostSpec {
     /// Its name in records and reports.
     pub name: String,
-    /// Its roles and table.
+    /// Its roles and its routing table.
     pub node: Node,
-    /// Its own addresses; the first is the one its sockets use.
+    /// Its own addresses. Its sockets use the first.
     pub addresses: Vec<Ipv4Addr>,
-    /// Its interfaces; number 1 is the first.
+    /// Its interfaces; the first has number 1.
     pub interfaces: Vec<InterfaceSpec>,
-    /// What its wall clock says when the run begins.
+    /// The time of its wall clock when the run begins.
     pub wall: WallTime,
-    /// How its TCP behaves.
+    /// The parameters of its TCP.
     pub tcp: Arc<tcp::Profile>,
-    /// The chance of its stack.
+    /// The random seed of its stack.
     pub chance: Seed,
 }
 
 /// An interface of a host.
 #[derive(Clone, Debug)]
 pub struct InterfaceSpec {
-    /// Its name. Many hosts have interfaces of one name, and share it.
+    /// Its name. Hosts with equal interface names share the string.
     pub name: Arc<str>,
     /// Its link address.
     pub mac: Mac,
-    /// The largest datagram it takes.
+    /// The largest datagram that it accepts, in bytes.
     pub mtu: u16,
-    /// Where it is plugged into the fabric.
+    /// Its port of the fabric.
     pub port: PortId,
-    /// Whether it is a radio that has to tune before it carries anything.
+    /// Whether it is a radio that has to tune before it carries packets.
     pub tunes: bool,
 }
 
@@ -63,7 +63,7 @@ impl Host {
         self.interfaces.get(usize::from(iface.0).checked_sub(1)?)
     }
 
-    /// When the node or the stack wants to be called next.
+    /// When the node or the stack is to be called next.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         Instant::sooner(self.node.deadline(), self.stack.deadline())
     }

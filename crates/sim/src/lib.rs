@@ -1,10 +1,10 @@
 //! The deterministic simulator: hosts on wires and in radio cells, in virtual time.
 //!
-//! Time is integer nanoseconds. Simultaneous events happen in the order in which they were scheduled; that order is
-//! part of what a run means, and of its fingerprint. One seed gives one run, on any machine, debug or release.
+//! Time is integer nanoseconds. Simultaneous events happen in the order in which they were scheduled. That order is
+//! part of a run's result and of its fingerprint. One seed gives one run, on any machine, debug or release.
 //!
-//! [`World`] is the driver of [`node::Node`] in virtual time, as the daemon in `linux` is in real time. Frames are
-//! carried by [`link::Fabric`], the same model that the radio process on Linux uses.
+//! [`World`] drives [`node::Node`]s in virtual time, as the daemon in `linux` does in real time. [`link::Fabric`]
+//! carries the frames: the same model that the radio process on Linux uses.
 
 mod host;
 mod order;

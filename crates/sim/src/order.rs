@@ -1,10 +1,10 @@
-//! What is ordered from outside: hosts that crash and restart, links that are cut.
+//! Events of the scenario: hosts that crash, stop and restart, links that change.
 //!
-//! A host that crashed processes nothing and keeps nothing: packets that it held are dropped, and frames to it are lost. Its
-//! records stay as they were when they became durable. A restart puts a new node and a new stack in its place, which find
-//! those records. The host's interfaces stay as they are: its neighbors see no link go down.
+//! A crashed host processes nothing and keeps nothing: packets that it held are dropped, and frames to it are lost. Its
+//! durable records are kept. A restart replaces it by a new node and a new stack, which read those records. The host's
+//! interfaces do not change: its neighbors see no link go down.
 //!
-//! A host that is stopped keeps everything. What comes to it waits in front of it until it continues.
+//! A stopped host keeps everything. Inputs wait until it continues.
 
 use crate::host::{Host, HostSpec};
 use crate::queue::Event;
@@ -15,28 +15,28 @@ use std::collections::BTreeMap;
 use trace::{HostId, What, Witness};
 use wire::{Cell, Iface, Instant, Packet, PacketId};
 
-/// Why packets end with a host.
+/// Reasons for the loss of packets that a crash causes.
 pub mod reason {
     use wire::Reason;
 
     /// The host crashed while it held the packet.
     pub const CRASHED: Reason = Reason("host_crashed");
-    /// The host had crashed when the frame came.
+    /// The host had crashed when the frame arrived.
     pub const HOST_DOWN: Reason = Reason("host_down");
 }
 
 /// What happens to a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum HostEvent {
-    /// Its node dies.
+    /// Its node and its stack are lost.
     Crash,
-    /// A new node on the same configuration, and on what was stored.
+    /// A new node starts with the same configuration and the stored records.
     Restart,
-    /// It processes nothing, and keeps everything.
+    /// It processes nothing, but keeps its state.
     Stop,
-    /// It processes again, first what has waited.
+    /// It processes again, first the inputs that waited.
     Continue,
-    /// Its wall clock is set forward or back by so many nanoseconds. Time-outs stay as they are.
+    /// Its wall clock is set forward or back by this number of nanoseconds. Timers do not change.
     Clock(i64),
     /// Each record that it stores from now on fails.
     DiskFull,
@@ -44,17 +44,17 @@ pub enum HostEvent {
     DiskFree,
 }
 
-/// What is ordered.
+/// An event of the scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Order {
-    /// Of a host.
+    /// An event of a host.
     Host(HostId, HostEvent),
-    /// Of a link, or of several at once. The record of it is kept of this host.
+    /// A change of one link or several. It is recorded at this host.
     Link(HostId, Vec<Place>, Change),
 }
 
 impl Order {
-    /// The host of which the record is kept.
+    /// Returns the host at which the event is recorded.
     pub const fn host(&self) -> HostId {
         match self {
             Self::Host(host, _) | Self::Link(host, ..) => *host,
@@ -62,14 +62,14 @@ impl Order {
     }
 }
 
-/// Orders, and what is needed to carry them out.
+/// The ordered events, and the state that they need.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// With how each is recorded.
+    /// Each event, and the form in which it is recorded.
     all: Vec<(Order, trace::Event)>,
-    /// Hosts as they restart, each for the order of this number.
+    /// The replacements of restarted hosts, by the number of the order.
     spares: BTreeMap<u32, HostSpec>,
-    /// Hosts that do not run. In most runs all do.
+    /// The hosts that do not run. In most runs there are none.
     idle: BTreeMap<HostId, Idle>,
 }
 
@@ -92,7 +92,7 @@ impl Orders {
     }
 }
 
-/// What waits for a host that is stopped.
+/// An input that waits for a stopped host.
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Frame(HostId, Iface, Iface, Packet),
@@ -104,8 +104,8 @@ pub(crate) enum Waiting {
 }
 
 impl<W: Witness> World<W> {
-    /// Has this happen at `at`; `recorded` is how it is recorded. A restart needs the host as it comes back, with a chance of its own:
-    /// it must not draw again what its former life has drawn.
+    /// Schedules an event of the scenario at `at`; `recorded` is its form in the records. A restart needs the host as
+    /// `spare`. Its random seed must differ from the former one, so that it does not draw the same numbers again.
     pub fn order(&mut self, at: Instant, order: Order, recorded: trace::Event, spare: Option<HostSpec>) {
         let number = self.orders.all.len() as u32;
         if let Some(spec) = spare {
@@ -176,7 +176,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// What waited for a host that crashes while it is stopped.
+    /// Records the loss of an input that waited for a stopped host when it crashed.
     fn lost_at_a_dead_host(&mut self, waits: Waiting) {
         if let Waiting::Frame(sender, iface, _, packet) = waits {
             self.record(sender, What::Lost(iface, packet.id, reason::HOST_DOWN.0.into()));
@@ -189,7 +189,7 @@ impl<W: Witness> World<W> {
         let Host { node, interfaces, stack, due, .. } = Host::new(spec);
         let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, due };
         for (interface, mtu) in fresh.interfaces.iter_mut().zip(mtus) {
-            interface.mtu = mtu; // a link stays as narrow as it is
+            interface.mtu = mtu; // the MTU of a link does not change
         }
         *self.host_mut(host) = fresh;
         self.orders.idle.remove(&host);
@@ -203,7 +203,7 @@ impl<W: Witness> World<W> {
         for waits in waiting {
             match waits {
                 Waiting::Frame(_, _, iface, packet) => self.receive(host, iface, packet),
-                // A sync that ended meanwhile.
+                // A sync that ended in the meantime.
                 Waiting::Event(Event::Synced(_)) => {
                     self.synced(host);
                     self.settle(host);
@@ -240,7 +240,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// The host knows what its interface takes: at once of one that needs no tuning, of a radio that moves when it comes up next.
+    /// Sets the MTU of an interface. The host is notified at once; for a radio that tunes, when it next comes up.
     fn set_mtu(&mut self, host: HostId, iface: Iface, mtu: u16) {
         let number = usize::from(iface.0).checked_sub(1);
         let interface = number.and_then(|at| self.host_mut(host).interfaces.get_mut(at));
@@ -252,7 +252,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Keeps what comes to a stopped host; gives it back if it is to be taken now. What comes to a crashed one is gone.
+    /// Returns an input that the host can take now. An input of a stopped host is stored, one of a crashed host is
+    /// lost.
     pub(crate) fn admit(&mut self, host: HostId, waits: Waiting) -> Option<Waiting> {
         match self.orders.idle.get_mut(&host) {
             None => Some(waits),
@@ -267,7 +268,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Frames that wait for stopped hosts, each with its sender.
+    /// The frames that wait for stopped hosts, each with its sender.
     pub(crate) fn waiting_frames(&self) -> impl Iterator<Item = (HostId, Option<Iface>, PacketId)> {
         let waiting = self.orders.idle.values().flat_map(|idle| match idle {
             Idle::Stopped(waiting) => waiting.as_slice(),

@@ -1,4 +1,4 @@
-//! What is to happen, in order.
+//! The queue of events.
 
 use link::{Flight, Tuning};
 use node::Command;
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use trace::HostId;
 use wire::{Instant, Packet};
 
-/// What is to happen. Simultaneous events happen in the order in which they were scheduled.
+/// A future event. Simultaneous events happen in the order in which they were scheduled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     Due(HostId),
@@ -17,13 +17,14 @@ pub(crate) enum Event {
     Command(HostId, Command),
     Synced(HostId),
     Sample(link::PortId),
-    /// A channel of the air is to be granted.
+    /// A channel of the fabric is to be granted.
     Grant,
-    /// What was ordered from outside, by its number.
+    /// An event of the scenario, by its number.
     Ordered(u32),
 }
 
-/// A link changes nothing in a packet: its bytes are in a run's number since it was sent, and its name is enough.
+/// A flight counts with the id of its packet: a link changes nothing in a packet, and its bytes are in the fingerprint
+/// since it was sent.
 impl Hash for Event {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
@@ -39,10 +40,10 @@ impl Hash for Event {
     }
 }
 
-/// Events by their time, and by when they were scheduled.
+/// Events by time, and then by the order of their scheduling.
 ///
-/// A million hosts that wait have an alarm each, so an alarm is in the heap itself: 24 bytes. All other events are few at
-/// any time and large, and stand beside it.
+/// A million hosts can wait with an alarm each, so an alarm is stored in the heap: 24 bytes. All other events are
+/// large, and few at any time, and are stored in `beside`.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
@@ -51,7 +52,7 @@ pub(crate) struct Queue {
     scheduled: u64,
 }
 
-/// One that waits: when it happens, the how many-th it was to be scheduled, and where it is.
+/// An entry of the heap: its time, its number in the order of scheduling, and where the event is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
     at: Instant,
@@ -60,14 +61,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// Its place in the order, as one number: no two have the same.
+    /// Its position in the order, as one number. No two entries have the same.
     const fn place(&self) -> u128 {
         (self.at.0 as u128) << 64 | self.number as u128
     }
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest, as a heap gives that first.
+    /// Reversed: the heap returns the greatest first, which must be the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.place().cmp(&self.place())
     }
@@ -79,7 +80,7 @@ impl PartialOrd for Entry {
     }
 }
 
-/// Where an event is.
+/// Where an event is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ticket {
     Due(HostId),
@@ -96,7 +97,7 @@ impl Queue {
         self.heap.push(Entry { at, number: self.scheduled, ticket });
     }
 
-    /// Takes the next event, unless it lies behind `end`.
+    /// Takes the next event; `None` if there is none until `end`.
     pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, Event)> {
         if self.heap.peek()?.at > end {
             return None;
@@ -111,7 +112,7 @@ impl Queue {
         }
     }
 
-    /// The events that still wait, in order, without alarms.
+    /// The events that wait, in order, without alarms.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &Event> {
         let slot = |entry: &Entry| match entry.ticket {
             Ticket::Due(_) => None,

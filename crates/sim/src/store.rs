@@ -1,43 +1,43 @@
-//! Records that roles keep. They are durable at once unless a host's disk is slow, or made to fail. They are kept for a host
-//! that restarts in this run; of all others nothing reads them again.
+//! Records that roles store. They are durable at once unless a host's disk is slow, or made to fail. They are kept only
+//! for a host that restarts in this run, because no other host reads them again.
 //!
-//! A disk makes durable, with one sync, all that was asked for when the sync begins, as a daemon's does. Where one record
-//! fails, all behind it that have been asked for by then fail with it.
+//! As in a daemon, one sync makes durable all records requested before it begins. If one record fails, all later
+//! records that were requested by then fail with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use trace::HostId;
 use wire::{Duration, Instant};
 
-/// How the storage of a host fails.
+/// A failure of a host's storage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StoreFault {
-    /// Each store, as on a disk that is full or read-only.
+    /// Every store fails, as on a disk that is full or read-only.
     Always,
-    /// The store of this number alone; the first is number 1.
+    /// Only the store with this number fails; the first has number 1.
     Nth(u32),
 }
 
-/// The disk of each host that stores.
+/// The disks of the hosts that store records.
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
     disks: BTreeMap<HostId, Disk>,
 }
 
-/// Records have numbers: the first is number 1.
+/// A disk. Records are numbered from 1.
 #[derive(Debug, Default)]
 struct Disk {
     fault: Option<StoreFault>,
-    /// An event of the scenario has filled it.
+    /// Whether an event of the scenario has filled it.
     is_full: bool,
-    /// How long a sync takes.
+    /// The duration of a sync.
     latency: Duration,
     asked: u32,
     decided: u32,
-    /// The last record that goes with the sync under way.
+    /// The last record that the current sync makes durable; `None` if there is no sync.
     syncing: Option<u32>,
     /// When that sync ends.
     ends: Instant,
-    /// What the host finds when it restarts, if it does.
+    /// The records, if the host restarts in this run.
     kept: Option<Kept>,
 }
 
@@ -45,11 +45,11 @@ struct Disk {
 #[derive(Debug, Default)]
 struct Kept {
     durable: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Asked for, and not decided yet; in the order asked.
+    /// The records that are requested and not decided, in the order of the requests.
     asked: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-/// What the system says in that case, as the error of a write.
+/// The operating system's error for such a write.
 const WHY: &str = "No space left on device";
 
 impl Stores {
@@ -61,7 +61,7 @@ impl Stores {
         self.disk(host).latency = latency;
     }
 
-    /// Keeps the records of a host that will restart.
+    /// Keeps the records of a host from now on, because it will restart.
     pub(crate) fn keep(&mut self, host: HostId) {
         self.disk(host).kept.get_or_insert_default();
     }
@@ -71,7 +71,7 @@ impl Stores {
         self.disk(host).is_full = is_full;
     }
 
-    /// The host has crashed: what was not durable never will be.
+    /// Drops the records that are not durable, because the host has crashed.
     pub(crate) fn crash(&mut self, host: HostId) {
         let Some(disk) = self.disks.get_mut(&host) else { return };
         (disk.decided, disk.syncing) = (disk.asked, None);
@@ -80,13 +80,13 @@ impl Stores {
         }
     }
 
-    /// What a host finds when it restarts, in the order of the keys.
+    /// The durable records that a host reads when it restarts, in the order of the keys.
     pub(crate) fn stored(&self, host: HostId) -> Vec<(Vec<u8>, Vec<u8>)> {
         let kept = self.disks.get(&host).and_then(|disk| disk.kept.as_ref());
         kept.into_iter().flat_map(|kept| kept.durable.clone()).collect()
     }
 
-    /// One more record.
+    /// Requests a record.
     pub(crate) fn ask(&mut self, host: HostId, key: Vec<u8>, value: Option<Vec<u8>>) {
         let disk = self.disk(host);
         disk.asked += 1;
@@ -95,7 +95,7 @@ impl Stores {
         }
     }
 
-    /// Begins a sync, if there is anything to be made durable and none is under way. Says how long it takes.
+    /// Begins a sync, and returns its duration. `None` if there is nothing to make durable, or a sync is in progress.
     pub(crate) fn begin(&mut self, now: Instant, host: HostId) -> Option<Duration> {
         let disk = self.disks.get_mut(&host).filter(|disk| disk.asked > disk.decided)?;
         if disk.syncing.is_some() {
@@ -106,12 +106,12 @@ impl Stores {
         Some(disk.latency)
     }
 
-    /// Whether the sync that is under way ends now. One of a host that crashed meanwhile ends never.
+    /// Whether a sync in progress ends now. A sync of a host that crashed in the meantime never ends.
     pub(crate) fn ends(&self, now: Instant, host: HostId) -> bool {
         self.disks.get(&host).is_some_and(|disk| disk.syncing.is_some() && disk.ends == now)
     }
 
-    /// The sync is over: how many records it made durable, and why the one behind them could not be.
+    /// Ends the sync. Returns the number of records that it made durable, and why the next one failed, if it did.
     pub(crate) fn end(&mut self, host: HostId) -> (usize, Option<&'static str>) {
         let disk = self.disk(host);
         let end = disk.syncing.take().unwrap_or(disk.decided);
@@ -125,7 +125,7 @@ impl Stores {
         ((disk.decided - before) as usize, (disk.decided < end).then_some(WHY))
     }
 
-    /// All that has been asked for by now has failed.
+    /// Makes all requested records fail.
     pub(crate) fn give_up(&mut self, host: HostId) {
         let disk = self.disk(host);
         disk.decided = disk.asked;
@@ -140,7 +140,7 @@ impl Stores {
 }
 
 impl Kept {
-    /// The first record that was asked for is durable.
+    /// Makes the first requested record durable.
     fn decide(&mut self) {
         match self.asked.pop_front() {
             Some((key, Some(value))) => drop(self.durable.insert(key, value)),

@@ -1,4 +1,4 @@
-//! The world: hosts, links, and the one queue of what happens next.
+//! The world: hosts, links, and the queue of events.
 
 use crate::host::{Host, HostSpec};
 use crate::order::{Orders, Waiting};
@@ -17,32 +17,33 @@ use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 /// A finished run.
 #[derive(Debug)]
 pub struct Run<W = Vec<Record>> {
-    /// All that was written down, in order; or the witness who was told of it instead.
+    /// The records in order, or the witness that received them instead.
     pub records: W,
-    /// The run in one number.
+    /// The fingerprint of the run.
     pub fingerprint: u64,
-    /// Events that happened.
+    /// The number of events that happened.
     pub events: u64,
-    /// The most effects and acts that waited to be carried out at one time.
+    /// The largest number of effects and acts that waited to be executed at one time.
     pub largest_outbox: usize,
-    /// Why the run ended before its time, if it did.
+    /// Why the run ended early; `None` if it did not.
     pub stopped: Option<Stopped>,
-    /// When the run ended because the witness had room for no more.
+    /// When the run ended because the witness was full; `None` if it was not.
     pub full: Option<Instant>,
 }
 
-/// A host that did not come to rest: it kept causing work for itself at one instant of virtual time. The run ends there.
+/// A host that did not come to rest: it kept causing work for itself at one instant of virtual time. The run ends then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped {
-    /// When.
+    /// The instant in the run.
     pub at: Instant,
     /// The host.
     pub host: HostId,
-    /// The role that asked last; `node` if it was the node itself.
+    /// The role that acted last; `node` for the node itself.
     pub role: &'static str,
 }
 
-/// Time-outs of one host at one instant, and events for its roles in one step, before it is held to be running in circles.
+/// The limit of time-outs of one host at one instant, and of rounds in one step. A host that exceeds it is in an
+/// endless loop.
 const STEPS_AT_ONCE: u32 = 100_000;
 
 /// Hosts and links in virtual time.
@@ -51,41 +52,41 @@ pub struct World<W = Vec<Record>> {
     pub(crate) now: Instant,
     pub(crate) queue: Queue,
     pub(crate) hosts: Vec<Host>,
-    /// Whose each port is, by its number.
+    /// The host and interface of each port, by its number.
     ports: Vec<Option<(HostId, Iface)>>,
     pub(crate) fabric: Fabric,
-    /// Frames that wait for the air, each at its radio.
+    /// Frames that wait for the air, each with its radio's port.
     waiting: BTreeMap<Ticket, (PortId, Packet)>,
-    /// When the air is granted next, as far as an event says so.
+    /// The time of the next scheduled `Grant` event.
     grant_due: Instant,
     witness: W,
     fingerprint: Fingerprint,
-    /// What the node of the step asked for, and is not carried out yet.
+    /// The node's output of this step that is not executed yet.
     out: Outbox,
-    /// What the stack of its host did; what users are to be told stays here until the acts before it are carried out.
+    /// The stack's output of this step. Stream events for roles stay here until the acts before them are executed.
     output: Output,
-    /// Room for what is told at one time.
+    /// An allocation that is reused for stream events.
     told: Vec<Told>,
     pub(crate) stores: Stores,
     pub(crate) orders: Orders,
     last_packet: u64,
     last_command: u32,
     events: u64,
-    /// The time-outs that followed each other at one instant on one host.
+    /// A host, an instant, and the number of consecutive time-outs there.
     timeouts: (HostId, Instant, u32),
     stopped: Option<Stopped>,
 }
 
 impl World {
-    /// A world in which nothing has happened yet, and everything will be written down.
+    /// Returns a world at time zero whose run records everything.
     pub fn new(fabric: Fabric, hosts: impl IntoIterator<Item = HostSpec>) -> Self {
         Self::watched(fabric, hosts, Vec::new())
     }
 }
 
 impl<W: Witness> World<W> {
-    /// The same, of which a witness is told. Hosts are taken one by one, so that no two forms of a million are there at
-    /// once.
+    /// Returns a world whose run reports to a witness. Hosts are taken one by one, so that a million of them are not in
+    /// memory twice.
     pub fn watched(fabric: Fabric, hosts: impl IntoIterator<Item = HostSpec>, witness: W) -> Self {
         let mut world = Self {
             now: Instant::ZERO,
@@ -136,7 +137,7 @@ impl<W: Witness> World<W> {
         self.ports.get(port.0 as usize).copied().flatten()
     }
 
-    /// Has an operator give a host this command at `at`.
+    /// Schedules an operator's command for a host at `at`.
     pub fn command(&mut self, at: Instant, host: HostId, command: Command) {
         self.schedule(at, Event::Command(host, command));
     }
@@ -146,12 +147,12 @@ impl<W: Witness> World<W> {
         self.stores.fail(host, fault);
     }
 
-    /// Makes each sync of a host's disk take so long.
+    /// Sets the duration of each sync of a host's disk.
     pub fn slow_stores(&mut self, host: HostId, latency: Duration) {
         self.stores.slow_down(host, latency);
     }
 
-    /// Runs until `end`, and asks every queue what it still holds.
+    /// Runs until `end`, then records the packets that are still held.
     pub fn run(mut self, end: Instant) -> Run<W> {
         self.start();
         self.witness.settled();
@@ -179,7 +180,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Every node starts, then every interface that needs no tuning comes up.
+    /// Starts every node, then brings up every interface that needs no tuning.
     fn start(&mut self) {
         let hosts = (0..self.hosts.len() as u32).map(HostId);
         for id in hosts.clone() {
@@ -195,7 +196,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Tells a host of its interfaces that need no tuning, but for those at a link that is cut.
+    /// Brings up a host's interfaces that need no tuning, except those at a link that is cut.
     pub(crate) fn bring_up(&mut self, id: HostId) {
         for iface in (1..=self.host(id).interfaces.len() as u16).map(Iface) {
             let interface = self.host(id).interface(iface).filter(|interface| !interface.tunes);
@@ -228,7 +229,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// An alarm that an earlier one replaced is stale: obeyed, it would set another, and so on without end.
+    /// Handles an alarm, unless an earlier one replaced it: a stale alarm would set another one, without end.
     fn due(&mut self, host: HostId) {
         if self.host(host).due != self.now || !self.orders.runs(host) {
             return;
@@ -296,7 +297,7 @@ impl<W: Witness> World<W> {
         self.up(host, iface, Some(tuning.cell));
     }
 
-    /// Tells a host what one of its radios hears, and when it hears its own cell no more.
+    /// Reports to a host what one of its radios hears, and whether that has lost its own cell.
     fn sample(&mut self, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(self.now, port);
@@ -327,7 +328,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// The interface carries packets: in this cell, if it is the radio of a host that moves.
+    /// Brings up an interface; `cell` is the cell of a radio that tunes.
     pub(crate) fn up(&mut self, host: HostId, iface: Iface, cell: Option<Cell>) {
         if self.admit(host, Waiting::Up(iface, cell)).is_none() {
             return;
@@ -343,13 +344,13 @@ impl<W: Witness> World<W> {
         self.step(host, |host, now, out| host.node.handle(now, input, out));
     }
 
-    /// One step of one node, and all that follows from it at once.
+    /// Executes one step of a node, and all that follows from it at once.
     fn step(&mut self, host: HostId, input: impl FnOnce(&mut Host, Instant, &mut Outbox)) {
         input(&mut self.hosts[host.index()], self.now, &mut self.out);
         self.settle(host);
     }
 
-    /// Carries out all that follows, until all is quiet.
+    /// Executes acts and delivers stream events until there are none.
     pub(crate) fn settle(&mut self, host: HostId) {
         self.carry_out(host);
         let mut rounds = 0;
@@ -388,7 +389,7 @@ impl<W: Witness> World<W> {
         self.stopped.get_or_insert(Stopped { at: self.now, host, role });
     }
 
-    /// Tells a user what became of its stream.
+    /// Delivers a stream event to the role that owns the stream.
     fn tell(&mut self, host: HostId, told: &Told) {
         if let Some(handed) = What::handed(told, &self.host(host).node) {
             self.record(host, handed);
@@ -399,7 +400,7 @@ impl<W: Witness> World<W> {
         self.carry_out(host);
     }
 
-    /// Carries out all acts, and makes records durable: at once, or when the disk has had its time.
+    /// Executes all acts, and makes records durable: at once, or after the disk's latency.
     fn carry_out(&mut self, host: HostId) {
         self.carry_out_acts(host);
         while let Some(latency) = self.stores.begin(self.now, host) {
@@ -411,7 +412,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Each is looked at where it lies, and then handed over once: it is large, and what was just written is slow to copy.
+    /// An act is large and just written, so copies are slow. It is read in place, and then moved once.
     fn carry_out_acts(&mut self, host: HostId) {
         while let Some((role, act)) = self.out.first_act() {
             fold(&mut self.fingerprint, host, role, act);
@@ -421,7 +422,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    #[inline(never)] // an act is large, and handed over where it lies
+    #[inline(never)] // an act is large, and not copied
     fn perform(&mut self, host: HostId, act: Act) {
         match act {
             Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
@@ -443,13 +444,13 @@ impl<W: Witness> World<W> {
             Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
             Act::Store(key, value) => self.stores.ask(host, key, value),
             Act::Handed(event) => self.record(host, What::App(event)),
-            // The node itself is the only one here who has a table, answers ARP and has addresses.
-            // And there are no programs outside, that could ask for streams.
+            // In the simulator only the node has a table, answers ARP and has addresses. There are no outside programs
+            // that could ask for streams.
             Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
         }
     }
 
-    /// A host's sockets have its own addresses, unless another's are asked for as such.
+    /// Whether a socket's local address is one of the host's own, or is explicitly foreign.
     fn may_bind(&self, host: HostId, op: &StreamOp) -> bool {
         let (StreamOp::Open { local: Some(local), foreign: false, .. }
         | StreamOp::Listen { local, foreign: false, .. }) = op
@@ -459,7 +460,7 @@ impl<W: Witness> World<W> {
         local.ip().is_unspecified() || self.host(host).node.has_address(*local.ip())
     }
 
-    /// Something for the host's own stack, and all that it does about it; but what users are to be told waits.
+    /// Calls the host's stack, and executes the results. Stream events for roles stay in `output`.
     fn with_stack(&mut self, host: HostId, work: impl FnOnce(&mut Stack, Instant, &mut Output)) {
         work(&mut self.hosts[host.index()].stack, self.now, &mut self.output);
         if !self.output.lost.is_empty() || !self.output.marks.is_empty() {
@@ -470,11 +471,11 @@ impl<W: Witness> World<W> {
             for bytes in packets.drain(..) {
                 self.originate(host, bytes);
             }
-            self.output.packets = packets; // for its room
+            self.output.packets = packets; // reuses the allocation
         }
     }
 
-    /// What ended in a stack, and what it has marked.
+    /// Records the packets that ended in the stack, and its marks.
     fn note_down(&mut self, host: HostId) {
         for (packet, reason) in self.output.lost.drain(..) {
             self.witness.happened(self.now, host, What::Lost(Iface::HOST, packet, reason.0.into()));
@@ -484,7 +485,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// A sync is over: what waited for its records goes on, or is taken back.
+    /// Ends a sync: effects that waited for the records are released, or withdrawn.
     pub(crate) fn synced(&mut self, host: HostId) {
         let (durable, failed) = self.stores.end(host);
         self.hosts[host.index()].node.resume(self.now, durable, &mut self.out);
@@ -495,11 +496,11 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// A datagram of the host's own stack enters its node.
+    /// Passes a datagram of the host's own stack to its node.
     fn originate(&mut self, host: HostId, bytes: Vec<u8>) {
         let mut packet = Packet::new(Mac::ZERO, bytes);
         self.identify(&mut packet);
-        // A segment is TCP's own affair; an application writes bytes.
+        // TCP segments are not recorded as sent by the application, which writes bytes.
         if ipv4::protocol(&packet.bytes) == Some(ipv4::UDP) {
             self.record(host, What::AppSent(packet.id));
         }
@@ -538,10 +539,10 @@ impl<W: Witness> World<W> {
         self.set_grant();
     }
 
-    /// Channels that are free now are granted.
+    /// Executes the decisions on channels that are free now.
     fn grant(&mut self) {
         if self.grant_due != self.now {
-            return; // an earlier one has replaced it
+            return; // stale: an earlier grant replaced it
         }
         self.grant_due = Instant::NEVER;
         for decision in self.fabric.decide(self.now) {
@@ -581,9 +582,9 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// A refused wish is answered after the step that made it, as a daemon's driver would.
+    /// Reports a refused tuning after the step that requested it, as a daemon's driver would.
     fn give_later(&mut self, host: HostId, iface: Iface) {
-        let others = std::mem::take(&mut self.out); // what the step asked for behind the wish comes behind the answer
+        let others = std::mem::take(&mut self.out); // acts after the request are executed after the answer
         let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
         self.hosts[host.index()].node.handle(self.now, refused, &mut self.out);
         self.carry_out_acts(host);
@@ -643,7 +644,7 @@ impl<W: Witness> World<W> {
         let now = self.now;
         let host = self.host_mut(id);
         let Some(deadline) = host.deadline().map(|deadline| deadline.max(now)) else { return };
-        // An alarm that comes too early finds nothing to do; one that comes too late would be a lie.
+        // An alarm that is too early has no effect; one that is too late would be an error.
         if deadline < host.due {
             host.due = deadline;
             self.schedule(deadline, Event::Due(id));
@@ -667,14 +668,14 @@ impl<W: Witness> World<W> {
     }
 }
 
-/// Adds an act to the run's number. Bytes count where they go out by a link; on their way through a host their packet's name and
-/// their length are enough.
+/// Adds an act to the fingerprint. The bytes of a packet count when a link sends it. Within a host its id and its
+/// length are enough.
 fn fold(fingerprint: &mut Fingerprint, host: HostId, role: RoleId, act: &Act) {
     match act {
         Act::Transmit(Iface::HOST, packet) => {
             fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
         }
-        // For the records alone.
+        // This act is for the records only.
         Act::Handed(event) if !matches!(event.change, AppChange::Read(_)) => {}
         _ => fingerprint.add(&(host, role, act)),
     }

@@ -1,4 +1,4 @@
-//! A role that does not come to rest ends the run, by name, in every build profile.
+//! A role that does not come to rest ends the run, which names it, in every build profile.
 
 use link::{Fabric, Faults, PortId, WireSpec};
 use node::{Input, Mark, News, Node, Outbox, Role, Value};
@@ -8,7 +8,7 @@ use wire::{Duration, Instant, Ipv4Addr, Mac, Seed, WallTime};
 
 const AT: Instant = Instant::from_millis(10);
 
-/// From `AT` on its time-out is always due.
+/// A role whose time-out is always due from `AT` on.
 #[derive(Debug)]
 struct Impatient;
 
@@ -25,7 +25,7 @@ impl Role for Impatient {
     }
 }
 
-/// From `AT` on answers each piece of news with another.
+/// A role that answers each [`News`] with another, from `AT` on.
 #[derive(Debug, Default)]
 struct Echo {
     began: bool,
@@ -49,7 +49,7 @@ impl Role for Echo {
     }
 }
 
-/// Marks whatever it is given, and has a time-out after the other host's trouble.
+/// A role that marks its inputs, and has a time-out after the endless loop of the other host.
 #[derive(Debug, Default)]
 struct Quiet {
     done: bool,
@@ -84,7 +84,7 @@ fn host(number: u8, roles: Vec<Box<dyn Role>>) -> HostSpec {
     }
 }
 
-/// Runs this host beside a quiet one for a second.
+/// Runs a host with these roles beside a quiet host for a second.
 fn run(roles: Vec<Box<dyn Role>>) -> Run {
     let mut fabric = Fabric::default();
     let (rate, delay, faults) = (1_000_000, [Duration::ZERO; 2], Faults::default());

@@ -1,4 +1,4 @@
-//! What the world does with addresses of interfaces and with records that cannot be stored.
+//! Tests of the world: addresses of interfaces, records that cannot be stored, radios.
 
 use link::{Air, CellSpec, Course, Fabric, Faults, Listening, PortId, RadioSpec, WireSpec};
 use node::{
@@ -15,7 +15,7 @@ const AT: Instant = Instant::from_millis(10);
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-/// Stores a record, then sends a datagram that tells of it; says so if the record was not stored.
+/// A role that stores a record, then sends a datagram about it. It sets a mark if the record was not stored.
 #[derive(Debug, Default)]
 struct Clerk {
     done: bool,
@@ -50,7 +50,7 @@ impl Role for Clerk {
     }
 }
 
-/// Takes datagrams.
+/// A role that receives datagrams.
 #[derive(Debug)]
 struct Listener;
 
@@ -93,7 +93,7 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
     }
 }
 
-/// Points its radio at a cell, and writes down what becomes of it.
+/// A role that tunes its radio to a cell, and marks what it is notified of.
 #[derive(Debug)]
 struct Wanderer;
 
@@ -169,7 +169,8 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
     let told: Vec<String> = told.collect();
     let sample = |ms, iface| format!("{ms} heard Int({iface}) Int(1) Int(-60)");
     let lost = format!("200 down Text({:?})", Link::OUT_OF_RANGE);
-    // The second radio is pointed at what the first has lost, and does not find it either: it is notified again.
+    // The second radio is tuned to the cell that the first has lost, and does not find it either: the role is notified
+    // again.
     assert!(told.starts_with(&["0 up 1".to_owned(), sample(0, 1), sample(0, 2)]), "{told:?}");
     assert_eq!(told[3..5], [sample(100, 1), sample(100, 2)]);
     assert_eq!(told[5..7], [lost.clone(), lost], "{told:?}");
@@ -238,7 +239,7 @@ fn a_slow_disk_delays_what_waits_for_it_and_takes_together_what_has_gathered() {
             What::Marked(_) => true,
             _ => false,
         });
-        // Two records and one sync; the datagrams wait for ARP besides.
+        // Two records need one sync; the datagrams also wait for ARP.
         let early = AT + sync;
         let late = early + Duration::from_millis(5);
         assert!(told.clone().count() > 0);

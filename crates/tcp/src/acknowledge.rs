@@ -7,20 +7,20 @@ use crate::send::{Errand, Fin, Sender};
 use crate::timers::Timer;
 use wire::{Duration, Instant};
 
-/// What a segment says to the sending half.
+/// What a segment reports to the sending half.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
-    /// The segment's own number.
+    /// The segment's sequence number.
     pub(crate) seq: Seq,
-    /// The peer has all below; it lies in `una..=max`.
+    /// The cumulative acknowledgment, within `una..=max`.
     pub(crate) below: Seq,
-    /// The room that it has, in bytes.
+    /// The peer's window, in bytes.
     pub(crate) window: u32,
-    /// The segment carried nothing.
+    /// Whether the segment takes no sequence space.
     pub(crate) pure: bool,
-    /// What the peer has beyond gaps.
+    /// The SACK blocks.
     pub(crate) blocks: &'a [(Seq, Seq)],
-    /// When our segment left that the peer's timestamp answers.
+    /// When our segment was sent whose timestamp the peer echoes.
     pub(crate) echoed: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ impl Sender {
             (self.unanswered, self.spared) = (0, None);
         }
         let same_window = ack.window == self.window;
-        // RFC 9293, section 3.10.7.4: not from a segment older than the one before.
+        // RFC 9293, section 3.10.7.4: the window is not taken from a segment older than the one before.
         if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
             (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
             self.largest_window = self.largest_window.max(ack.window);
@@ -40,13 +40,14 @@ impl Sender {
             return;
         }
         let by_sack = self.congestion.by_sack();
-        // RFC 6675, section 2: whatever else it says, it is a duplicate if it names what was not known.
+        // RFC 6675, section 2: a segment that reports a new range counts as a duplicate, whatever else it contains.
         let news = by_sack && self.scoreboard.learn(ack.below, self.max, ack.blocks);
         let further = ack.below.after(self.una);
         if further {
             self.advance(now, ack.below, ack.echoed);
         }
-        // RFC 5681, section 2: the five conditions of a duplicate. An answer to a probe looks the same.
+        // RFC 5681, section 2: the five conditions of a duplicate. An answer to a window probe looks the same, and is
+        // excluded.
         let again = !further && ack.pure && same_window;
         let waits = self.flight() > 0 && !matches!(self.timer, Timer::Persist(_));
         if waits && if by_sack { news } else { again } {
@@ -76,7 +77,7 @@ impl Sender {
         self.follow(advice);
     }
 
-    /// The peer has all below `ack`.
+    /// Removes everything below `ack`: the peer has received it.
     pub(crate) fn forget(&mut self, ack: Seq) {
         let acked = ack.since(self.una);
         let data = self.buffer.len().min(acked as usize);
@@ -89,12 +90,12 @@ impl Sender {
         self.probes = 0;
     }
 
-    /// Takes a round-trip time: of what was sent once, to the nanosecond; else from the timestamps, which know which of two
-    /// was answered (RFC 7323, section 4). Returns it.
+    /// Takes a round-trip sample, and returns it: of data that was sent once, to the nanosecond. Otherwise of the
+    /// timestamps, which tell which of two transmissions was acknowledged (RFC 7323, section 4).
     pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) -> Option<Duration> {
         let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);
         let sent = timed.or(echoed)?;
-        // RFC 7323, appendix G: with timestamps every second segment gives a sample.
+        // RFC 7323, appendix G: with timestamps, every second segment in flight is expected to give a sample.
         let samples = if echoed.is_some() { self.flight().div_ceil(2 * self.mss).max(1) } else { 1 };
         self.rto.sample(Sample { sent, now, samples, una: self.una, max: self.max });
         Some(now.since(sent))
@@ -105,7 +106,7 @@ impl Sender {
             Advice::Continue => {}
             Advice::Resend => {
                 self.errand = Errand::Resend;
-                self.timer = Timer::Off; // sending starts it anew
+                self.timer = Timer::Off; // the retransmission restarts it
                 self.begin_to_mend();
             }
             Advice::ResendOnly => self.errand = Errand::Resend,

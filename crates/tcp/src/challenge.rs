@@ -1,22 +1,22 @@
-//! How many segments that are wrong get an answer (RFC 5961, section 7): two ends that disagree must not answer each
-//! other for ever, at the speed of the link.
+//! The limit for answers to invalid segments (RFC 5961, section 7). Without it, two ends that disagree could answer
+//! each other for ever, at the speed of the link.
 
 use wire::{Duration, Instant};
 
 const MOST: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Answers in the current second.
+/// The count of answers in the current second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Challenge {
-    /// When the second began.
+    /// When the current second began.
     pub since: Instant,
-    /// Answers since then.
+    /// The number of answers asked for since then.
     pub sent: u32,
 }
 
 impl Challenge {
-    /// Whether one more may be sent.
+    /// Counts an answer, and returns whether it may be sent.
     pub(crate) fn allow(&mut self, now: Instant) -> bool {
         if now.since(self.since) >= PERIOD {
             *self = Self { since: now, sent: 0 };

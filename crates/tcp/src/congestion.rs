@@ -1,61 +1,62 @@
-//! Slow start, congestion avoidance, fast retransmit and what follows it: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582), and
-//! the window of a recovery by selective acknowledgments (RFC 6675).
+//! Slow start, congestion avoidance and fast retransmit: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582), and the window
+//! of a recovery by selective acknowledgments (RFC 6675).
 
 use crate::{Cubic, Mechanisms, Profile, Seq};
 use wire::{Duration, Instant};
 
-/// The largest window that scaling can say (RFC 7323, section 2.2); more would be no use.
+/// The largest window that window scaling can express (RFC 7323, section 2.2).
 const MOST: u32 = 65_535 << 14;
 
-/// What is done about a loss that duplicates tell of.
+/// What a sender does after a loss that duplicate acknowledgments indicate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Recovery {
-    /// Fast retransmit and slow start: all is sent again as after a time-out, without having waited for one (Jacobson, 1988;
-    /// as Fall and Floyd, 1996, have it). Duplicates of what is sent again are no new loss (RFC 6582, section 3.2, step 2).
+    /// Fast retransmit, then slow start: everything is sent again as after a time-out, without the wait (Jacobson,
+    /// 1988, as in Fall and Floyd, 1996). Duplicates that the retransmissions cause do not count as a new loss (RFC
+    /// 6582, section 3.2, step 2).
     Tahoe,
-    /// Fast retransmit and fast recovery, which the first new acknowledgment ends (RFC 5681, section 3.2).
+    /// Fast retransmit and fast recovery; the first new acknowledgment ends it (RFC 5681, section 3.2).
     Reno,
-    /// Partial acknowledgments keep fast recovery going: one loss a round trip is mended (RFC 6582).
+    /// Fast recovery that partial acknowledgments do not end: it repairs one loss per round trip (RFC 6582).
     NewReno,
-    /// Selective acknowledgments say what is missing (RFC 6675). With a peer that sends none: [`Self::NewReno`].
+    /// Recovery by selective acknowledgments (RFC 6675); [`Self::NewReno`] if the peer sends none.
     Sack,
-    /// Each segment is kept track of, as Linux does, with these mechanisms. With a peer that sends no selective
-    /// acknowledgments: [`Self::NewReno`].
+    /// Recovery per segment, as in Linux, with these mechanisms; [`Self::NewReno`] if the peer sends no selective
+    /// acknowledgments.
     Segments(Mechanisms),
 }
 
-/// How the window grows where it is not slow start, and by how much a loss makes it smaller.
+/// The growth of the window in congestion avoidance, and its factor after a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Avoidance {
-    /// A segment for each round trip, and half (RFC 5681).
+    /// Grows by one segment per round trip; factor 0.5 (RFC 5681).
     #[default]
     Reno,
-    /// By a cubic function of the time since the last loss, and 0.7 (RFC 9438).
+    /// Grows as a cubic function of the time since the last loss; factor 0.7 (RFC 9438).
     Cubic,
 }
 
 /// What a sender is to do after an acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Advice {
-    /// Go on.
+    /// Do nothing.
     Continue,
-    /// Send the first unacknowledged segment again, and start the timer anew.
+    /// Resend the first unacknowledged segment, and restart the timer.
     Resend,
-    /// Send it again, but let the timer run: not the first partial acknowledgment (RFC 6582, section 3.2, step 3).
+    /// Resend it, but do not restart the timer: not the first partial acknowledgment (RFC 6582, section 3.2, step 3).
     ResendOnly,
-    /// Send all again, as the window permits.
+    /// Resend everything, as the window permits.
     GoBack,
 }
 
-/// Where fast recovery stands.
+/// The phase of fast recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Phase {
-    /// There is none.
+    /// No fast recovery is under way.
     #[default]
     No,
     /// It has begun.
     Begun,
-    /// A partial acknowledgment has come.
+    /// A partial acknowledgment has arrived.
     Partial,
 }
 
@@ -66,23 +67,25 @@ pub(crate) struct Congestion {
     pub(crate) ssthresh: u32,
     pub(crate) duplicates: u32,
     pub(crate) phase: Phase,
-    /// All below was sent when the last recovery or time-out began (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675).
+    /// The end of what was sent when the last recovery or time-out began (RFC 6582, section 3.2; `RecoveryPoint` of RFC
+    /// 6675).
     pub(crate) recover: Seq,
     method: Recovery,
     mss: u32,
-    /// The window to begin with, in bytes.
+    /// The initial window, in bytes.
     pub(crate) initial: u32,
     threshold: u32,
     limits: bool,
     each_rto: bool,
     avoidance: Avoidance,
     pub(crate) cubic: Cubic,
-    /// Segments acknowledged that have not made the window larger yet; only where each is kept track of.
+    /// Acknowledged segments that have not raised the window yet; used with [`Recovery::Segments`] only.
     pub(crate) counted: u32,
 }
 
 impl Congestion {
-    /// A new connection; `iss` is the number of its SYN, `sack` says that both ends speak of it.
+    /// The state of a new connection. `iss` is the number of its SYN; `sack`: both ends support selective
+    /// acknowledgments.
     pub(crate) fn new(profile: &Profile, mss: u32, iss: Seq, sack: bool) -> Self {
         let initial = mss.saturating_mul(profile.initial_window.max(1)).min(MOST);
         let method = match profile.recovery {
@@ -107,7 +110,7 @@ impl Congestion {
         }
     }
 
-    /// Goes on with what another host had found out.
+    /// Continues with the state of another host.
     pub(crate) fn restore(&mut self, cwnd: u32, initial: u32, ssthresh: u32, duplicates: u32, phase: Phase) {
         (self.cwnd, self.initial, self.ssthresh) = (cwnd.min(MOST), initial.min(MOST), ssthresh.min(MOST));
         (self.duplicates, self.phase) = (duplicates, phase);
@@ -123,35 +126,36 @@ impl Congestion {
         matches!(self.method, Recovery::Sack)
     }
 
-    /// Duplicates that mean a loss.
+    /// The number of duplicate acknowledgments that indicate a loss.
     pub(crate) const fn threshold(&self) -> u32 {
         self.threshold
     }
 
-    /// Segments have another size from now on. The window is counted in bytes, and stays.
+    /// Sets the segment size. The window is counted in bytes, and stays, but is at least one segment.
     pub(crate) fn resize(&mut self, mss: u32) {
         self.mss = mss;
         self.cwnd = self.cwnd.max(mss);
     }
 
-    /// The handshake lost SYNs: one segment to begin with (RFC 5681, section 3.1).
+    /// Sets the initial window to one segment after lost SYNs (RFC 5681, section 3.1).
     pub(crate) const fn lost_syn(&mut self) {
         self.cwnd = self.mss;
     }
 
-    /// Nothing was sent for longer than a time-out (RFC 5681, section 4.1).
+    /// Restarts after an idle time longer than a time-out (RFC 5681, section 4.1).
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         self.cwnd = self.cwnd.min(self.initial);
         self.cubic.idle(now, idle);
     }
 
-    /// What may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
+    /// The bytes that may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
     pub(crate) const fn allowance(&self) -> u32 {
         let counts = self.limits && !self.recovering() && self.duplicates < self.threshold;
         if counts { self.duplicates.saturating_mul(self.mss) } else { 0 }
     }
 
-    /// `ack` acknowledged `acked` new bytes; `flight` are still on their way. `clock` is now, and the smoothed round trip.
+    /// `ack` acknowledged `acked` new bytes; `flight` bytes are still unacknowledged. `clock` is now, and the smoothed
+    /// round trip.
     pub(crate) fn new_ack(
         &mut self,
         ack: Seq,
@@ -170,14 +174,15 @@ impl Congestion {
             _ => {}
         }
         self.phase = Phase::No;
-        // The smaller form of RFC 6582 avoids a burst; RFC 5681 deflates to the threshold.
+        // The smaller window of RFC 6582 avoids a burst; RFC 5681 deflates to the threshold.
         let newreno = self.method == Recovery::NewReno;
         let calm = if newreno { flight.max(self.mss) + self.mss } else { self.ssthresh };
         self.cwnd = self.ssthresh.min(calm);
         Advice::Continue
     }
 
-    /// RFC 6582, section 3.2, step 3, partial: deflate by what left the network, plus one that it made room for.
+    /// RFC 6582, section 3.2, step 3, partial: deflates by the acknowledged bytes, and adds a segment if at least one
+    /// was acknowledged.
     fn partial(&mut self, acked: u32) -> Advice {
         let room = if acked >= self.mss { self.mss } else { 0 };
         self.cwnd = (self.cwnd.saturating_sub(acked) + room).max(self.mss);
@@ -197,8 +202,8 @@ impl Congestion {
         self.cwnd = self.cwnd.saturating_add(more).min(MOST);
     }
 
-    /// A duplicate of the acknowledgment of `una` came; below `max` all was sent, `window` is the peer's. `lost` says that
-    /// selective acknowledgments show already that the first segment is (RFC 6675, section 5, step 2).
+    /// Counts a duplicate acknowledgment of `una`. `max` is the end of what was sent, `window` the peer's window.
+    /// `lost`: selective acknowledgments already show that the first segment is lost (RFC 6675, section 5, step 2).
     pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32, lost: bool) -> Advice {
         if self.recovering() {
             if !self.by_sack() {
@@ -222,7 +227,7 @@ impl Congestion {
                 self.duplicates = 0;
                 return Advice::GoBack;
             }
-            // It is not inflated: what left the network is known (RFC 6675, section 5, step 4.2).
+            // The window is not inflated: the scoreboard knows what left the network (RFC 6675, section 5, step 4.2).
             Recovery::Sack => self.cwnd = self.ssthresh,
             _ => self.cwnd = self.ssthresh.saturating_add(self.threshold.saturating_mul(self.mss)).min(MOST),
         }
@@ -230,7 +235,8 @@ impl Congestion {
         Advice::Resend
     }
 
-    /// Duplicates of what was sent twice are no new loss (RFC 6582, section 3.2, step 2; RFC 6675, section 5.1).
+    /// Duplicates of what was sent twice do not indicate a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section
+    /// 5.1).
     const fn may_begin(&self, una: Seq) -> bool {
         match self.method {
             Recovery::Reno => true,
@@ -239,13 +245,14 @@ impl Congestion {
         }
     }
 
-    /// All up to `max` is sent again for another reason than a loss: its duplicates are none either.
+    /// Everything up to `max` is sent again for another reason than a loss. Duplicates that this causes do not begin a
+    /// recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;
     }
 
-    /// The retransmission timer went off; `first` says for the first time since something new was acknowledged.
+    /// Reduces the window after a time-out. `first`: the first one since something new was acknowledged.
     pub(crate) fn timeout(&mut self, una: Seq, max: Seq, window: u32, first: bool) {
         if first || self.each_rto {
             self.halve(max.since(una), window);
@@ -258,10 +265,10 @@ impl Congestion {
     }
 
     fn halve(&mut self, flight: u32, window: u32) {
-        // 4.4BSD takes what it might have sent; RFC 5681, equation 4, what it did send. Without selective acknowledgments
-        // that counts what the peer keeps beyond a gap: a time-out in the middle of a long recovery would find several
-        // windows on their way, and raise the threshold. More than the window was never in the network, but for what limited
-        // transmit let out, which does not count (RFC 3042, section 2).
+        // 4.4BSD halves what the windows allow; RFC 5681, equation 4, what is unacknowledged. Without selective
+        // acknowledgments, that includes what the peer keeps beyond a gap. In a long recovery this can be several
+        // windows, so a time-out would raise the threshold. Therefore `flight` is limited to the window, which bounds
+        // what was in the network. Segments of limited transmit do not count (RFC 3042, section 2).
         let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
         let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
         self.ssthresh = match self.avoidance {
@@ -270,9 +277,10 @@ impl Congestion {
         };
     }
 
-    // --- where each segment is kept track of: whole segments, and what Linux makes of the window -------------------------
+    // --- per-segment recovery: the window in whole segments, as in Linux --------------------------------------------
 
-    /// A loss: the threshold comes of the window (Linux: `tcp_reno_ssthresh`, `cubictcp_recalc_ssthresh`).
+    /// Lowers the threshold after a loss: it is computed from the window (Linux: `tcp_reno_ssthresh`,
+    /// `cubictcp_recalc_ssthresh`).
     pub(crate) fn lower(&mut self) {
         let mss = self.mss.max(1);
         let threshold = match self.avoidance {
@@ -283,17 +291,17 @@ impl Congestion {
         self.counted = 0;
     }
 
-    /// The threshold that a reduction is measured by (Linux: `tcp_current_ssthresh`).
+    /// The threshold to which a later reduction is relative (Linux: `tcp_current_ssthresh`).
     pub(crate) fn current_threshold(&self) -> u32 {
         if self.recovering() { self.ssthresh } else { self.ssthresh.max(self.cwnd / 4 * 3) }
     }
 
-    /// A reduction is taken back.
+    /// Undoes a reduction. The window and the threshold never become smaller by it.
     pub(crate) fn restore_window(&mut self, cwnd: u32, ssthresh: u32) {
         (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
     }
 
-    /// `delivered` segments arrived, and the window was used up.
+    /// Grows the window: `delivered` segments arrived, and the window limited the sender.
     pub(crate) fn raise(&mut self, now: Instant, smoothed: Option<(Duration, Duration)>, delivered: u32) {
         let (mss, mut rest) = (self.mss.max(1), delivered);
         if self.cwnd < self.ssthresh {
@@ -313,8 +321,8 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
-    /// For a time-out no more than `used` segments of the window were: what was not is halved (RFC 2861, section 3.2; Linux:
-    /// `tcp_cwnd_application_limited`).
+    /// Shrinks a window of which at most `used` segments were used for a time-out: the unused part is halved (RFC 2861,
+    /// section 3.2; Linux: `tcp_cwnd_application_limited`).
     pub(crate) fn not_used(&mut self, used: u32) {
         let used = used.max(self.initial / self.mss.max(1)) * self.mss;
         if used < self.cwnd {
@@ -323,7 +331,7 @@ impl Congestion {
         }
     }
 
-    /// Nothing was sent for `idle`: half for each time-out of it (Linux: `tcp_cwnd_restart`).
+    /// Halves the window for each time-out within `idle`, in which nothing was sent (Linux: `tcp_cwnd_restart`).
     pub(crate) fn restart(&mut self, idle: Duration, rto: Duration) {
         self.ssthresh = self.current_threshold();
         let least = self.cwnd.min(self.initial);
@@ -395,7 +403,7 @@ mod tests {
             .for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535, false), Advice::Continue));
     }
 
-    /// The peer keeps 30 kB beyond gaps; ten are what the network held when the first was found.
+    /// The peer keeps 30 kB beyond gaps. The network held 10 kB when the first gap was found.
     #[test]
     fn a_timeout_in_a_long_recovery_does_not_raise_the_threshold() {
         let mut c = congestion(&newreno());
@@ -433,7 +441,8 @@ mod tests {
         (0..9).for_each(|_| assert_eq!(c.duplicate(Seq(5001), Seq(10_001), 65535, false), Advice::Continue));
     }
 
-    /// RFC 6675, section 5: steps 1 and 2, and no inflation; section 5.1: after a time-out, not before all is acknowledged.
+    /// RFC 6675, section 5: steps 1 and 2, and no inflation. Section 5.1: no recovery after a time-out until all is
+    /// acknowledged.
     #[test]
     fn by_selective_acknowledgments() {
         let mut c = with(Recovery::Sack);
@@ -451,7 +460,8 @@ mod tests {
         assert_eq!(none.method, Recovery::NewReno, "the peer does not speak of it");
     }
 
-    /// RFC 9438, section 4.6: a loss leaves seven tenths; then the window grows with time, not with acknowledgments alone.
+    /// RFC 9438, section 4.6: a loss leaves 0.7 of the window. Then the window grows with time, not with
+    /// acknowledgments alone.
     #[test]
     fn cubic_beside_reno() {
         let after = |avoidance| {
@@ -471,7 +481,7 @@ mod tests {
         assert_eq!(after(Avoidance::Cubic), (70_000, 9), "0.4 times 4 cubed, and 70");
     }
 
-    /// RFC 9438, section 5.8: a window that is lower after an idle time follows the curve from where it was.
+    /// RFC 9438, section 5.8: after an idle time the window continues on the curve from where it was.
     #[test]
     fn idling_moves_the_begin_of_cubic() {
         let mut c = congestion(&Profile { avoidance: Avoidance::Cubic, ..newreno() });
@@ -480,7 +490,7 @@ mod tests {
         assert_eq!((c.cwnd, c.cubic.epoch), (3000, Some((Instant::from_millis(8100), 50_000))));
     }
 
-    /// RFC 3042: two segments, which the halving does not count.
+    /// RFC 3042: two segments, which do not count when the window is halved.
     #[test]
     fn limited_transmit_lets_two_out() {
         let mut c = with(Recovery::NewReno);

@@ -1,4 +1,4 @@
-//! A connection: what the user calls, what comes from the wire, what leaves (RFC 9293, section 3.10).
+//! A connection: the application's calls, segments that arrive, segments to send (RFC 9293, section 3.10).
 
 use crate::acknowledge::Ack;
 use crate::challenge::Challenge;
@@ -10,7 +10,7 @@ use crate::timestamps::Clocks;
 use crate::{Ended, Flags, Info, Options, Profile, Segment, Seq, State};
 use wire::{Instant, SocketAddrV4};
 
-/// One end of a connection. See the crate for how to drive it.
+/// One end of a connection. The crate's documentation shows how to drive it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connection {
     pub(crate) profile: Profile,
@@ -21,9 +21,9 @@ pub struct Connection {
     pub(crate) receive: Receiver,
     /// The number of the peer's SYN.
     pub(crate) irs: Seq,
-    /// Both clocks, if both ends stamp their segments.
+    /// The state of the timestamps; `None` if they are not used.
     pub(crate) clocks: Option<Clocks>,
-    /// Both ends speak of selective acknowledgments.
+    /// Whether both ends support selective acknowledgments.
     pub(crate) sack: bool,
     pub(crate) syn_due: bool,
     pub(crate) reset: Option<Segment<'static>>,
@@ -54,58 +54,59 @@ impl Connection {
 
     // --- the user --------------------------------------------------------------------------------------------------
 
-    /// Queues bytes to be sent and says how many were taken: at most [`Self::room`].
+    /// Queues bytes to be sent. Returns the number of bytes taken, at most [`Self::room`].
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         if self.state == State::Closed { 0 } else { self.send.write(bytes) }
     }
 
-    /// How many bytes `write` would take; none after `finish`.
+    /// Returns the number of bytes that `write` would take; 0 after `finish`.
     pub fn room(&self) -> usize {
         if self.state == State::Closed { 0 } else { self.send.room() }
     }
 
-    /// How many bytes may wait to be sent or acknowledged before `write` takes none.
+    /// Returns the size of the send buffer, in bytes: data that is not sent, or not acknowledged.
     pub const fn send_buffer(&self) -> usize {
         self.send.capacity
     }
 
-    /// Bytes that were written and that the peer has not acknowledged, sent or not.
+    /// Returns the number of bytes that were written and are not acknowledged, sent or not.
     pub fn unacknowledged(&self) -> usize {
         self.send.buffer.len()
     }
 
-    /// The next bytes of the peer's stream, at most `most`. Reading opens the window.
+    /// Removes and returns the next bytes of the peer's stream, at most `most`. Reading opens the window.
     pub fn read(&mut self, most: usize) -> Vec<u8> {
         self.read_for(most, Vec::new())
     }
 
-    /// The same, for an empty buffer in which what comes next is kept.
+    /// Does the same as [`Self::read`]. If it returns all bytes, the empty `buffer` becomes the storage for those that
+    /// follow.
     pub fn read_for(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         self.receive.read(most, buffer)
     }
 
-    /// How many bytes can be read now.
+    /// Returns the number of bytes that can be read now.
     pub fn readable(&self) -> usize {
         self.receive.unread.len()
     }
 
-    /// Whether the peer finished and everything was read.
+    /// Returns whether the peer has finished and everything was read.
     pub fn at_end(&self) -> bool {
         self.receive.finished && self.receive.unread.is_empty()
     }
 
-    /// Nothing more will be written: the FIN follows the last byte. The peer may go on sending.
+    /// Ends our stream: the FIN follows the last byte. The peer may continue to send.
     pub fn finish(&mut self) {
         if self.send.fin == Fin::No {
             self.send.fin = Fin::Queued;
         }
-        // RFC 9293, section 3.10.4: before an answer there is nothing to close.
+        // RFC 9293, section 3.10.4: in SYN-SENT the connection is deleted, if there is no data to send.
         if self.state == State::SynSent && self.send.buffer.is_empty() {
             self.end(Ended::Finished);
         }
     }
 
-    /// Gives up at once; the peer is told by a reset (RFC 9293, section 3.10.5).
+    /// Aborts the connection; `poll` returns a reset for the peer (RFC 9293, section 3.10.5).
     pub fn abort(&mut self) {
         if self.state == State::SynReceived || (self.state.synchronized() && self.state != State::TimeWait) {
             self.receive.acknowledged();
@@ -116,61 +117,60 @@ impl Connection {
         }
     }
 
-    /// From now on so many bytes may wait to be sent or acknowledged. What waits already is not thrown away.
+    /// Sets the size of the send buffer, in bytes. Data that it already holds is kept.
     pub fn set_send_buffer(&mut self, bytes: u32) {
         self.send.capacity = bytes as usize;
     }
 
-    /// From now on so many bytes may wait to be read, as far as the agreed scale can say it. A window that was announced is
-    /// not taken back.
+    /// Sets the size of the receive buffer, in bytes, as far as the agreed window shift can express it. A window that
+    /// was announced is not taken back.
     pub fn set_receive_buffer(&mut self, bytes: u32) {
         self.receive.set_capacity(bytes);
     }
 
-    /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
+    /// Sets whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub const fn set_nagle(&mut self, on: bool) {
         self.send.nagle = on;
     }
 
-    /// The path to the peer carries segments of at most so many bytes of payload now: fewer than before, or more. What was
-    /// on its way may not have arrived, and is sent again at once; nothing was congested, so the window stays
-    /// (RFC 1191, sections 6.4 and 6.5).
+    /// Sets the largest payload that the path to the peer carries, in bytes: less than before, or more. The profile's
+    /// `too_big` decides whether unacknowledged data is sent again at once (RFC 1191, sections 6.4 and 6.5).
     pub fn path_mss(&mut self, mss: u16) {
         self.send.path_mss(u32::from(mss));
     }
 
-    /// Whether `seq` is on its way to the peer: what an ICMP message quotes and is not, was made up (RFC 5927,
-    /// section 4.1).
+    /// Returns whether `seq` is sent and not acknowledged. An ICMP message that quotes another number is forged or old
+    /// (RFC 5927, section 4.1).
     pub const fn in_flight(&self, seq: Seq) -> bool {
         seq.since(self.send.una) < self.send.max.since(self.send.una)
     }
 
-    /// Where it stands.
+    /// Returns the state of the connection.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Why it is closed; `None` while it is not.
+    /// Returns why the connection is closed; `None` while it is not.
     pub const fn ended(&self) -> Option<Ended> {
         self.ended
     }
 
-    /// Our address and port.
+    /// Returns our address and port.
     pub const fn local(&self) -> SocketAddrV4 {
         self.local
     }
 
-    /// The peer's.
+    /// Returns the peer's address and port.
     pub const fn remote(&self) -> SocketAddrV4 {
         self.remote
     }
 
-    /// The largest payload now, in bytes.
+    /// Returns the largest payload now, in bytes.
     pub const fn mss(&self) -> u32 {
         self.send.mss
     }
 
-    /// A look inside.
+    /// Returns a snapshot, for graphs and reports.
     pub fn info(&self) -> Info {
         Info {
             state: self.state,
@@ -192,12 +192,12 @@ impl Connection {
 
     // --- time ------------------------------------------------------------------------------------------------------
 
-    /// When `timeout` wants to be called next.
+    /// Returns when the caller must call `timeout`; `None` if no timer runs.
     pub fn deadline(&self) -> Option<Instant> {
         Instant::sooner(Instant::sooner(self.send.timer.at(), self.receive.delayed), self.time_wait)
     }
 
-    /// Time has come to `now`. Too early does no harm.
+    /// Handles the timers that are due at `now`. A call before the deadline has no effect.
     pub fn timeout(&mut self, now: Instant) {
         if self.receive.delayed.is_some_and(|at| at <= now) {
             self.receive.delayed = None;
@@ -214,9 +214,9 @@ impl Connection {
         }
     }
 
-    // --- segments that leave ---------------------------------------------------------------------------------------
+    // --- segments to send ------------------------------------------------------------------------------------------
 
-    /// The next segment to be sent; call until `None`.
+    /// Returns the next segment to be sent. The caller repeats the call until `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Segment<'_>> {
         if self.reset.is_some() {
             return self.reset.take();
@@ -260,8 +260,8 @@ impl Connection {
         self.segment(now, self.send.bare(), Flags::default())
     }
 
-    /// A segment after the handshake, without its payload: all of them acknowledge and announce the window, and have the
-    /// options that were agreed on.
+    /// A segment after the handshake, without its payload. It acknowledges, announces the window, and has the options
+    /// that were agreed on.
     pub(crate) fn segment(&mut self, now: Instant, seq: Seq, flags: Flags) -> Segment<'static> {
         let sack = self.blocks();
         self.receive.acknowledged();
@@ -283,15 +283,15 @@ impl Connection {
         }
     }
 
-    /// What is to be said of data that came twice, and of data beyond a gap: as many blocks as have room beside timestamps,
-    /// and beside a byte of payload (RFC 2018, section 3; RFC 2883, section 4).
+    /// The SACK blocks: data that arrived twice, then data beyond gaps. There are as many as fit beside the timestamps
+    /// and one byte of payload (RFC 2018, section 3; RFC 2883, section 4).
     #[inline]
     fn blocks(&self) -> Blocks {
         let nothing = self.receive.beyond.is_empty() && self.receive.duplicate.is_none();
         if nothing || !self.sack { Blocks::default() } else { self.blocks_beyond() }
     }
 
-    #[inline(never)] // so that nothing of it is in the way of a segment that follows the one before
+    #[inline(never)] // keeps the fast path for segments in order small
     fn blocks_beyond(&self) -> Blocks {
         let beyond = self.receive.beyond.blocks();
         let mut blocks: Blocks =
@@ -304,16 +304,17 @@ impl Connection {
         blocks
     }
 
-    // --- segments that come ----------------------------------------------------------------------------------------
+    // --- segments that arrive --------------------------------------------------------------------------------------
 
-    /// A router says that it has no path for our segment `seq` (ICMP destination unreachable, codes 0 and 1). It ends nothing.
+    /// Handles an ICMP report that there is no path for our segment `seq` (destination unreachable, codes 0 and 1). It
+    /// never ends the connection.
     pub fn unreachable(&mut self, now: Instant, seq: Seq) {
         if seq == self.send.una {
             self.send.unreachable(now);
         }
     }
 
-    /// Takes a segment from the peer. Its addresses and ports must be those of this connection.
+    /// Handles a segment from the peer. Its addresses and ports must be those of this connection.
     pub fn receive(&mut self, now: Instant, segment: &Segment<'_>) {
         match self.state {
             State::Closed => {}
@@ -322,7 +323,7 @@ impl Connection {
         }
     }
 
-    /// RFC 9293, section 3.10.7.4, in its order.
+    /// RFC 9293, section 3.10.7.4, in the order given there.
     fn arrived(&mut self, now: Instant, segment: &Segment<'_>) {
         if self.state == State::SynReceived && self.repeated_syn(now, segment) {
             return;
@@ -330,7 +331,7 @@ impl Connection {
         if self.clocks.is_some() && !self.is_fresh(now, segment) {
             return;
         }
-        // A closed window takes no data, but what else is said counts.
+        // A closed window accepts no data, but the segment's control bits and acknowledgment count.
         let closed = self.receive.window() == 0 && segment.seq == self.receive.next;
         if !closed && !self.receive.acceptable(segment.seq, segment.len()) {
             self.unacceptable(now, segment);
@@ -353,8 +354,8 @@ impl Connection {
         self.data(now, segment, closed);
     }
 
-    /// RFC 7323, section 3.2: without a timestamp it is not the peer's; section 5.3, R1: or it is an old one. Resets are
-    /// neither (section 5.2).
+    /// RFC 7323, section 3.2: a segment without a timestamp is not the peer's. Section 5.3, R1: it may be an old one.
+    /// Resets are exempt from both (section 5.2).
     fn is_fresh(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.has(Flags::RST) {
             return true;
@@ -367,7 +368,7 @@ impl Connection {
         !old
     }
 
-    /// It has no part in the window. TIME-WAIT starts anew with a FIN: our last acknowledgment was lost.
+    /// Handles a segment outside the window. A FIN restarts TIME-WAIT: our last acknowledgment was lost.
     fn unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.has(Flags::RST) {
             return;
@@ -387,14 +388,15 @@ impl Connection {
         self.receive.duplicates = self.receive.duplicates.saturating_add(1);
     }
 
-    /// Says where we stand, to a peer that seems to believe otherwise.
+    /// Sends our state to a peer whose segment contradicts it, within the limit of RFC 5961, section 7.
     fn dispute(&mut self, now: Instant) {
         if self.challenge.allow(now) {
             self.owe_duplicate();
         }
     }
 
-    /// RFC 9293, section 3.10.7.4, second (RFC 5961, section 3): exactly at the edge, or it must be confirmed.
+    /// RFC 9293, section 3.10.7.4, second (RFC 5961, section 3): a reset must have exactly the next number, or be
+    /// confirmed.
     fn reset_came(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.seq == self.receive.next {
             self.end(if self.state == State::TimeWait { Ended::Finished } else { Ended::Reset });
@@ -403,13 +405,13 @@ impl Connection {
         }
     }
 
-    /// RFC 9293, section 3.10.7.4, fifth. Says whether the segment is worth reading on.
+    /// RFC 9293, section 3.10.7.4, fifth. Returns whether the segment's data is to be processed.
     fn acknowledged(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if self.state == State::SynReceived && !self.completed(now, segment) {
             return false;
         }
         let (una, max) = (self.send.una, self.send.max);
-        // RFC 5961, section 5: what was never sent, or is older than any window.
+        // RFC 5961, section 5: the number was never sent, or is older than any window.
         if segment.ack.after(max) || segment.ack.before(una.minus(self.send.largest_window)) {
             self.dispute(now);
             return false;
@@ -438,7 +440,7 @@ impl Connection {
         true
     }
 
-    /// When our segment left that the peer's timestamp answers.
+    /// When our segment was sent whose timestamp the peer echoes.
     pub(crate) fn echoed(&self, now: Instant, segment: &Segment<'_>) -> Option<Instant> {
         self.clocks.as_ref()?.left(now, segment.options.timestamps?)
     }

@@ -1,51 +1,52 @@
-//! CUBIC (RFC 9438), in integers, so that every machine has the same result: bytes, and microseconds.
+//! CUBIC (RFC 9438), in integers, so that every machine computes the same result. Units are bytes and microseconds.
 
 use wire::{Duration, Instant};
 
 /// The multiplicative decrease, in tenths (section 4.6: 0.7).
 const BETA: u64 = 7;
-/// `t` and `K` in a second.
+/// The units of `t` and `K` in a second: they are microseconds.
 const SECOND: i128 = 1_000_000;
 
-/// How the window grows where it is not slow start; names are those of section 4.1.
+/// The state of CUBIC in congestion avoidance. Names are those of section 4.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
     /// `W_max`, in bytes.
     pub most: u32,
     /// `cwnd_prior`, in bytes.
     pub prior: u32,
-    /// When congestion avoidance began, and the window then; `None`: it has not.
+    /// When congestion avoidance began, and the window then, in bytes; `None` before it began.
     pub epoch: Option<(Instant, u32)>,
     /// `W_est`, in bytes.
     pub estimate: u32,
-    /// What was too little for a byte: of the window, and of `W_est`.
+    /// The remainders of the divisions that compute the window and `W_est`: less than a byte each.
     pub carry: (u64, u64),
 }
 
 impl Cubic {
-    /// The threshold after a loss with this window (sections 4.6 and 4.7).
+    /// Returns the threshold after a loss with the window `cwnd` (sections 4.6 and 4.7).
     pub(crate) fn reduce(&mut self, cwnd: u32, mss: u32) -> u32 {
         let share = |tenths: u64, of: u64| (u64::from(cwnd) * tenths / of) as u32;
-        // Fast convergence: a flow that lost room since the last time gives up some more.
+        // Fast convergence: if the window is smaller than at the loss before, the flow releases more bandwidth.
         self.most = if cwnd < self.most { share(10 + BETA, 20) } else { cwnd };
         (self.prior, self.epoch) = (cwnd, None);
         share(BETA, 10).max(2 * mss)
     }
 
-    /// The retransmission timer went off: what was before is forgotten, and the window follows the curve from where congestion
-    /// avoidance begins again, as if that was `W_max` (section 4.8). `reduce` gave the threshold.
+    /// Forgets the state before a time-out. `W_max` becomes the window at which congestion avoidance begins again
+    /// (section 4.8). `reduce` has computed the threshold.
     pub(crate) const fn timed_out(&mut self) {
         (self.most, self.epoch) = (0, None);
     }
 
-    /// Nothing was on its way for `idle`, until now: this time does not count (section 5.8; Linux: `cubictcp_cwnd_event`).
+    /// Moves the epoch by `idle`, in which nothing was in flight: this time does not count (section 5.8; Linux:
+    /// `cubictcp_cwnd_event`).
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         if let Some((begin, _)) = &mut self.epoch {
             *begin = (*begin + idle).min(now);
         }
     }
 
-    /// `acked` bytes were acknowledged: the window from now on (sections 4.2 to 4.5).
+    /// Returns the window after `acked` bytes were acknowledged (sections 4.2 to 4.5).
     pub(crate) fn grow(&mut self, now: Instant, srtt: Duration, cwnd: u32, acked: u32, mss: u32) -> u32 {
         if self.epoch.is_none() {
             self.epoch = Some((now, cwnd));
@@ -58,7 +59,7 @@ impl Cubic {
         let t = micros(now.since(begin));
         self.estimate(cwnd, acked, mss);
         if self.window(t, k, mss) < i128::from(self.estimate) {
-            return cwnd.max(self.estimate); // section 4.3: as Reno would
+            return cwnd.max(self.estimate); // section 4.3: grow as Reno would
         }
         let highest = i128::from(cwnd) * 3 / 2;
         let target = self.window(t + micros(srtt), k, mss).clamp(i128::from(cwnd), highest);
@@ -68,7 +69,8 @@ impl Cubic {
         cwnd.saturating_add((more / window) as u32)
     }
 
-    /// `W_est` (section 4.3, figure 4): Reno's growth, slower as its decrease is smaller, until it is what it was.
+    /// `W_est` (section 4.3, figure 4): Reno's growth, slowed by the smaller decrease until the window of the last loss
+    /// is reached.
     fn estimate(&mut self, cwnd: u32, acked: u32, mss: u32) {
         let (times, of) = if self.estimate >= self.prior { (1, 1) } else { (3 * (10 - BETA), 10 + BETA) };
         let more = u64::from(mss) * u64::from(acked) * times + self.carry.1;
@@ -84,7 +86,7 @@ impl Cubic {
         i128::from(self.most) + cube
     }
 
-    /// `K` in microseconds (figure 2): when the window is `W_max` again.
+    /// `K` in microseconds (figure 2): the time at which the window reaches `W_max` again.
     fn k(&self, at_begin: u32, mss: u32) -> i128 {
         let short = i128::from(self.most.saturating_sub(at_begin));
         cube_root(short * 10 * SECOND * SECOND * SECOND / (4 * i128::from(mss.max(1))))
@@ -95,7 +97,7 @@ const fn micros(span: Duration) -> i128 {
     span.as_micros().cast_signed()
 }
 
-/// The whole part of it.
+/// The cube root, rounded down.
 fn cube_root(of: i128) -> i128 {
     let (mut low, mut high) = (0i128, 1i128 << 42);
     while low < high {
@@ -121,7 +123,7 @@ mod tests {
         let at = |ms: i128| cubic.window(ms * 1000, k, MSS);
         assert!((i128::from(70 * MSS) - at(0)).abs() <= 1, "{}", at(0));
         assert!((99_900..=100_000).contains(&at(4217)));
-        // One second later than K: 0.4 segments; two: 3.2.
+        // One second after K: 0.4 segments more; two seconds: 3.2.
         assert!((100_390..=100_400).contains(&at(5217)) && (103_190..=103_200).contains(&at(6217)));
         assert_eq!([0, 1, 7, 8, 26, 27].map(cube_root), [0, 1, 1, 2, 2, 3]);
     }
@@ -138,7 +140,8 @@ mod tests {
         assert_eq!(cubic.reduce(MSS, MSS), 2 * MSS, "no less than two segments");
     }
 
-    /// Section 4.8: after a time-out the window grows from where congestion avoidance begins, whatever it was before.
+    /// Section 4.8: after a time-out the window grows from where congestion avoidance begins, whatever `W_max` was
+    /// before.
     #[test]
     fn a_time_out_forgets_what_was() {
         let mut cubic = Cubic::default();
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!(cubic.most, 50 * MSS, "a flow that has begun anew has lost no room");
     }
 
-    /// Section 5.8: time in which nothing was on its way does not count.
+    /// Section 5.8: time in which nothing was in flight does not count.
     #[test]
     fn idling_does_not_count() {
         let (mut busy, window) = grown(100 * MSS, 100, 10);
@@ -171,7 +174,7 @@ mod tests {
         assert_eq!(none.epoch, None);
     }
 
-    /// Section 4.2: half as much again in a round trip at most, however late it is.
+    /// Section 4.2: the window grows by at most a half in a round trip, however late it is.
     #[test]
     fn the_target_is_bounded() {
         let (mut cubic, _) = grown(100 * MSS, 100, 1);
@@ -193,8 +196,8 @@ mod tests {
         (cubic, window)
     }
 
-    /// Section 4.3: with a small window and a short round trip Reno would be faster, and CUBIC is as fast as that: 9/17 of a
-    /// segment a round trip.
+    /// Section 4.3: with a small window and a short round trip Reno would grow faster. CUBIC then grows as fast: 9/17
+    /// of a segment per round trip.
     #[test]
     fn the_friendly_region() {
         let (cubic, window) = grown(20 * MSS, 10, 10);
@@ -202,7 +205,7 @@ mod tests {
         assert!((18_900..=19_400).contains(&window), "14 segments and ten times 0.529: {window}");
     }
 
-    /// Far from it, the window is where the cubic function has it.
+    /// Far from that region, the window follows the cubic function.
     #[test]
     fn the_cubic_region() {
         let (cubic, window) = grown(1000 * MSS, 200, 22);

@@ -1,4 +1,4 @@
-//! Moving a connection to another host: all that the peer could notice, and nothing else.
+//! Moving a connection to another host: all of it that the peer could notice, and nothing else.
 
 use crate::options;
 use crate::receive::Receiver;
@@ -8,11 +8,12 @@ use crate::{Connection, Profile, State, TcpState};
 use wire::Instant;
 
 impl Connection {
-    /// What peers could notice of a connection, as every stack can say it; `None` before it is established, and when all of
-    /// both ways is acknowledged. This one must not be polled afterwards, or two hosts would speak for one. All that there
-    /// is, in any state: [`Self::record`].
+    /// Returns what the peer could notice of the connection, in a form that every stack can produce. `None` before it
+    /// is established, in TIME-WAIT, and when it is closed. The caller must not poll this one afterwards: two hosts
+    /// would send for one connection. [`Self::record`] returns the whole connection, in any state.
     pub fn export(&self, now: Instant) -> Option<TcpState> {
-        // A FIN that was acknowledged is the last that was sent: with it the other host can show where it stands.
+        // A FIN that was acknowledged is exported as if it were not: the other host sends it again, and so shows its
+        // state.
         let fin = u32::from(self.send.fin == Fin::Acknowledged);
         let is_movable = self.state.synchronized() && self.state != State::TimeWait;
         is_movable.then(|| TcpState {
@@ -39,13 +40,13 @@ impl Connection {
         })
     }
 
-    /// Goes on with a connection. What was not acknowledged is sent again, in slow start, by a time-out that begins with the
-    /// former host's round trip (RFC 9040, section 7); the peer is told at once where we stand, so that it need not wait for its
-    /// timer.
+    /// Continues a connection of another host. What was not acknowledged is sent again, in slow start, with a time-out
+    /// that starts from the former host's round trip (RFC 9040, section 7). An acknowledgment is sent to the peer at
+    /// once, so that it need not wait for its timer.
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);
         let send = &mut connection.send;
-        // What was agreed holds, whatever this host would have offered.
+        // What was agreed stays in force, whatever this host would have offered.
         let overhead = if state.timestamp.is_some() { options::TIMESTAMPS } else { 0 };
         send.agree(state.mss.clamp(1, u32::from(profile.mss).max(1)), overhead);
         send.opened(now, profile, state.sack_permitted, None);

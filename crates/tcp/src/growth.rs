@@ -1,48 +1,50 @@
-//! How Linux lets a receive window grow: with each segment to the room there is (`tcp_grow_window`), and the room with what the
-//! application reads in a round trip (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`, Linux 6.18). Each step of the window also has
-//! the next segment acknowledged at once, so a window that grows doubles the number of acknowledgments.
+//! The growth of a receive window as in Linux 6.18. The window grows with each segment up to the room
+//! (`tcp_grow_window`). The room grows with what the application reads in a round trip (`tcp_rcv_space_adjust`,
+//! `tcp_rcvbuf_grow`). Each growth of the window also acknowledges the next segment at once. So a growing window
+//! doubles the number of acknowledgments.
 
 use crate::Seq;
 use wire::{Duration, Instant};
 
-/// The largest window that a SYN can say; Linux begins with it, in whole segments.
+/// The largest window that a SYN can announce. Linux starts with it, in whole segments.
 const FIRST: u32 = 65_535;
-/// The room of a socket with the default buffer (`tcp_rmem`, 131072 bytes), when each segment has an Ethernet frame's buffer
-/// of its own: of 2304 bytes 1448 are data, and Linux counts in parts of 256.
+/// The room of a socket with the default buffer (`tcp_rmem`, 131072 bytes), in bytes. Each segment takes the buffer of
+/// an Ethernet frame: 1448 of 2304 bytes are data. Linux rounds this ratio to parts of 256.
 const ROOM: u32 = 81_920;
-/// Before a segment has come Linux takes half of a buffer for data (`TCP_DEFAULT_SCALING_RATIO`), and five eighths after.
+/// The share of the data buffer that the first window uses, as a fraction: 4/5. Linux counts half of a socket's buffer
+/// as data before the first segment (`TCP_DEFAULT_SCALING_RATIO`), and five eighths later.
 const FIRST_SHARE: (u32, u32) = (4, 5);
-/// Shorter segments do not open the window (`tcp_event_data_recv`).
+/// Shorter segments do not grow the window (`tcp_event_data_recv`).
 const LEAST: usize = 128;
-/// The segments of an initial window; so many bytes count as read in the round trip before the first.
+/// The segments of an initial window. They count as read in the round trip before the first.
 const INITIAL: u32 = 10;
 
-/// A receive window that tunes itself. All sizes in bytes.
+/// A receive window that tunes itself. All sizes are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Growth {
-    /// What is announced at most now (`rcv_ssthresh`).
+    /// The largest window that is announced now (`rcv_ssthresh`).
     pub window: u32,
-    /// What `window` grows to (`window_clamp`).
+    /// The limit to which `window` grows (`window_clamp`).
     pub room: u32,
-    /// The largest segment so far.
+    /// The largest segment that has arrived.
     pub largest: usize,
-    /// Smoothed round-trip time as a receiver sees it, from timestamps that came back.
+    /// The smoothed round-trip time as the receiver measures it, from echoed timestamps.
     pub round_trip: Option<Duration>,
-    /// The timestamp that came back last.
+    /// The timestamp that was echoed last.
     pub echo: u32,
-    /// When the last segment came: reading has no clock of its own.
+    /// When the last segment arrived. `was_read` uses it as the time, because reading has no clock.
     pub now: Instant,
-    /// When the current measurement of what is read began, and what was read by then.
+    /// When the current measurement of reading began. `read` is the number up to which the application had read then.
     pub since: Instant,
     /// See `since`.
     pub read: Seq,
-    /// The most that was read in one round trip.
+    /// The largest number of bytes read in one round trip.
     pub in_round_trip: u32,
 }
 
 impl Growth {
-    /// At the begin of a connection, or of one that goes on elsewhere. Of a buffer for so many bytes the window field can
-    /// announce `capacity`. `next` is the first number to be read.
+    /// The state at the start of a connection, or when one continues at another host. The buffer has `buffer` bytes, of
+    /// which the window field can announce `capacity`. `next` is the first number to be read.
     pub(crate) const fn new(buffer: u32, capacity: u32, mss: u32, next: Seq) -> Self {
         let (data, of) = FIRST_SHARE;
         let half = buffer / of * data;
@@ -63,31 +65,32 @@ impl Growth {
         }
     }
 
-    /// A fixed room from now on.
+    /// Sets the room, and limits the window to it.
     pub(crate) fn set_room(&mut self, bytes: u32) {
         self.room = bytes;
         self.window = self.window.min(bytes);
     }
 
-    /// The room there is.
+    /// The current limit of the window.
     pub(crate) const fn room(&self) -> u32 {
         self.room
     }
 
-    /// What is announced of so much free room where the window field is not scaled: whole segments, of the size that comes
-    /// (`__tcp_select_window`).
+    /// The window that is announced for `free` bytes of room if the window field is not scaled: whole segments, of the
+    /// size that arrives (`__tcp_select_window`).
     pub(crate) fn whole_segments(&self, free: u32, mss: u32) -> u32 {
         let segment = if self.largest == 0 { mss } else { self.largest as u32 };
         free - free % segment.min(self.room).max(1)
     }
 
-    /// Whether reading is worth a segment that says so: the window at least doubles, and was half of the room at most
+    /// Whether reading justifies a window update: the window at least doubles, and was at most half of the room
     /// (`tcp_cleanup_rbuf`).
     pub(crate) const fn is_worth_telling(&self, now: u32, wanted: u32) -> bool {
         wanted > 0 && 2 * now as u64 <= self.room as u64 && wanted as u64 >= 2 * now as u64
     }
 
-    /// A segment with so many bytes came; so many are not read yet, without its own. Says whether the window grew.
+    /// Notes a segment of `bytes` bytes. `unread` bytes are not read, without this segment. Returns whether the window
+    /// grew.
     pub(crate) fn came(&mut self, now: Instant, bytes: usize, unread: usize) -> bool {
         self.now = now;
         self.largest = self.largest.max(bytes);
@@ -100,8 +103,8 @@ impl Growth {
         true
     }
 
-    /// A segment with so many bytes echoed our timestamp, of a segment that left then. Small ones are written late, not
-    /// sent late, and say nothing.
+    /// Notes that a segment of `bytes` bytes echoed our timestamp `echo`, of a segment sent at `left`. Segments smaller
+    /// than the largest are ignored: the peer's application may have written them late.
     pub(crate) fn echoed(&mut self, now: Instant, bytes: usize, echo: u32, left: Instant) {
         if bytes < self.largest || std::mem::replace(&mut self.echo, echo) == echo {
             return;
@@ -110,14 +113,14 @@ impl Growth {
         self.round_trip = Some(self.round_trip.map_or(sample, |smoothed| (smoothed * 7 + sample) / 8));
     }
 
-    /// The application has read up to `read`. `beyond` is how far data beyond gaps reach from the next number expected, and
-    /// `most` the largest room.
+    /// Notes that the application has read up to `read`. `beyond` is the distance from the next expected number to the
+    /// end of data beyond gaps; `most` is the largest room.
     pub(crate) fn was_read(&mut self, read: Seq, beyond: u32, most: u32) {
         let Some(round_trip) = self.round_trip else { return };
         if self.now.since(self.since) < round_trip {
             return;
         }
-        // What another host had received may be read after this one began to count.
+        // Data that another host received may be read after this host began to count.
         let bytes = if read.after(self.read) { read.since(self.read) } else { 0 };
         (self.since, self.read) = (self.now, read);
         if bytes <= self.in_round_trip {
@@ -125,7 +128,7 @@ impl Growth {
         }
         let before = u64::from(std::mem::replace(&mut self.in_round_trip, bytes));
         let twice = 2 * u64::from(bytes);
-        // In slow start the sender doubles its rate meanwhile.
+        // In slow start the sender doubles its rate in the meantime.
         let ahead = twice.saturating_mul(2 * (u64::from(bytes) - before)) / before.max(1);
         let room = u32::try_from(twice.saturating_add(ahead).saturating_add(beyond.into()))
             .unwrap_or(u32::MAX)
@@ -147,8 +150,8 @@ mod tests {
 
     #[test]
     fn a_window_begins_and_grows_as_the_kernels() {
-        // Seen on Linux 6.18, a download with segments of 1448 bytes: 64240, two segments more with each, then 80896, which
-        // is 80480 in the units of its scaled window field.
+        // Seen on Linux 6.18, a download with segments of 1448 bytes: 64240, plus two segments with each that arrives,
+        // up to 80896. In the units of the scaled window field that is 80480.
         let mut growth = growth();
         assert_eq!(growth.window, 64_240);
         assert!(growth.came(NOW, 1448, 0));
@@ -160,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_small_buffer_begins_with_half_and_has_room_for_a_segment_less() {
-        // Seen on Linux 6.18 with a buffer for 16384 bytes: a SYN says 11680, every acknowledgment from the first on 14480.
+        // Seen on Linux 6.18 with a buffer for 16384 bytes: the SYN announces 11680, every acknowledgment from the
+        // first on 14480.
         let mut growth = Growth::new(16_384, 16_384, 1460, Seq(0));
         assert_eq!((growth.window, growth.room()), (11_680, 16_384));
         assert!(growth.came(NOW, 1448, 0) && growth.came(NOW, 1448, 0) && !growth.came(NOW, 1448, 0));
@@ -189,11 +193,11 @@ mod tests {
         growth.was_read(Seq(60_000), 0, MOST);
         assert_eq!(growth.room(), ROOM, "no round trip is known");
         growth.echoed(Instant::from_millis(600), 1448, 7, Instant::from_millis(500));
-        growth.echoed(Instant::from_millis(900), 1448, 7, Instant::from_millis(500)); // the same again says nothing
+        growth.echoed(Instant::from_millis(900), 1448, 7, Instant::from_millis(500)); // a repeated echo is ignored
         assert_eq!(growth.round_trip, Some(Duration::from_millis(100)));
         growth.now = Instant::from_millis(600);
         growth.was_read(Seq(29_200), 5000, MOST);
-        // Twice 29200; twice as much again and again for it doubled from 14600; and what lies beyond a gap.
+        // Twice 29200; plus twice that, because what was read doubled from 14600; plus the data beyond a gap.
         assert_eq!(growth.room(), 58_400 + 2 * 58_400 + 5000);
         growth.now = Instant::from_millis(650);
         growth.was_read(Seq(200_000), 0, MOST);

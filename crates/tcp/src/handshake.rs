@@ -1,4 +1,4 @@
-//! How a connection begins (RFC 9293, sections 3.5 and 3.10.7.2 to 3.10.7.4).
+//! The handshake that opens a connection (RFC 9293, sections 3.5 and 3.10.7.2 to 3.10.7.4).
 
 use crate::options;
 use crate::receive::Receiver;
@@ -6,15 +6,16 @@ use crate::timestamps::Clocks;
 use crate::{Connection, Ended, Flags, Options, Profile, Segment, Seq, State, Timestamps};
 use wire::{Instant, SocketAddrV4};
 
-/// What a peer takes that does not say (RFC 9293, section 3.7.1).
+/// The MSS of a peer that sends no MSS option (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// Less is not believed: a segment would be nearly all header (Linux: `tcp_min_snd_mss`).
+/// A smaller MSS is raised to this: a segment would be nearly all header (Linux: `tcp_min_snd_mss`).
 const LEAST_MSS: u16 = 48;
-/// RFC 7323, section 2.3.
+/// The largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
 
 impl Connection {
-    /// Opens actively: `poll` gives the SYN. `iss` is its number, which the caller draws (RFC 6528).
+    /// Opens actively: `poll` returns the SYN. `iss` is its sequence number, which the caller draws at random (RFC
+    /// 6528).
     pub fn connect(local: SocketAddrV4, remote: SocketAddrV4, iss: Seq, profile: &Profile) -> Self {
         let mut connection = Self::new(local, remote, iss, profile);
         connection.state = State::SynSent;
@@ -22,8 +23,8 @@ impl Connection {
         connection
     }
 
-    /// Opens passively, for a SYN that came to a listener now; `None` if `syn` is none. What else is to be answered to it:
-    /// [`Segment::refusal`].
+    /// Opens passively, for a SYN that arrived now at a listener. `None` if `syn` is not a SYN; the answer to it is
+    /// then [`Segment::refusal`].
     pub fn accept(
         now: Instant,
         local: SocketAddrV4,
@@ -42,18 +43,18 @@ impl Connection {
         Some(connection)
     }
 
-    /// The peer's number and options.
+    /// Takes the peer's sequence number and options.
     fn peer_syn(&mut self, now: Instant, syn: &Segment<'_>) {
         self.irs = syn.seq;
         let most = syn.options.mss.unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
-        // As with windows: both or none (RFC 7323, section 3.2; RFC 2018, section 2).
+        // Timestamps and SACK are used only if both ends support them (RFC 7323, section 3.2; RFC 2018, section 2).
         let stamps = syn.options.timestamps.filter(|_| self.profile.timestamps);
         let ours = Clocks::new(&self.profile, self.send.una);
         self.clocks = stamps.map(|theirs| ours.met(now, theirs.value, syn.seq.plus(1)));
         self.sack = syn.options.sack_permitted && self.profile.sack;
         let overhead = if self.clocks.is_some() { options::TIMESTAMPS } else { 0 };
         self.send.agree(u32::from(self.profile.mss.min(most)).max(1), overhead);
-        // Both or none scale (RFC 7323, section 2.2).
+        // Windows are scaled in both directions or in neither (RFC 7323, section 2.2).
         let ours = match syn.options.window_scale.filter(|_| self.profile.window_scale) {
             Some(theirs) => {
                 self.send.scale = theirs.min(MOST_SCALE);
@@ -64,7 +65,7 @@ impl Connection {
         self.receive = Receiver::new(&self.profile, syn.seq.plus(1), ours);
     }
 
-    /// Our SYN, in SYN-RECEIVED with an acknowledgment. Its window is not scaled (RFC 7323, section 2.2).
+    /// Returns our SYN, with an acknowledgment in SYN-RECEIVED. Its window is not scaled (RFC 7323, section 2.2).
     pub(crate) fn syn(&mut self, now: Instant) -> Segment<'static> {
         let answer = self.state == State::SynReceived;
         let seq = self.send.una;
@@ -86,7 +87,7 @@ impl Connection {
         Segment { window, options, flags: Flags::SYN, ack: Seq(0), ..plain }
     }
 
-    /// An answer echoes if the peer stamped its SYN; else there is nothing to echo yet (RFC 7323, section 3.2).
+    /// A SYN-ACK echoes if the peer's SYN had a timestamp. A first SYN has nothing to echo (RFC 7323, section 3.2).
     fn syn_stamps(&mut self, now: Instant, answer: bool) -> Option<Timestamps> {
         if answer {
             let next = self.receive.next;
@@ -123,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// SYN-RECEIVED: the peer's SYN comes again. Says whether the segment was that.
+    /// Handles a repeated SYN of the peer in SYN-RECEIVED. Returns whether the segment was one.
     pub(crate) fn repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if !segment.has(Flags::SYN) || segment.has(Flags::RST) || segment.seq != self.irs {
             return false;
@@ -136,7 +137,8 @@ impl Connection {
         true
     }
 
-    /// SYN-RECEIVED: an acknowledgment. Says whether it is that of our SYN; else it is refused.
+    /// Handles an acknowledgment in SYN-RECEIVED. Returns whether it acknowledges our SYN; if not, it is answered by a
+    /// reset.
     pub(crate) fn completed(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.ack != self.send.max || self.send.flight() == 0 {
             self.reset = segment.refusal();
@@ -158,7 +160,7 @@ impl Connection {
     }
 }
 
-/// The shift that the profile has, or the least with which a window field can say the whole buffer.
+/// The window shift of the profile, or the least with which a window field can express the whole buffer.
 fn scale(profile: &Profile) -> u8 {
     let fits = |shift: &u8| u16::try_from(profile.receive_buffer >> shift).is_ok();
     profile.window_shift.or_else(|| (0..MOST_SCALE).find(fits)).unwrap_or(MOST_SCALE)

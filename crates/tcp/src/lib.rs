@@ -1,5 +1,5 @@
-//! TCP (RFC 9293) without I/O: no socket, no clock, no thread, no randomness. It is ours because it is what papers about
-//! mobility measure, so every constant that shapes a measurement is a public knob of [`Profile`].
+//! TCP (RFC 9293) without I/O: no socket, no clock, no thread, no randomness. Papers about mobility measure TCP itself.
+//! So this crate implements it, and every constant that shapes a measurement is a public field of [`Profile`].
 //!
 //! ```text
 //!   write, finish, abort ──> ┌────────────┐ ──> poll: segments, until there is none
@@ -12,16 +12,16 @@
 //!
 //! | what | by | where |
 //! |---|---|---|
-//! | states, FIN, RST, both at once, persistence | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
+//! | states, FIN, RST, simultaneous open, window probes | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
 //! | slow start, congestion avoidance, Tahoe, Reno, `NewReno` | RFC 5681, 6582, 3042 | `congestion.rs acknowledge.rs` |
 //! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs mend.rs reassembly.rs` |
-//! | each segment kept track of, as Linux does: losses by time, probes of the tail, rate reduction, spurious time-outs | RFC 8985, 6937, 5682 | `repair/` |
+//! | per-segment loss recovery as in Linux: RACK, tail loss probes, rate reduction, F-RTO | RFC 8985, 6937, 5682 | `repair/` |
 //! | CUBIC | RFC 9438 | `cubic.rs` |
-//! | the time-out: the RFC's, 4.4BSD's, Linux's | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs wheel.rs` |
+//! | retransmission time-out of the RFC, of 4.4BSD, of Linux | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs wheel.rs` |
 //! | timestamps, PAWS, window scaling | RFC 7323 | `timestamps.rs options.rs` |
-//! | Nagle, silly windows, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
-//! | what goes on inside, as events | | `watch.rs state.rs` |
-//! | going on at another host | | `export.rs record.rs` |
+//! | Nagle, silly window avoidance, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
+//! | state and congestion events, for reports | | `watch.rs state.rs` |
+//! | export of a connection to another host | | `export.rs record.rs` |
 
 mod acknowledge;
 mod challenge;

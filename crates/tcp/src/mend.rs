@@ -1,11 +1,11 @@
-//! A recovery by selective acknowledgments (RFC 6675, section 5, steps C.1 to C.5).
+//! Loss recovery by selective acknowledgments (RFC 6675, section 5, steps C.1 to C.5).
 
 use crate::send::{Chunk, Sender};
 use crate::{Phase, Seq};
 use wire::Instant;
 
 impl Sender {
-    /// The next segment of a recovery: `NextSeg()`, as long as the pipe has room for a whole one.
+    /// The next segment of a recovery: `NextSeg()`, while the pipe has room for a whole segment.
     pub(crate) fn mend(&mut self, now: Instant, limit: u32) -> Option<Chunk> {
         let (una, max) = (self.una, self.max);
         let lost = self.lost_below();
@@ -19,14 +19,14 @@ impl Sender {
         if let Some(len) = self.sendable(limit, room) {
             return Some(self.cut(now, self.next, len));
         }
-        // Rule 3: what is missing, and not certain to be lost.
+        // Rule 3: what is missing and not known to be lost.
         if let Some(from) = self.scoreboard.next_gap(una, None) {
             return Some(self.resend(now, from, max, limit));
         }
         self.rescue(now, limit)
     }
 
-    /// Rule 4: once in a recovery the end of what was sent, lest the loss of it wait for the timer.
+    /// Rule 4: resends the last missing range, once in a recovery. Otherwise only the timer would find the loss of it.
     fn rescue(&mut self, now: Instant, limit: u32) -> Option<Chunk> {
         if self.scoreboard.rescued.is_some_and(|rescued| !self.una.after(rescued)) {
             return None;
@@ -37,12 +37,12 @@ impl Sender {
         Some(self.cut(now, end.minus(len), len as usize))
     }
 
-    /// Below this what was not received is lost.
+    /// Below the returned number, everything that was not received is lost.
     pub(crate) fn lost_below(&self) -> Option<Seq> {
         self.scoreboard.lost_below(self.congestion.threshold(), self.mss)
     }
 
-    /// A recovery begins: the first segment goes at once, whatever the pipe (RFC 6675, section 5, step 4.3).
+    /// Starts a recovery: the first segment is sent at once, whatever the pipe (RFC 6675, section 5, step 4.3).
     pub(crate) fn begin_to_mend(&mut self) {
         if self.congestion.by_sack() && self.congestion.phase == Phase::Begun {
             self.scoreboard.begin();

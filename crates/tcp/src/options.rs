@@ -3,25 +3,25 @@
 use crate::Seq;
 use wire::{Malformed, Reader};
 
-/// Bytes that a header has for options: its length field ends at 60.
+/// The largest length of the options, in bytes: the header length field allows 60.
 pub(crate) const MOST: usize = 40;
-/// Bytes of the timestamps option, padded in front as RFC 7323, appendix A, has it.
+/// The length of the timestamps option with padding in front, in bytes (RFC 7323, appendix A).
 pub(crate) const TIMESTAMPS: u32 = 12;
-/// Blocks that fit beside nothing else (RFC 2018, section 3).
+/// The number of blocks that fit if there are no other options (RFC 2018, section 3).
 const BLOCKS: usize = 4;
 
-/// The options that mean something here; others are skipped when read (RFC 9293, section 3.1, MUST-6).
+/// The options that this crate supports. Others are skipped when parsed (RFC 9293, section 3.1, MUST-6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Options {
-    /// The largest payload that the sender takes, in bytes (RFC 9293, section 3.7.1).
+    /// The largest payload that the sender accepts, in bytes (RFC 9293, section 3.7.1).
     pub mss: Option<u16>,
-    /// The shift of the sender's later windows (RFC 7323, section 2.2). As on the wire: it may be more than 14.
+    /// The shift of the sender's later windows (RFC 7323, section 2.2). It is not checked, and may be more than 14.
     pub window_scale: Option<u8>,
-    /// Whether the sender understands selective acknowledgments (RFC 2018, section 2).
+    /// Whether the sender supports selective acknowledgments (RFC 2018, section 2).
     pub sack_permitted: bool,
-    /// What the sender's clock says, and what ours said in the segment that it answers (RFC 7323, section 3).
+    /// The sender's timestamp, and the echo of ours (RFC 7323, section 3).
     pub timestamps: Option<Timestamps>,
-    /// What the sender has received beyond a gap (RFC 2018, section 3).
+    /// The ranges that the sender received beyond a gap (RFC 2018, section 3).
     pub sack: Blocks,
 }
 
@@ -30,12 +30,11 @@ pub struct Options {
 pub struct Timestamps {
     /// `TSval`: the sender's clock.
     pub value: u32,
-    /// `TSecr`: the receiver's clock, sent back. Zero where the segment does not acknowledge.
+    /// `TSecr`: the echo of the receiver's clock. Zero in a segment that does not acknowledge.
     pub echo: u32,
 }
 
-/// Up to four blocks of received data, each from its first number to the one behind its last; the most recent first
-/// (RFC 2018, section 4).
+/// Up to four half-open blocks of received data, the most recent first (RFC 2018, section 4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Blocks {
     blocks: [(Seq, Seq); BLOCKS],
@@ -43,7 +42,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// One more behind the others; says whether there was room.
+    /// Appends a block. Returns whether there was room.
     pub fn push(&mut self, from: Seq, end: Seq) -> bool {
         let free = self.blocks.get_mut(usize::from(self.len));
         let Some(slot) = free else { return false };
@@ -52,33 +51,33 @@ impl Blocks {
         true
     }
 
-    /// The blocks, in order.
+    /// Returns the blocks in the order of the option.
     pub fn as_slice(&self) -> &[(Seq, Seq)] {
         self.blocks.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// In ascending order, as seen from `una`.
+    /// Sorts the blocks in ascending order, relative to `una`.
     pub(crate) fn sort_from(&mut self, una: Seq) {
         if let Some(blocks) = self.blocks.get_mut(..usize::from(self.len)) {
             blocks.sort_unstable_by_key(|(from, _)| from.since(una));
         }
     }
 
-    /// No more than the first `most`.
+    /// Removes all but the first `most`.
     pub(crate) fn keep(&mut self, most: usize) {
         let gone = self.blocks.iter_mut().skip(most);
         gone.for_each(|block| *block = Default::default());
         self.len = self.len.min(most as u8);
     }
 
-    /// Bytes of an option with so many blocks, padded in front.
+    /// The length of an option with `blocks` blocks and padding in front, in bytes.
     pub(crate) const fn wire_len(blocks: usize) -> usize {
         if blocks == 0 { 0 } else { 4 + 8 * blocks }
     }
 }
 
 impl FromIterator<(Seq, Seq)> for Blocks {
-    /// The first four.
+    /// Takes the first four; the rest is dropped.
     fn from_iter<I: IntoIterator<Item = (Seq, Seq)>>(from: I) -> Self {
         let mut blocks = Self::default();
         from.into_iter().take(BLOCKS).for_each(|(from, end)| _ = blocks.push(from, end));
@@ -115,7 +114,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Each option is padded in front to four; where that is too long, as for what a stranger packed, nothing is.
+    /// Pads each option in front to a multiple of four. If that does not fit, as with options from a foreign stack,
+    /// there is no padding.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         let tight = self.padded() > MOST;
         let begin = out.len();
@@ -147,7 +147,7 @@ impl Options {
         out.resize(begin + self.len(), 0);
     }
 
-    /// Bytes on the wire.
+    /// The length on the wire, in bytes.
     pub(crate) const fn len(&self) -> usize {
         let padded = self.padded();
         if padded <= MOST { padded } else { self.packed().next_multiple_of(4) }

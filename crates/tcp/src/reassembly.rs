@@ -1,13 +1,13 @@
-//! Data beyond a gap, until the gap is filled; and what selective acknowledgments say of it (RFC 2018, section 4).
+//! Storage of data beyond a gap until the gap is filled, and the SACK blocks that report it (RFC 2018, section 4).
 
 use crate::{Blocks, Seq};
 
-/// Pieces beyond a gap that are kept; a peer that sends single bytes cannot make us hold more.
+/// The largest number of pieces. It bounds the memory that a peer can use by sending single bytes.
 pub(crate) const PIECES: usize = 1024;
-/// Places where data came last, the most recent first: as many blocks as an option has, and some that grew together.
+/// The number of places that `recent` keeps. It is more than the blocks of an option, because some places join one run.
 const RECENT: usize = 8;
 
-/// Data beyond a gap. Pieces are in order and do not overlap.
+/// A piece of data beyond a gap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Piece {
     from: Seq,
@@ -20,7 +20,7 @@ impl Piece {
     }
 }
 
-/// What came beyond gaps.
+/// Data beyond gaps. Pieces are sorted and do not overlap. `recent` has where data last arrived, the most recent first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Reassembly {
     pieces: Vec<Piece>,
@@ -37,7 +37,7 @@ impl Reassembly {
         self.pieces.len()
     }
 
-    /// Where the last of it ends.
+    /// The end of the last piece.
     pub(crate) fn end(&self) -> Option<Seq> {
         self.pieces.last().map(Piece::end)
     }
@@ -47,7 +47,7 @@ impl Reassembly {
         self.recent.clear();
     }
 
-    /// The pieces that follow `next` without a gap, handed over in order; says where they end.
+    /// Removes the pieces that follow `next` without a gap, and passes them to `each` in order. Returns where they end.
     pub(crate) fn join(&mut self, mut next: Seq, mut each: impl FnMut(&[u8])) -> Seq {
         let mut joined = 0;
         for piece in &self.pieces {
@@ -66,7 +66,7 @@ impl Reassembly {
         next
     }
 
-    /// Keeps data beyond a gap: only what no piece has yet.
+    /// Stores those bytes beyond a gap that no piece has yet. What has no room is dropped; the peer sends it again.
     pub(crate) fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
         if !rest.is_empty() {
             self.recent.retain(|place| *place != from);
@@ -95,8 +95,8 @@ impl Reassembly {
         }
     }
 
-    /// The part of `from..end` that is there already: what it has in common with the first run of data that it meets
-    /// (RFC 2883, section 4).
+    /// The part of `from..end` that is stored already: its overlap with the first run of data that it meets (RFC 2883,
+    /// section 4).
     pub(crate) fn known(&self, from: Seq, end: Seq) -> Option<(Seq, Seq)> {
         let first = self.pieces.get(self.pieces.partition_point(|piece| !piece.end().after(from)))?;
         let begin = from.latest(first.from);
@@ -104,7 +104,7 @@ impl Reassembly {
         begin.before(end).then(|| (begin, if run_end.before(end) { run_end } else { end }))
     }
 
-    /// The runs of data, the one that grew last first, then those before it (RFC 2018, section 4).
+    /// The runs of data as SACK blocks, the most recent arrival first (RFC 2018, section 4).
     pub(crate) fn blocks(&self) -> Blocks {
         let mut blocks = Blocks::default();
         for place in &self.recent {
@@ -116,7 +116,7 @@ impl Reassembly {
         blocks
     }
 
-    /// The run of pieces without a gap in which a number lies.
+    /// The run of adjacent pieces that contains `place`.
     fn run(&self, place: Seq) -> Option<(Seq, Seq)> {
         let behind = self.pieces.partition_point(|piece| !piece.from.after(place));
         let mut first = behind.checked_sub(1)?;
@@ -138,13 +138,13 @@ impl Reassembly {
         Some((from, end))
     }
 
-    /// All of it, as plain data: the pieces, and the places where data came last.
+    /// Returns the pieces, and the places where data last arrived.
     pub(crate) fn export(&self) -> (Vec<(Seq, Vec<u8>)>, Vec<Seq>) {
         let pieces = self.pieces.iter().map(|piece| (piece.from, piece.bytes.clone()));
         (pieces.collect(), self.recent.clone())
     }
 
-    /// Goes on with what [`Self::export`] gave.
+    /// Takes over what [`Self::export`] returned.
     pub(crate) fn restore(&mut self, pieces: &[(Seq, Vec<u8>)], recent: &[Seq]) {
         for (from, bytes) in pieces {
             self.keep(*from, bytes);
@@ -161,8 +161,8 @@ mod tests {
         held.blocks().as_slice().iter().map(|(from, end)| (from.0, end.0)).collect()
     }
 
-    /// RFC 2018, section 4: the first block has the segment that caused the acknowledgment, the others come in the order of
-    /// their last growth. And section 7's example: every second of eight is lost.
+    /// RFC 2018, section 4: the first block contains the segment that caused the acknowledgment, the others are sorted
+    /// by their last growth. The example of section 7: every second of eight segments is lost.
     #[test]
     fn the_most_recent_block_comes_first() {
         let mut held = Reassembly::default();

@@ -1,5 +1,5 @@
-//! The receiving half: reassembly, the window that is announced, when to acknowledge (RFC 9293, section 3.8.6.2;
-//! RFC 5681, section 4.2).
+//! The receiving half: reassembly, the announced window, when to acknowledge (RFC 9293, section 3.8.6.2; RFC 5681,
+//! section 4.2).
 
 use crate::growth::Growth;
 use crate::reassembly::Reassembly;
@@ -11,7 +11,7 @@ use wire::{Duration, Instant};
 /// The size that segments are assumed to have until a larger one arrives (Linux: `tcp_initialize_rcv_mss`).
 const GUESS: u32 = 536;
 
-/// What has been received and not read, and what is owed to the peer.
+/// The receiving half: data that is not read, and acknowledgments that are due.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Receiver {
     /// The next number expected.
@@ -20,37 +20,38 @@ pub(crate) struct Receiver {
     pub(crate) edge: Seq,
     pub(crate) unread: VecDeque<u8>,
     pub(crate) scale: u8,
-    /// The peer's FIN has been reached.
+    /// Everything up to the peer's FIN has arrived.
     pub(crate) finished: bool,
     pub(crate) beyond: Reassembly,
-    /// Where the peer's stream ends, if that is known.
+    /// The end of the peer's stream, if known.
     pub(crate) fin: Option<Seq>,
     pub(crate) capacity: u32,
-    /// How the window grows to that, as in Linux; `None`: it has that size from the begin.
+    /// How the window grows up to `capacity`, as in Linux; `None`: it has that size from the start.
     pub(crate) growth: Option<Growth>,
     mss: u32,
     delay: Option<Duration>,
     every: u32,
     timing: Timing,
     pub(crate) quick: u32,
-    /// How many at most where that depends on the window, and when data came in order last.
+    /// The limit of `quick` if quick acknowledgments can start again; `None`: they cannot.
     quick_again: Option<u32>,
     pub(crate) last: Option<Instant>,
     /// Segments with data that have not been acknowledged.
     pub(crate) waiting: u32,
     /// An acknowledgment is due, alone or with data.
     pub(crate) due: bool,
-    /// Acknowledgments that must go alone, one each: the peer counts them (RFC 5681, section 2, duplicate).
+    /// Acknowledgments that must be segments without data, one each: the peer counts them (RFC 5681, section 2,
+    /// duplicate).
     pub(crate) duplicates: u32,
     pub(crate) delayed: Option<Instant>,
-    /// Duplicates are reported (RFC 2883).
+    /// Whether duplicates are reported (RFC 2883).
     reports: bool,
-    /// What came twice and is not reported yet.
+    /// Data that arrived twice and is not reported yet.
     pub(crate) duplicate: Option<(Seq, Seq)>,
 }
 
 impl Receiver {
-    /// `next` is the number after the peer's SYN; it means nothing before that has come.
+    /// `next` is the number after the peer's SYN. In a new connection nothing before it has arrived.
     pub(crate) fn new(profile: &Profile, next: Seq, scale: u8) -> Self {
         let capacity = sayable(profile.receive_buffer, scale);
         let mss = u32::from(profile.mss);
@@ -58,7 +59,7 @@ impl Receiver {
         let first = growth.as_ref().map_or(capacity, |growth| growth.window);
         Self {
             next,
-            edge: next.plus(first.min(u32::from(u16::MAX))), // what a SYN can say
+            edge: next.plus(first.min(u32::from(u16::MAX))), // a SYN cannot announce more
             unread: VecDeque::new(),
             scale,
             finished: false,
@@ -82,14 +83,15 @@ impl Receiver {
         }
     }
 
-    /// Numbers from `from` to `end` came once more: the next segment reports them (RFC 2883, section 4).
+    /// Notes that `from..end` arrived once more. The next segment reports it (RFC 2883, section 4).
     pub(crate) fn came_twice(&mut self, from: Seq, end: Seq) {
         if self.reports && from.before(end) {
             self.duplicate = Some((from, end));
         }
     }
 
-    /// What follows is acknowledged at once: half a window, in segments of the size that comes (Linux: `tcp_incr_quickack`).
+    /// Acknowledges the next segments at once: half a window, in segments of the size that arrives (Linux:
+    /// `tcp_incr_quickack`).
     fn be_quick(&mut self) {
         let Some(most) = self.quick_again else { return };
         let largest = self.growth.as_ref().map_or(self.mss, |growth| growth.largest as u32);
@@ -100,8 +102,8 @@ impl Receiver {
         self.quick = self.quick.max(half.min(most));
     }
 
-    /// `bytes` bytes arrived in order. At the start of the connection, and after a gap longer than this end's time-out, the peer is
-    /// in slow start.
+    /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a gap longer than this
+    /// end's time-out, the peer may be in slow start.
     pub(crate) fn came_in_order(&mut self, now: Instant, bytes: usize, time_out: Duration) {
         if let Some(growth) = &mut self.growth {
             growth.largest = growth.largest.max(bytes);
@@ -111,7 +113,7 @@ impl Receiver {
         }
     }
 
-    /// A segment that has nothing new.
+    /// Notes a segment without anything new.
     pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
         if seq.before(self.next) {
             self.be_quick();
@@ -120,7 +122,7 @@ impl Receiver {
         self.came_twice(seq, if end.after(self.next) { self.next } else { end });
     }
 
-    /// Bytes that may wait to be read from now on.
+    /// Sets the size of the receive buffer, in bytes.
     pub(crate) fn set_capacity(&mut self, bytes: u32) {
         self.capacity = sayable(bytes, self.scale);
         if let Some(growth) = &mut self.growth {
@@ -128,19 +130,19 @@ impl Receiver {
         }
     }
 
-    /// The room in the window as announced.
+    /// The rest of the window that was announced.
     pub(crate) const fn window(&self) -> u32 {
         self.edge.since(self.next)
     }
 
-    /// Where the window's end would be if it were announced now: moved by a worthwhile step or not at all
-    /// (RFC 9293, section 3.8.6.2.2).
+    /// The end of the window that would be announced now. It moves by a sufficient step or not at all (RFC 9293,
+    /// section 3.8.6.2.2).
     fn wanted_edge(&self) -> Seq {
         let unread = self.unread.len() as u32;
         if let Some(growth) = &self.growth {
             let free = growth.room().saturating_sub(unread).min(growth.window);
             let free = if self.scale == 0 { growth.whole_segments(free, self.mss) } else { free };
-            // Linux rounds up to what the window field can say, also what it announced before (`__tcp_select_window`,
+            // Linux rounds up to a unit of the window field, also what it announced before (`__tcp_select_window`,
             // `tcp_select_window`).
             let window = free.max(self.window());
             return self.next.plus(window.next_multiple_of(1 << self.scale));
@@ -150,13 +152,13 @@ impl Receiver {
         if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
     }
 
-    /// The window field of a segment that is sent now.
+    /// Moves the window, and returns the window field of a segment that is sent now.
     pub(crate) fn announce(&mut self) -> u16 {
         self.edge = self.wanted_edge();
         u16::try_from(self.window() >> self.scale).unwrap_or(u16::MAX)
     }
 
-    /// RFC 9293, section 3.10.7.4, first: whether a segment of `len` numbers from `seq` has a part in the window.
+    /// RFC 9293, section 3.10.7.4, first: whether a segment of `len` numbers from `seq` overlaps the window.
     pub(crate) const fn acceptable(&self, seq: Seq, len: u32) -> bool {
         let window = self.window();
         match (len, window) {
@@ -168,8 +170,8 @@ impl Receiver {
         }
     }
 
-    /// Takes what is in the window of a segment's data; `fin` says that it ends the stream. Says whether the FIN was
-    /// reached.
+    /// Stores the part of a segment's data that is in the window; `fin`: it ends the stream. Returns whether the FIN
+    /// was reached.
     pub(crate) fn take(&mut self, now: Instant, seq: Seq, bytes: &[u8], fin: bool) -> bool {
         if self.finished || (bytes.is_empty() && !fin) {
             return false;
@@ -202,13 +204,13 @@ impl Receiver {
         } else if in_order && !gap_before {
             self.owe(now);
         } else {
-            // Out of order, old, or into a gap: at once (RFC 5681, section 4.2).
+            // Out of order, old, or into a gap: acknowledge at once (RFC 5681, section 4.2).
             self.duplicates = self.duplicates.saturating_add(1);
         }
         reached
     }
 
-    /// Reports what is not new of a segment from `seq` on, of which `fresh` bytes are in the window from `from` on.
+    /// Reports the duplicate part of a segment that begins at `seq`. Its new part is `fresh` bytes from `from` on.
     fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
         if !self.reports {
             return;
@@ -221,7 +223,7 @@ impl Receiver {
         }
     }
 
-    /// The part of the data that is new and in the window. The FIN's place ends the stream.
+    /// The part of the data that is new, in the window, and before the FIN.
     fn inside<'a>(&self, seq: Seq, bytes: &'a [u8]) -> (Seq, &'a [u8]) {
         let old = if seq.before(self.next) { self.next.since(seq) as usize } else { 0 };
         let fresh = bytes.get(old..).unwrap_or_default();
@@ -233,14 +235,14 @@ impl Receiver {
 
     fn append(&mut self, bytes: &[u8]) {
         if self.unread.is_empty() {
-            self.unread.clear(); // so that it lies in one piece, for who reads all of it
+            self.unread.clear(); // so that the data is contiguous, and a full read need not copy
         }
         self.unread.extend(bytes);
         let unread = &mut self.unread;
         self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }
 
-    /// Data came in order: acknowledge at least every second segment, or as the profile has it (RFC 5681, section 4.2).
+    /// Data arrived in order: acknowledge every second segment, or as the profile says (RFC 5681, section 4.2).
     fn owe(&mut self, now: Instant) {
         self.waiting += 1;
         let quick = self.quick > 0;
@@ -254,7 +256,7 @@ impl Receiver {
         }
     }
 
-    /// An acknowledgment leaves.
+    /// Notes that an acknowledgment is sent.
     pub(crate) const fn acknowledged(&mut self) {
         self.waiting = 0;
         self.due = false;
@@ -262,7 +264,7 @@ impl Receiver {
         self.duplicate = None;
     }
 
-    /// The oldest `most` bytes that were not read.
+    /// Removes and returns the oldest `most` unread bytes. If it returns all, `buffer` becomes the new, empty storage.
     pub(crate) fn read(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         let bytes = if most >= self.unread.len() {
             std::mem::replace(&mut self.unread, buffer.into()).into()
@@ -282,20 +284,20 @@ impl Receiver {
         bytes
     }
 
-    /// Whether the room that was read free is worth a segment of its own.
+    /// Whether the room that reading freed justifies a window update.
     fn is_worth_telling(&self) -> bool {
         let wanted = self.wanted_edge();
         if let Some(growth) = &self.growth {
             return growth.is_worth_telling(self.window(), wanted.since(self.next));
         }
-        // Two segments of new room are; after a closed window, one is.
+        // Two segments of new room do; after a closed window, one does.
         let more = wanted.since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
         more > 0 && more >= step.min(self.capacity / 2)
     }
 }
 
-/// As much of a buffer as a window field can announce.
+/// The part of a buffer that a window field can announce.
 fn sayable(bytes: u32, scale: u8) -> u32 {
     bytes.min(u32::from(u16::MAX) << scale)
 }
@@ -365,7 +367,8 @@ mod tests {
         assert_eq!((r.next, r.window()), (Seq(101), 0));
     }
 
-    /// Linux: `tcp_incr_quickack`: half a window, in segments of the size that came, or of 536 bytes where that is smaller.
+    /// Linux: `tcp_incr_quickack`: half a window, in segments of the size that arrived, or of 536 bytes if that is
+    /// smaller.
     #[test]
     fn as_many_are_acknowledged_at_once_as_half_a_window_holds() {
         let quick = |buffer, bytes| {
@@ -381,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order, the overlaps and the repetitions: the stream is the stream.
+        /// The stream is complete and in order for any order, overlap and repetition of segments.
         #[test]
         fn any_cover_gives_the_stream(cuts in proptest::collection::vec((0usize..90, 1usize..30), 1..60)) {
             let start = u32::MAX - 40;

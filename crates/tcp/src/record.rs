@@ -1,4 +1,4 @@
-//! All that a connection is, as plain data, in any state: to go on with exactly where it stood.
+//! A whole connection in any state as plain data, to continue exactly as before, for example at another host.
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
@@ -12,31 +12,32 @@ use crate::{
 };
 use wire::{Instant, SocketAddrV4};
 
-/// A connection. Instants are those of the run, which all its hosts share. Of knobs those are in it that its user can set; all
-/// others are in a [`Profile`], which who goes on brings, and with the same one goes on in the same way to the last bit.
+/// A connection. Instants are those of the run, which all its hosts share. It contains only the parameters that the
+/// application can set; all others are in the [`Profile`] of the host that continues. With the same profile, the
+/// connection continues bit for bit as it would have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Our end.
+    /// Our address and port.
     pub local: SocketAddrV4,
-    /// The peer's.
+    /// The peer's address and port.
     pub remote: SocketAddrV4,
-    /// Where it stands.
+    /// The state of the connection.
     pub state: State,
     /// Why it is closed, if it is.
     pub ended: Option<Ended>,
     /// The number of the peer's SYN.
     pub irs: Seq,
-    /// Both ends speak of selective acknowledgments.
+    /// Whether both ends support selective acknowledgments.
     pub sack: bool,
-    /// Both clocks, if both ends stamp their segments.
+    /// The state of the timestamps; `None` if they are not used.
     pub clocks: Option<Clocks>,
-    /// When TIME-WAIT is over.
+    /// When TIME-WAIT ends.
     pub time_wait: Option<Instant>,
-    /// A SYN is to be sent.
+    /// Whether a SYN is to be sent.
     pub syn_due: bool,
-    /// A reset is to be sent.
+    /// The reset that is to be sent.
     pub reset: Option<Segment<'static>>,
-    /// Answers to segments that are wrong.
+    /// The limit for answers to invalid segments.
     pub challenge: Challenge,
     /// The sending half.
     pub send: Sending,
@@ -44,82 +45,82 @@ pub struct Record {
     pub receive: Receiving,
 }
 
-/// The sending half of a connection; names are those of RFC 9293, section 3.3.1, RFC 5681 and RFC 6675.
+/// The sending half of a connection. Names are those of RFC 9293, section 3.3.1, RFC 5681 and RFC 6675.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sending {
-    /// Our SYN is acknowledged.
+    /// Whether our SYN is acknowledged.
     pub open: bool,
-    /// `SND.UNA`; `bytes` begin with it once the SYN is acknowledged.
+    /// `SND.UNA`: the number of the first of `bytes`, once the SYN is acknowledged.
     pub una: Seq,
     /// `SND.NXT`, which a time-out moves back.
     pub next: Seq,
-    /// The end of all that was ever sent (`HighData`).
+    /// The end of what was ever sent (`HighData`).
     pub max: Seq,
-    /// Bytes that were written and are not acknowledged: sent first, then those that were not.
+    /// Bytes that were written and are not acknowledged: those that were sent, then the others.
     pub bytes: Vec<u8>,
-    /// How many of these there may be.
+    /// The size of the send buffer, in bytes.
     pub capacity: u64,
     /// Whether small segments wait while data is unacknowledged.
     pub nagle: bool,
     /// The end of the last small segment that was sent.
     pub small: Option<Seq>,
-    /// Our FIN.
+    /// The state of our FIN.
     pub fin: Fin,
     /// `SND.WND`, in bytes.
     pub window: u32,
-    /// The largest that it ever was, in bytes.
+    /// The largest value that `window` ever had, in bytes.
     pub largest_window: u32,
     /// `SND.WL1`.
     pub window_seq: Seq,
     /// `SND.WL2`.
     pub window_ack: Seq,
-    /// The shift of the peer's windows.
+    /// The shift of the windows that the peer announces.
     pub scale: u8,
-    /// Largest payload that was agreed on, with the options that each segment carries.
+    /// The largest payload that both ends agreed on, including the options that each segment carries.
     pub agreed_mss: u32,
-    /// Largest payload now, without them: the path may carry less.
+    /// The largest payload now, without these options. The path may carry less than was agreed.
     pub mss: u32,
-    /// What is waited for.
+    /// The running timer.
     pub timer: Timer,
-    /// What is known of the round trip.
+    /// The state of the round-trip estimator.
     pub round_trip: RoundTrip,
-    /// The segment that is timed: when it left, and the number that acknowledges it.
+    /// The segment whose round trip is measured: when it was sent, and the number that acknowledges it.
     pub timed: Option<(Instant, Seq)>,
     /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// What it is after idling, in bytes.
+    /// The initial window, and the window after an idle time, in bytes.
     pub initial_window: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
-    /// Duplicates in a row.
+    /// The number of duplicate acknowledgments in a row.
     pub duplicates: u32,
-    /// Where fast recovery stands.
+    /// The phase of fast recovery.
     pub phase: Phase,
     /// `RecoveryPoint`.
     pub recover: Seq,
-    /// What the peer has beyond gaps: the scoreboard.
+    /// The scoreboard: the ranges that the peer received beyond gaps.
     pub received: Vec<(Seq, Seq)>,
     /// `HighRxt`.
     pub resent: Option<Seq>,
     /// `RescueRxt`.
     pub rescued: Option<Seq>,
-    /// Each segment, where they are kept track of.
+    /// The state of each segment, with [`crate::Recovery::Segments`].
     pub repair: Option<Box<Repair>>,
-    /// CUBIC's window.
+    /// The state of CUBIC.
     pub cubic: Cubic,
-    /// Segments acknowledged that have not made the window larger yet.
+    /// Acknowledged segments that have not raised the window yet.
     pub counted: u32,
-    /// What goes before all else.
+    /// The segment that is sent before all others.
     pub errand: Errand,
-    /// Probes of a closed window in a row.
+    /// The number of probes of a closed window in a row.
     pub probes: u32,
-    /// Time-outs and probes without any answer.
+    /// The number of time-outs and probes in a row without an answer.
     pub unanswered: u32,
-    /// When a report took a time-out back first, while nothing was answered.
+    /// When an ICMP report first took a time-out back since the peer's last answer (RFC 6069).
     pub spared: Option<Instant>,
-    /// When something was last sent.
+    /// When a segment with data was last sent.
     pub last_sent: Instant,
-    /// Segments sent again, time-outs, fast retransmits and probes so far.
+    /// Counters: segments sent again, time-outs, fast retransmits, window probes.
     pub counts: [u64; 4],
 }
 
@@ -130,40 +131,41 @@ pub struct Receiving {
     pub next: Seq,
     /// The end of the window that was announced: `RCV.NXT` + `RCV.WND`.
     pub edge: Seq,
-    /// The shift of our windows.
+    /// The shift of the windows that we announce.
     pub scale: u8,
     /// Bytes that were acknowledged and not read.
     pub unread: Vec<u8>,
-    /// How many of these there may be.
+    /// The size of the receive buffer, in bytes.
     pub capacity: u32,
-    /// How the window grows to that; `None`: it has that size from the begin.
+    /// The state of the window's growth; `None`: the window does not grow.
     pub growth: Option<Growth>,
-    /// The peer's FIN has been reached.
+    /// Whether everything up to the peer's FIN has arrived.
     pub finished: bool,
-    /// Where the peer's stream ends, if that is known.
+    /// The end of the peer's stream, if known.
     pub fin: Option<Seq>,
     /// Data beyond gaps.
     pub beyond: Vec<(Seq, Vec<u8>)>,
-    /// Where such data came last, the most recent first.
+    /// The places where data beyond gaps last arrived, the most recent first.
     pub recent: Vec<Seq>,
     /// Segments with data that have not been acknowledged.
     pub waiting: u32,
-    /// Segments that are still to be acknowledged at once.
+    /// The number of next segments that are to be acknowledged at once.
     pub quick: u32,
-    /// When data came in order last.
+    /// When data last arrived in order.
     pub last: Option<Instant>,
-    /// An acknowledgment is due.
+    /// Whether an acknowledgment is due.
     pub due: bool,
-    /// Acknowledgments that must go alone.
+    /// The number of acknowledgments due that must be segments without data.
     pub duplicates: u32,
-    /// When a delayed acknowledgment goes.
+    /// When the delayed acknowledgment is sent.
     pub delayed: Option<Instant>,
-    /// What came twice and is not reported yet.
+    /// Data that arrived twice and is not reported yet.
     pub duplicate: Option<(Seq, Seq)>,
 }
 
 impl Connection {
-    /// All of it. This one must not be polled afterwards, or two hosts would speak for one.
+    /// Returns the whole connection. The caller must not poll this one afterwards: two hosts would send for one
+    /// connection.
     pub fn record(&self) -> Record {
         Record {
             local: self.local,
@@ -182,8 +184,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with a connection as if nothing had happened; `None` if the record contradicts itself, as one may that came
-    /// over a network.
+    /// Continues a connection exactly as it was. `None` if the record contradicts itself: it may come from a network.
     pub fn resume(record: Record, profile: &Profile) -> Option<Self> {
         if !record.is_consistent() {
             return None;
@@ -206,7 +207,7 @@ impl Connection {
 }
 
 impl Record {
-    /// Whether numbers are in order, and as far apart as what lies between them.
+    /// Whether the numbers are in order, and fit the lengths of the data between them.
     fn is_consistent(&self) -> bool {
         let Sending { una, next, max, bytes, scale, agreed_mss, mss, .. } = &self.send;
         let extra = 1; // a SYN or a FIN
@@ -288,7 +289,7 @@ impl Sender {
         self.repair = from.repair;
         if self.repair.is_none() && self.open && sack {
             self.repair = Repair::new(profile, self.una);
-            self.lose_longer(0); // another way was gone until now
+            self.lose_longer(0); // the former host had another recovery
         }
         self.tracked = self.repair.is_some();
     }

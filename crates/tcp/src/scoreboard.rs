@@ -1,29 +1,30 @@
-//! What the peer says it has received beyond a gap, and what follows from it (RFC 6675, sections 3 and 4).
+//! The ranges that the peer reported as received (SACK), and what follows from them (RFC 6675, sections 3 and 4).
 
 use crate::Seq;
 
-/// Ranges that are remembered; a peer that acknowledges single bytes cannot make us hold more. What is forgotten counts as
-/// not received, and is sent again.
+/// The largest number of ranges. It bounds the memory that a peer can use by acknowledging single bytes. What has no
+/// room counts as not received, and is sent again.
 const MOST: usize = 1024;
 
-/// The scoreboard of a sender. Ranges are in order, apart from each other, and above the cumulative acknowledgment.
+/// The scoreboard of a sender. Ranges are half-open, sorted, disjoint, and above the cumulative acknowledgment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scoreboard {
     received: Vec<(Seq, Seq)>,
     /// `HighRxt`: the end of what was sent again in this recovery.
     pub(crate) resent: Option<Seq>,
-    /// `RescueRxt`: where the rescue of this recovery was sent, of which there is one (RFC 6675, section 4, rule 4).
+    /// `RescueRxt`: the recovery point when the one rescue retransmission of this recovery was sent (RFC 6675, section
+    /// 4, rule 4).
     pub(crate) rescued: Option<Seq>,
 }
 
 impl Scoreboard {
-    /// `Update()`: takes what an acknowledgment of all below `una` says; nothing above `max` was ever sent. Says whether
-    /// something is news.
+    /// `Update()`: takes the blocks of an acknowledgment of all below `una`. `max` is the end of what was sent. Returns
+    /// whether anything in them was new.
     pub(crate) fn learn(&mut self, una: Seq, max: Seq, blocks: &[(Seq, Seq)]) -> bool {
         self.forget_below(una);
         let mut news = false;
         for (from, end) in blocks {
-            // Of what is acknowledged anyway, a duplicate (RFC 2883) or a lie, there is nothing to remember.
+            // Blocks that are below `una` (a duplicate, RFC 2883), or above `max` (never sent), are not stored.
             let plausible = from.before(*end) && !from.before(una) && !end.after(max);
             news |= plausible && self.add(*from, *end);
         }
@@ -56,13 +57,13 @@ impl Scoreboard {
         true
     }
 
-    /// The receiver may take back what it said, and a time-out is when that shows (RFC 2018, section 8).
+    /// Forgets all ranges at a time-out: the receiver may discard data that it reported (RFC 2018, section 8).
     pub(crate) fn clear(&mut self) {
         self.received.clear();
         (self.resent, self.rescued) = (None, None);
     }
 
-    /// A recovery begins.
+    /// Resets the state of a recovery when a new one begins.
     pub(crate) const fn begin(&mut self) {
         (self.resent, self.rescued) = (None, None);
     }
@@ -71,12 +72,12 @@ impl Scoreboard {
         &self.received
     }
 
-    /// Takes over what another host's scoreboard had.
+    /// Takes over the ranges of another host's scoreboard.
     pub(crate) fn restore(&mut self, una: Seq, max: Seq, ranges: &[(Seq, Seq)]) {
         self.learn(una, max, ranges);
     }
 
-    /// How many numbers below `end` were received.
+    /// The number of sequence numbers below `end` that were received.
     pub(crate) fn below(&self, end: Seq) -> u32 {
         let below = self.received.iter().take_while(|(from, _)| from.before(end));
         below.map(|(from, to)| if to.after(end) { end.since(*from) } else { to.since(*from) }).sum()
@@ -88,14 +89,14 @@ impl Scoreboard {
         within.map_or(seq, |(_, end)| *end)
     }
 
-    /// How far the gap reaches in which `seq` lies, at most to `end`.
+    /// The length from `seq` to the end of its gap, at most to `end`.
     pub(crate) fn gap(&self, seq: Seq, end: Seq) -> u32 {
         let next = self.received.iter().map(|(from, _)| *from).find(|from| from.after(seq));
         next.filter(|next| next.before(end)).unwrap_or(end).since(seq)
     }
 
-    /// `IsLost()` holds for what was not received below this: `threshold` ranges above it were, or more than
-    /// (`threshold` - 1) segments' bytes.
+    /// Below the returned number, `IsLost()` holds for what was not received: `threshold` ranges above it were
+    /// received, or more than (`threshold` - 1) segments' bytes. `None`: nothing is lost.
     pub(crate) fn lost_below(&self, threshold: u32, mss: u32) -> Option<Seq> {
         let most = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let (mut ranges, mut bytes) = (0, 0);
@@ -109,7 +110,7 @@ impl Scoreboard {
         None
     }
 
-    /// `SetPipe()`: how much is believed to be on its way.
+    /// `SetPipe()`: the estimate of the bytes that are in flight.
     pub(crate) fn pipe(&self, una: Seq, max: Seq, lost_below: Option<Seq>) -> u32 {
         let not_lost = lost_below.filter(|lost| lost.after(una)).unwrap_or(una);
         let open = |from: Seq, end: Seq| end.since(from) - (self.below(end) - self.below(from));
@@ -117,8 +118,8 @@ impl Scoreboard {
         open(not_lost, max.latest(not_lost)) + again
     }
 
-    /// `NextSeg()`, rules 1 and 3: where the next gap begins that was not sent again, below what was received; with
-    /// `lost_below`, if it is lost.
+    /// `NextSeg()`, rules 1 and 3: the begin of the next gap below what was received that was not sent again yet. With
+    /// `lost_below`, only a gap that is lost.
     pub(crate) fn next_gap(&self, una: Seq, lost_below: Option<Seq>) -> Option<Seq> {
         let (_, highest) = self.received.last()?;
         let from = self.skip(self.resent.map_or(una, |resent| resent.latest(una)));
@@ -126,7 +127,7 @@ impl Scoreboard {
         (from.before(*highest) && lost).then_some(from)
     }
 
-    /// The highest numbers that were sent and not received: from where to where (rule 4).
+    /// The highest range that was sent and not received, half-open (rule 4); `None` if there is none.
     pub(crate) fn last_gap(&self, una: Seq, max: Seq) -> Option<(Seq, Seq)> {
         let mut ends = self.received.iter().rev();
         let (from, end) = match ends.next() {
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(board.ranges(), [block(5000, 6000)]);
     }
 
-    /// RFC 6675, section 4, `IsLost()`: three ranges above, or more than two segments.
+    /// RFC 6675, section 4, `IsLost()`: three ranges above it, or more than two segments' bytes.
     #[test]
     fn lost_by_ranges_or_by_bytes() {
         let single = board(&[block(1000, 1100), block(2000, 2100), block(3000, 3100)]);
@@ -175,13 +176,13 @@ mod tests {
         assert_eq!(board(&[block(2000, 4001)]).lost_below(3, 1000), Some(Seq(2000)));
     }
 
-    /// RFC 6675, section 4, `SetPipe()`: what is lost is not on its way, unless it was sent again.
+    /// RFC 6675, section 4, `SetPipe()`: what is lost is not in flight, unless it was sent again.
     #[test]
     fn the_pipe_by_hand() {
         let mut board = board(&[block(1000, 2000), block(3000, 6000)]);
         let lost = board.lost_below(3, 1000);
         assert_eq!(lost, Some(Seq(3000)));
-        // 0..1000 and 2000..3000 are lost; 6000..10000 is on its way.
+        // 0..1000 and 2000..3000 are lost; 6000..10000 is in flight.
         assert_eq!(board.pipe(Seq(0), Seq(10_000), lost), 4000);
         board.resent = Some(Seq(1000));
         assert_eq!(board.pipe(Seq(0), Seq(10_000), lost), 5000);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a bit for each number, across the end of the sequence space.
+        /// Compares with a model of one bit per sequence number, across the wrap of the sequence space.
         #[test]
         fn it_is_a_set(
             blocks in proptest::collection::vec((0u32..300, 1u32..40), 1..40),

@@ -13,10 +13,10 @@ pub const HEADER: usize = 20;
 
 const TRUNCATED: Malformed = Malformed("tcp_truncated");
 
-/// Where the checksum stands.
+/// The offset of the checksum field.
 const CHECKSUM: usize = 16;
 
-/// The control bits. Bits that this crate does not use (URG, ECE, CWR) are kept as they came.
+/// The control bits. Bits that this crate does not use (URG, ECE, CWR) are kept as received.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(pub u8);
 
@@ -27,25 +27,25 @@ impl Flags {
     pub const SYN: Self = Self(2);
     /// Reset the connection.
     pub const RST: Self = Self(4);
-    /// The sender has nothing more to say for now.
+    /// Push: the sender has no more data to send now.
     pub const PSH: Self = Self(8);
     /// The acknowledgment field is significant.
     pub const ACK: Self = Self(16);
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These bits and those of `other`.
+    /// Returns these bits and those of `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// A segment: header and payload, without the addresses, which are the IP header's. The payload stays where it is: in the
-/// packet that came, or in the buffer of what is to be sent.
+/// A segment: header and payload, without the IP addresses. The payload can borrow from the received packet or from the
+/// send buffer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Segment<'a> {
     /// The sender's port.
@@ -58,7 +58,7 @@ pub struct Segment<'a> {
     pub ack: Seq,
     /// The control bits.
     pub flags: Flags,
-    /// The window as on the wire: not scaled.
+    /// The window field, not scaled.
     pub window: u16,
     /// The options.
     pub options: Options,
@@ -67,7 +67,8 @@ pub struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// The segment in `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept.
+    /// Parses `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept. The error names the malformed
+    /// field.
     pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
         let fixed = bytes.first_chunk::<HEADER>().ok_or(TRUNCATED)?;
         let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *fixed;
@@ -92,19 +93,19 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// The IP payload that carries this from `src` to `dst`. Header and payload must fit an IPv4 packet.
+    /// Returns the IP payload for this segment from `src` to `dst`. Header and payload must fit an IPv4 packet.
     pub fn emit(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.wire_len());
         self.emit_behind(&mut out, src, dst);
         out
     }
 
-    /// The IP datagram that carries this from `src` to `dst`.
+    /// Returns the IPv4 packet that carries this segment from `src` to `dst`.
     pub fn datagram(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         self.datagram_in(Vec::new(), src, dst)
     }
 
-    /// The same in a buffer that was used before.
+    /// Does the same as [`Self::datagram`], and reuses the allocation of `buffer`.
     pub fn datagram_in(&self, buffer: Vec<u8>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         let mut out = Header::new(PROTOCOL, src, dst).begin_in(buffer, self.wire_len());
         self.emit_behind(&mut out, src, dst);
@@ -129,32 +130,33 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// The same, with a payload of its own.
+    /// Returns the same segment, which owns its payload.
     pub fn into_owned(self) -> Segment<'static> {
         Segment { payload: Cow::Owned(self.payload.into_owned()), ..self }
     }
 
-    /// Bytes of header and payload on the wire.
+    /// Returns the length of header and payload, in bytes.
     pub fn wire_len(&self) -> usize {
         HEADER + self.options.len() + self.payload.len()
     }
 
-    /// How much of the sequence space it takes: SYN and FIN count one each (RFC 9293, section 3.4).
+    /// Returns the length in sequence space: the payload, and one each for SYN and FIN (RFC 9293, section 3.4).
     pub fn len(&self) -> u32 {
         self.payload.len() as u32 + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
     }
 
-    /// Whether it takes none of the sequence space.
+    /// Returns whether the length in sequence space is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the control bits of `flags` are set.
+    /// Returns whether all bits of `flags` are set.
     pub const fn has(&self, flags: Flags) -> bool {
         self.flags.has(flags)
     }
 
-    /// The answer of a host that knows no such connection (RFC 9293, section 3.10.7.1). A reset has none.
+    /// Returns the reset with which a host answers if it has no such connection (RFC 9293, section 3.10.7.1). `None`
+    /// for a reset.
     pub fn refusal(&self) -> Option<Segment<'static>> {
         if self.has(Flags::RST) {
             return None;
@@ -198,7 +200,8 @@ mod tests {
         }
     }
 
-    /// Emits, changes one byte, makes the checksum right again unless it is meant to be wrong.
+    /// Emits a segment, applies `change`, and returns the parse error. With `mend`, the checksum is recomputed after
+    /// the change.
     fn refused(change: impl FnOnce(&mut Vec<u8>), mend: bool) -> &'static str {
         let mut bytes = syn().emit(A, B);
         change(&mut bytes);

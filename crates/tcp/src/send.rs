@@ -1,5 +1,5 @@
-//! The sending half: what may be sent, and again (RFC 9293, section 3.8). What acknowledgments do to it is in
-//! `acknowledge.rs`, what time does in `timers.rs`, what selective acknowledgments do in `mend.rs`.
+//! The sending half: what may be sent and resent (RFC 9293, section 3.8). Acknowledgments are handled in
+//! `acknowledge.rs`, timers in `timers.rs`, recovery by selective acknowledgments in `mend.rs`.
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
@@ -11,53 +11,53 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use wire::{Duration, Instant};
 
-/// Our FIN.
+/// The state of our FIN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fin {
-    /// More may be written.
+    /// The stream is open: more may be written.
     No,
-    /// It stands after the last byte.
+    /// The FIN follows the last byte; it is not acknowledged.
     Queued,
-    /// It was acknowledged.
+    /// The FIN was acknowledged.
     Acknowledged,
 }
 
-/// One segment that goes before all others.
+/// A segment that is sent before all others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Errand {
-    /// There is none.
+    /// No such segment.
     #[default]
     None,
-    /// The oldest, again.
+    /// The first unacknowledged segment again.
     Resend,
-    /// A byte beyond the window.
+    /// A probe of a closed window.
     Probe,
-    /// A probe of the tail (RFC 8985, section 7.3).
+    /// A tail loss probe (RFC 8985, section 7.3).
     Tail,
 }
 
-/// What a segment is to carry.
+/// The content of a segment to be sent.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) seq: Seq,
-    /// Which bytes of the buffer.
+    /// The range of the payload in the send buffer.
     pub(crate) bytes: Range<usize>,
     pub(crate) fin: bool,
-    /// Nothing is left to be sent behind it.
+    /// Whether nothing is left to be sent after it.
     pub(crate) last: bool,
 }
 
-/// Data that is not acknowledged, and the clockwork that gets it to the peer.
+/// The sending half: data that is not acknowledged, and the state that delivers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 pub(crate) struct Sender {
     /// The oldest number that is not acknowledged.
     pub(crate) una: Seq,
-    /// What is sent next; a time-out moves it back.
+    /// `SND.NXT`: the next number to be sent; a time-out moves it back.
     pub(crate) next: Seq,
-    /// The end of all that was ever sent.
+    /// The end of what was ever sent.
     pub(crate) max: Seq,
-    /// From `una` on, once the SYN is acknowledged.
+    /// Written data from `una` on, once the SYN is acknowledged.
     pub(crate) buffer: VecDeque<u8>,
     pub(crate) fin: Fin,
     pub(crate) window: u32,
@@ -65,45 +65,46 @@ pub(crate) struct Sender {
     pub(crate) wl1: Seq,
     pub(crate) wl2: Seq,
     pub(crate) scale: u8,
-    /// The largest payload now.
+    /// The largest payload now, in bytes.
     pub(crate) mss: u32,
-    /// What the peer and we agreed on; the path may carry less.
+    /// The largest payload that both ends agreed on, including `overhead`. The path may carry less.
     pub(crate) agreed_mss: u32,
-    /// Bytes of options that each segment carries; the payload is smaller by them (RFC 6691).
+    /// The options that each segment carries, in bytes; they reduce the payload (RFC 6691).
     pub(crate) overhead: u32,
-    /// Our SYN is acknowledged.
+    /// Whether our SYN is acknowledged.
     pub(crate) open: bool,
     pub(crate) timer: Timer,
     pub(crate) rto: Clockwork,
     pub(crate) congestion: Congestion,
     pub(crate) scoreboard: Scoreboard,
-    /// Each segment is kept track of: then `repair` is there, and neither the scoreboard nor `timed` is used.
+    /// Whether recovery is per segment: then `repair` is `Some`, and neither the scoreboard nor `timed` is used.
     pub(crate) tracked: bool,
     pub(crate) repair: Option<Box<Repair>>,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
     pub(crate) probes_sent: u64,
-    /// When something new left, and the number that acknowledges it. Never of what was sent twice (Karn).
+    /// The segment whose round trip is measured: when it was sent, and the number that acknowledges it. Never of data
+    /// that was sent twice (Karn's algorithm).
     pub(crate) timed: Option<(Instant, Seq)>,
     pub(crate) errand: Errand,
-    /// Probes of a closed window in a row.
+    /// The number of probes of a closed window in a row.
     pub(crate) probes: u32,
-    /// Time-outs and probes without any answer.
+    /// The number of time-outs and probes in a row without an answer. Time-outs that are taken back do not count.
     pub(crate) unanswered: u32,
-    /// When a report first took a time-out back, since the peer answered last. Time-outs that are taken back are not counted.
+    /// When an ICMP report first took a time-out back since the peer's last answer (RFC 6069).
     pub(crate) spared: Option<Instant>,
     pub(crate) last_sent: Instant,
     pub(crate) timing: Timing,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
-    /// A silent peer is given up only after this time (R2), whatever number of time-outs there was.
+    /// The time after which a silent peer is given up where time-outs are taken back (R2).
     pub(crate) patience: Duration,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     minshall: bool,
-    /// The buffer holds a multiple of this many bytes. It does not change with the path, because a user may already have been
-    /// granted the room.
+    /// The buffer's limit is rounded up to a multiple of this, in bytes. It does not change with the path, because an
+    /// application may already count on the room.
     write_unit: usize,
     whole_writes: bool,
     /// The end of the last small segment that was sent.
@@ -161,7 +162,7 @@ impl Sender {
         }
     }
 
-    /// What the handshake agreed on: the largest payload, and the options that each segment carries.
+    /// Sets what the handshake agreed on: the largest payload, and the length of the options that each segment carries.
     pub(crate) fn agree(&mut self, mss: u32, overhead: u32) {
         (self.agreed_mss, self.overhead) = (mss, overhead);
         self.mss = mss.saturating_sub(overhead).max(1);
@@ -169,13 +170,13 @@ impl Sender {
         self.congestion.resize(self.mss);
     }
 
-    /// Sets the largest payload, as the path has it.
+    /// Sets the largest payload that the path carries.
     pub(crate) fn path_mss(&mut self, mss: u32) {
         let mss = mss.min(self.agreed_mss).saturating_sub(self.overhead).max(1);
         let before = std::mem::replace(&mut self.mss, mss);
         let lower = mss < before;
         if self.tracked {
-            self.congestion.cwnd = self.congestion.cwnd / before.max(1) * mss; // it counts segments
+            self.congestion.cwnd = self.congestion.cwnd / before.max(1) * mss; // the window counts segments
         }
         self.congestion.resize(mss);
         if lower && self.open && self.flight() > 0 && self.too_big == TooBig::ResendAtOnce {
@@ -190,14 +191,14 @@ impl Sender {
         }
     }
 
-    /// All is sent again, as the window permits; sending starts the timer anew.
+    /// Resends everything, as the window permits. The first segment restarts the timer.
     pub(crate) const fn go_back(&mut self) {
         self.next = self.una;
         self.timed = None;
         self.timer = Timer::Off;
     }
 
-    /// Bytes that `write` would take.
+    /// The number of bytes that `write` would take.
     pub(crate) fn room(&self) -> usize {
         let whole = self.capacity.next_multiple_of(self.write_unit);
         if self.fin == Fin::No { whole.saturating_sub(self.buffer.len()) } else { 0 }
@@ -209,7 +210,7 @@ impl Sender {
         taken.len()
     }
 
-    /// What is to be sent of the buffer: copied only where its two ends meet.
+    /// A range of the buffer. It is copied only if it crosses the end of the ring.
     pub(crate) fn bytes(&self, Range { start, end }: Range<usize>) -> Cow<'_, [u8]> {
         let (head, tail) = self.buffer.as_slices();
         let behind = |at: usize| at.checked_sub(head.len());
@@ -226,7 +227,7 @@ impl Sender {
 
     // --- the handshake ---------------------------------------------------------------------------------------------
 
-    /// The SYN leaves, for the first time or again.
+    /// Notes that the SYN is sent, for the first time or again.
     pub(crate) fn syn_sent(&mut self, now: Instant) {
         let again = self.max != self.una;
         self.next = self.una.plus(1);
@@ -237,7 +238,8 @@ impl Sender {
         self.timer = self.retransmit_after(now);
     }
 
-    /// The SYN is acknowledged. It does not open the congestion window (RFC 5681, section 3.1).
+    /// Starts sending data after the SYN is acknowledged. The SYN does not grow the congestion window (RFC 5681,
+    /// section 3.1).
     pub(crate) fn opened(&mut self, now: Instant, profile: &Profile, sack: bool, echoed: Option<Instant>) {
         self.open = true;
         self.congestion = Congestion::new(profile, self.mss, self.una, sack);
@@ -262,13 +264,13 @@ impl Sender {
 
     // --- sending ---------------------------------------------------------------------------------------------------
 
-    /// Numbers from `una` to the end of what was written, the FIN included.
+    /// The numbers from `una` to the end of what was written, the FIN included.
     pub(crate) fn total(&self) -> usize {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }
 
-    /// What to send next, beside `options` bytes that not every segment carries; `None` when there is nothing, or it may not
-    /// be sent.
+    /// Returns what to send next. `options`: the length of the options of this segment that not every segment carries.
+    /// `None` if there is nothing, or it may not be sent.
     pub(crate) fn next(&mut self, now: Instant, options: u32) -> Option<Chunk> {
         if !self.open || self.total() == 0 {
             return None;
@@ -302,27 +304,27 @@ impl Sender {
         Some(self.cut(now, self.next, len))
     }
 
-    /// How much the congestion window has room for.
+    /// The room in the congestion window, in bytes.
     fn allowed(&self) -> u32 {
         let again = self.next.before(self.max);
         let extra = if again || self.congestion.by_sack() { 0 } else { self.congestion.allowance() };
-        // What the peer has beyond a gap does not count when the gaps are filled (RFC 6675, section 5.1); before a loss is
-        // certain it does, or limited transmit would be no knob.
+        // In a retransmission, what the peer has beyond a gap is not in flight (RFC 6675, section 5.1). Before a loss
+        // is certain it counts as in flight, unless limited transmit lets new segments be sent.
         let there =
             if again || self.congestion.allowance() > 0 { self.scoreboard.below(self.next) } else { 0 };
         let out = self.next.since(self.una) - there;
         self.congestion.cwnd.saturating_add(extra).saturating_sub(out)
     }
 
-    /// How many bytes may go from `next` on, where the congestion window has room for `allowed`; a FIN alone is `Some(0)`.
-    /// Sender SWS avoidance and Nagle: RFC 9293, sections 3.8.6.2.1 and 3.7.4. Where that waits with nothing on its way, the
-    /// persist timer overrides it.
+    /// The number of bytes that may be sent from `next` on, if the congestion window has room for `allowed`; `Some(0)`
+    /// for a FIN alone. Sender SWS avoidance and Nagle: RFC 9293, sections 3.8.6.2.1 and 3.7.4. If these wait with
+    /// nothing in flight, the persist timer overrides them.
     pub(crate) fn sendable(&self, limit: u32, allowed: u32) -> Option<usize> {
         let waits = self.nagle && (!self.minshall || self.small.is_some_and(|end| end.after(self.una)));
         self.sendable_if(limit, allowed, waits)
     }
 
-    /// The same, where a small segment `waits` while data is unacknowledged, or does not.
+    /// Does the same; `waits`: a small segment waits while data is unacknowledged.
     pub(crate) fn sendable_if(&self, limit: u32, allowed: u32, waits: bool) -> Option<usize> {
         let sent = self.next.since(self.una);
         let room = allowed.min(self.window.saturating_sub(sent)) as usize;
@@ -338,7 +340,7 @@ impl Sender {
         (fin || (len > 0 && worth)).then_some(len)
     }
 
-    /// Up to `limit` numbers from `seq` on once more, none that the peer has and none from `end` on.
+    /// Resends up to `limit` numbers from `seq` on: nothing that the peer has, and nothing from `end` on.
     pub(crate) fn resend(&mut self, now: Instant, seq: Seq, end: Seq, limit: u32) -> Chunk {
         let len = self.scoreboard.gap(seq, end).min(limit);
         let chunk = self.cut(now, seq, len as usize);
@@ -348,7 +350,7 @@ impl Sender {
         chunk
     }
 
-    /// The segment from `seq` on, with the FIN if it ends there.
+    /// Makes the segment of `len` bytes from `seq` on, with the FIN if it ends there, and notes it as sent.
     pub(crate) fn cut(&mut self, now: Instant, seq: Seq, len: usize) -> Chunk {
         let from = seq.since(self.una) as usize;
         let to = self.buffer.len().min(from + len);
@@ -371,12 +373,12 @@ impl Sender {
         Chunk { seq, bytes, fin, last: end.since(self.una) as usize == self.total() }
     }
 
-    /// One byte into a closed window, or what a small one takes (RFC 9293, section 3.8.6.1).
+    /// Sends one byte into a closed window, or what a small window takes (RFC 9293, section 3.8.6.1).
     fn probe(&mut self, now: Instant) -> Chunk {
         let len = (self.window.max(1) as usize).min(self.mss as usize).min(self.buffer.len());
         let bytes = 0..len;
         let fin = bytes.is_empty();
-        // The peer may take it, and acknowledge it; until then it counts as not sent.
+        // The peer may accept and acknowledge it. Until then it counts as not sent.
         self.max = self.max.latest(self.una.plus(bytes.len() as u32 + u32::from(fin)));
         self.timed = None;
         self.probes_sent += 1;
@@ -384,7 +386,7 @@ impl Sender {
         Chunk { seq: self.una, bytes, fin, last: true }
     }
 
-    /// The number of a segment without data: the peer must find it in its window, or it would not read the
+    /// The sequence number of a segment without data. It must be in the peer's window, or the peer would ignore the
     /// acknowledgment.
     pub(crate) fn bare(&self) -> Seq {
         if self.open { self.una.plus(self.flight().min(self.window)) } else { self.max }

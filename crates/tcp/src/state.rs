@@ -1,17 +1,18 @@
-//! What a connection tells about itself.
+//! The state of a connection, as it reports it.
 
 use wire::Duration;
 
-/// The states of RFC 9293, section 3.3.2. LISTEN is the caller's: it makes a connection for each SYN.
+/// The states of RFC 9293, section 3.3.2. LISTEN is not one of them: the caller listens, and makes a connection for
+/// each SYN.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
     /// No connection any more.
     Closed,
-    /// A SYN is out.
+    /// Our SYN is sent.
     SynSent,
-    /// A SYN came, ours is not acknowledged.
+    /// A SYN arrived; ours is not acknowledged.
     SynReceived,
-    /// Data both ways.
+    /// Open: data can flow in both directions.
     Established,
     /// We finished; our FIN is not acknowledged.
     FinWait1,
@@ -28,7 +29,7 @@ pub enum State {
 }
 
 impl State {
-    /// Its name in the RFC.
+    /// Returns its name in the RFC.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Closed => "CLOSED",
@@ -44,7 +45,7 @@ impl State {
         }
     }
 
-    /// Whether both sides know each other's numbers.
+    /// Returns whether both sides know each other's initial sequence number.
     pub const fn synchronized(self) -> bool {
         !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
     }
@@ -59,16 +60,16 @@ pub enum Ended {
     Refused,
     /// The peer reset the connection.
     Reset,
-    /// We did.
+    /// Our side aborted the connection.
     Aborted,
-    /// The peer was silent for too many retransmissions.
+    /// The peer did not answer too many retransmissions.
     TimedOut,
 }
 
-/// A look inside, for graphs and reports.
+/// A snapshot of a connection, for graphs and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
-    /// Where the connection stands.
+    /// The state of the connection.
     pub state: State,
     /// The congestion window, in bytes.
     pub cwnd: u32,
@@ -80,15 +81,15 @@ pub struct Info {
     pub rto: Duration,
     /// The smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
-    /// Its mean deviation, or what its estimator has for that.
+    /// Its mean deviation, or the estimator's equivalent; `None` before the first sample.
     pub rttvar: Option<Duration>,
-    /// Sequence numbers sent and not acknowledged.
+    /// Bytes of sequence space that are sent and not acknowledged.
     pub flight: u32,
     /// The peer's window, in bytes.
     pub window: u32,
-    /// Largest payload in force, in bytes.
+    /// The largest payload that is sent, in bytes.
     pub mss: u32,
-    /// Segments sent again, by whatever cause, SYN and FIN included; window probes are not.
+    /// Segments that were sent again for any cause, SYN and FIN included, window probes not.
     pub retransmissions: u64,
     /// Time-outs of the retransmission timer.
     pub timeouts: u64,

@@ -1,19 +1,22 @@
-//! 4.4BSD's two clocks.
+//! The two timer clocks of 4.4BSD.
 
 use wire::{Duration, Instant, nanos_of};
 
-/// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A span of *n* ticks ends with the
-/// *n*-th tick from now, and so lasts between *n* - 1 and *n* of them.
+/// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A timer of *n* ticks expires
+/// at the *n*-th tick from now: after more than *n* - 1 and at most *n* tick intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ticks {
-    /// Between the ticks of retransmission, probes and TIME-WAIT; also the unit in which [`Estimator::Bsd`] measures.
+    /// The tick interval of retransmission, window probes and TIME-WAIT; also the unit in which [`Estimator::Bsd`]
+    /// measures.
     ///
     /// [`Estimator::Bsd`]: crate::Estimator::Bsd
     pub slow: Duration,
-    /// Between the ticks at which acknowledgments are sent that were delayed, however short.
+    /// The tick interval of delayed acknowledgments. All that wait are sent at the next tick, however short they have
+    /// waited.
     pub fast: Duration,
-    /// How long after the begin of the run the first ticks come. `None`: a host's stack draws it; here it is zero. Ticks of
-    /// all hosts at once, or in step with periodic moves, make an artefact.
+    /// The time from the start of the run to the first ticks. `None`: the host's stack draws it at random; in this
+    /// crate it is zero. Ticks that all hosts share, or that are in step with periodic moves, would be an artefact of
+    /// the measurement.
     pub phase: Option<Duration>,
 }
 
@@ -22,12 +25,12 @@ impl Ticks {
     pub const BSD: Self =
         Self { slow: Duration::from_millis(500), fast: Duration::from_millis(200), phase: None };
 
-    /// The number of slow ticks until `at`.
+    /// The number of slow ticks from the tick before the run until `at`.
     pub(crate) fn count(&self, at: Instant) -> u64 {
         self.shifted(at, self.slow) / nanos(self.slow)
     }
 
-    /// When a span of slow ticks that begins `now` is over.
+    /// The slow tick at which a timer of `span` that is set `now` expires.
     pub(crate) fn slow_after(&self, now: Instant, span: Duration) -> Instant {
         let ticks = (nanos_of(span) / nanos(self.slow)).max(1);
         self.tick(self.count(now).saturating_add(ticks), self.slow)
@@ -38,7 +41,7 @@ impl Ticks {
         self.tick(self.shifted(now, self.fast) / nanos(self.fast) + 1, self.fast)
     }
 
-    /// Counted from the last tick before the run, so that the first of the run has a number.
+    /// Returns the time since the last tick before the run, so that the first tick of the run has number 1.
     fn shifted(&self, at: Instant, tick: Duration) -> u64 {
         at.0.saturating_add(nanos(tick) - self.offset(tick))
     }
@@ -54,7 +57,7 @@ impl Ticks {
     }
 }
 
-/// A clock that stands still would tick for ever.
+/// At least 1: callers divide by it.
 fn nanos(tick: Duration) -> u64 {
     nanos_of(tick).max(1)
 }

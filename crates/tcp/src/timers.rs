@@ -1,26 +1,26 @@
-//! The timers of the sending half: retransmission (RFC 6298, section 5) and persistence (RFC 9293, section 3.8.6.1).
+//! The timers of the sending half: retransmission (RFC 6298, section 5) and window probes (RFC 9293, section 3.8.6.1).
 
 use crate::profile::Profile;
 use crate::send::{Errand, Sender};
 use wire::{Duration, Instant};
 
-/// The one timer of the sending half: two are never wanted at once.
+/// The timer of the sending half. There is one, because two are never needed at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timer {
-    /// Nothing is waited for.
+    /// No timer runs.
     Off,
-    /// For an acknowledgment (RFC 6298, section 5).
+    /// Waits for an acknowledgment (RFC 6298, section 5).
     Retransmit(Instant),
-    /// For the window to open (RFC 9293, section 3.8.6.1).
+    /// Waits for the window to open (RFC 9293, section 3.8.6.1).
     Persist(Instant),
-    /// For an acknowledgment, before the tail is probed (RFC 8985, section 7.2).
+    /// Waits for an acknowledgment before it sends a tail loss probe (RFC 8985, section 7.2).
     Tail(Instant),
-    /// For what may only be late (RFC 8985, section 6.2, step 5).
+    /// Waits for segments that may only be reordered (RFC 8985, section 6.2, step 5).
     Reorder(Instant),
 }
 
 impl Timer {
-    /// When it goes off.
+    /// When it expires.
     pub(crate) const fn at(self) -> Option<Instant> {
         match self {
             Self::Off => None,
@@ -29,15 +29,16 @@ impl Timer {
     }
 }
 
-/// After how long a silent peer is given up (RFC 9293, section 3.8.3: R2): the sum of all time-outs, of which the first is the least
-/// that there is, and each is twice the one before.
+/// The time after which a silent peer is given up (RFC 9293, section 3.8.3: R2). It is the sum of all time-outs, if the
+/// first is `rto_min` and each is twice the one before, up to `rto_max`.
 pub(crate) fn patience(profile: &Profile) -> Duration {
     let doubled = |times: u32| profile.rto_min.saturating_mul(1 << times.min(31));
     (0..=profile.max_retransmissions).map(|times| doubled(times).min(profile.rto_max)).sum()
 }
 
 impl Sender {
-    /// The timer went off, if it was due. Says whether the peer has been silent for too long.
+    /// Handles the timer if it is due. Returns whether the connection is to end, because the peer was silent for too
+    /// long.
     pub(crate) fn timeout(&mut self, now: Instant) -> bool {
         match self.timer {
             Timer::Retransmit(at) if at <= now => {
@@ -47,7 +48,7 @@ impl Sender {
                 } else if self.open {
                     self.congestion.timeout(self.una, self.max, self.window, first);
                     self.scoreboard.clear();
-                    self.next = self.una; // all again, as slow start permits
+                    self.next = self.una; // resend everything, as slow start permits
                 }
                 self.rto.back_off();
                 self.timeouts += 1;
@@ -73,9 +74,10 @@ impl Sender {
         self.unanswered > self.most || self.spared.is_some_and(|since| since + self.patience <= now)
     }
 
-    /// A router has no path to the peer, as it says about the segment that was sent again: what was lost tells of no congestion,
-    /// and the time-out is half as long (RFC 6069, section 4). If it is over by now the segment is sent again at once. It does not
-    /// count as unanswered: where a router answers each, the peer is given up by time, as by Linux (`retransmits_timed_out`).
+    /// Handles an ICMP report that there is no path for the retransmitted segment (RFC 6069, section 4). The loss is no
+    /// sign of congestion, so one doubling of the time-out is taken back. If the shorter time-out is over by now, the
+    /// timer is due at once. The time-out does not count as unanswered. So if a router reports each, the peer is given
+    /// up by time, as in Linux (`retransmits_timed_out`).
     pub(crate) fn unreachable(&mut self, now: Instant) {
         let Timer::Retransmit(at) = self.timer else { return };
         let before = self.rto.current();
@@ -89,19 +91,20 @@ impl Sender {
         self.timer = Timer::Retransmit(if at > now { at } else { now });
     }
 
-    /// After all that could be sent was sent: if data waits for the window alone, probe it some day.
+    /// Starts the persist timer if only the peer's window keeps data from being sent. Called when `poll` has nothing
+    /// more to send.
     pub(crate) fn watch_window(&mut self, now: Instant) {
         if self.open && self.timer == Timer::Off && self.next == self.una && self.total() > 0 {
             self.timer = self.persist_after(now);
         }
     }
 
-    /// The retransmission timer, started now.
+    /// The retransmission timer, started `now`.
     pub(crate) fn retransmit_after(&self, now: Instant) -> Timer {
         Timer::Retransmit(self.after(now, self.rto.current()))
     }
 
-    /// The persist timer, started now: each probe waits twice as long as the one before (RFC 9293, section 3.8.6.1).
+    /// The persist timer, started `now`. Each probe waits twice as long as the one before (RFC 9293, section 3.8.6.1).
     pub(crate) fn persist_after(&self, now: Instant) -> Timer {
         let (least, most) = self.persist;
         Timer::Persist(self.after(now, self.rto.after(self.probes).clamp(least, most)))

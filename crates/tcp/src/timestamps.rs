@@ -1,57 +1,58 @@
-//! Timestamps of a connection whose ends agreed on them: our clock, what the peer's said last, and what is older than that
-//! (RFC 7323, sections 3 to 5).
+//! Timestamps of a connection whose ends agreed on them: our clock, the peer's last value, and the check for old
+//! segments (RFC 7323, sections 3 to 5).
 
 use crate::{Profile, Segment, Seq, Timestamps};
 use wire::{Duration, Instant, nanos_of};
 
-/// After so long without a segment the peer's clock may have gone round half, and what it said says nothing (RFC 7323,
+/// After this time without a segment the peer's clock may have wrapped half, so its last value is invalid (RFC 7323,
 /// section 5.5).
 const OUTDATED: Duration = Duration::from_hours(24 * 24);
 
-/// What a connection knows about both clocks: plain data, to go on with elsewhere.
+/// The state of both clocks, as plain data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Clocks {
-    /// What our clock said when the run began.
+    /// The value of our clock at the start of the run.
     pub offset: u32,
-    /// `TS.Recent`: what is echoed.
+    /// `TS.Recent`: the value that is echoed.
     pub recent: u32,
-    /// When it came; `None`: it was never told, and says nothing.
+    /// When it arrived; `None`: the peer sent none yet, and `recent` is invalid.
     pub recent_at: Option<Instant>,
-    /// `Last.ACK.sent`: the acknowledgment in the last segment that was sent.
+    /// `Last.ACK.sent`: the acknowledgment number of the last segment that was sent.
     pub last_ack: Seq,
-    /// The tick of ours.
+    /// The tick of our clock.
     pub tick: Duration,
 }
 
 impl Clocks {
-    /// Ours alone, before the peer has said anything. It begins anywhere, as `iss` does (RFC 7323, section 7.1).
+    /// Our clock, before the peer has sent anything. It starts at a random value, which is `iss` (RFC 7323, section
+    /// 7.1).
     pub(crate) const fn new(profile: &Profile, iss: Seq) -> Self {
         Self { offset: iss.0, recent: 0, recent_at: None, last_ack: Seq(0), tick: profile.timestamp_tick }
     }
 
-    /// Ours, so that it says `value` now, and a peer that is expected to send `next`.
+    /// Our clock, set so that it has `value` now, for a peer whose next segment is expected to have the number `next`.
     pub(crate) fn moved(now: Instant, profile: &Profile, value: u32, next: Seq) -> Self {
         let mut clocks = Self { last_ack: next, ..Self::new(profile, Seq(0)) };
         clocks.offset = value.wrapping_sub(clocks.value(now));
         clocks
     }
 
-    /// The peer's SYN said `value`; its next number is `next`.
+    /// Adds the clock of the peer, whose SYN had `value` and whose next number is `next`.
     pub(crate) const fn met(self, now: Instant, value: u32, next: Seq) -> Self {
         Self { recent: value, recent_at: Some(now), last_ack: next, ..self }
     }
 
-    /// Whether what the peer's clock said last still counts.
+    /// Whether the peer's last value is still valid.
     fn is_valid(&self, now: Instant) -> bool {
         self.recent_at.is_some_and(|at| now.since(at) < OUTDATED)
     }
 
-    /// What our clock says.
+    /// Returns the value of our clock at `now`.
     pub fn value(&self, now: Instant) -> u32 {
         self.offset.wrapping_add((now.0 / self.nanos()) as u32)
     }
 
-    /// A clock that stands still tells no time.
+    /// At least 1: callers divide by it.
     fn nanos(&self) -> u64 {
         nanos_of(self.tick).max(1)
     }
@@ -62,21 +63,21 @@ impl Clocks {
         Timestamps { value: self.value(now), echo: self.recent }
     }
 
-    /// PAWS (RFC 7323, section 5.3, R1): whether a segment is older than what has been seen.
+    /// PAWS (RFC 7323, section 5.3, R1): whether a segment is older than one that has arrived.
     pub(crate) fn is_old(&self, now: Instant, theirs: Timestamps) -> bool {
         self.is_valid(now) && Seq(theirs.value).before(Seq(self.recent))
     }
 
-    /// Which timestamp to echo (RFC 7323, section 4.3): that of the first segment that was not acknowledged yet, not of what
-    /// lies beyond a gap. `segment` is acceptable.
+    /// Chooses the timestamp to echo (RFC 7323, section 4.3): that of the first segment that is not acknowledged, not
+    /// of one beyond a gap. `segment` must be acceptable.
     pub(crate) fn note(&mut self, now: Instant, segment: &Segment<'_>, theirs: Timestamps) {
         if !self.is_old(now, theirs) && !segment.seq.after(self.last_ack) {
             (self.recent, self.recent_at) = (theirs.value, Some(now));
         }
     }
 
-    /// When our segment left whose timestamp comes back; `None` for one that we never sent, or zero, which says that the peer
-    /// knew none. No finer than the clock ticks.
+    /// When our segment was sent whose timestamp is echoed, in whole ticks. `None` if we never sent that timestamp, or
+    /// if it is zero: then the peer had none to echo.
     pub(crate) fn left(&self, now: Instant, theirs: Timestamps) -> Option<Instant> {
         let age = self.value(now).wrapping_sub(theirs.echo);
         let nanos = u64::from(age).saturating_mul(self.nanos());
@@ -116,7 +117,8 @@ mod tests {
         );
     }
 
-    /// RFC 7323, section 4.3: a filled hole is echoed, what lies beyond it is not.
+    /// RFC 7323, section 4.3: the timestamp of a segment that fills a hole is echoed, that of a segment beyond it is
+    /// not.
     #[test]
     fn which_is_echoed() {
         let mut clocks = clocks();

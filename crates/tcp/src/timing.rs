@@ -1,4 +1,4 @@
-//! When timers go off: when they are due, or when a host's clock lets them.
+//! When timers expire: at their deadline, or at a tick of the host's clock.
 
 use crate::{Ticks, Wheel};
 use wire::{Duration, Instant};
@@ -6,7 +6,7 @@ use wire::{Duration, Instant};
 /// The clock behind a host's timers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timing {
-    /// Timers go off when they are due.
+    /// Timers expire exactly at their deadline.
     Exact,
     /// At the ticks of two clocks, as in 4.4BSD.
     Ticks(Ticks),
@@ -15,7 +15,7 @@ pub enum Timing {
 }
 
 impl Timing {
-    /// Where a clock has no phase yet, it is `drawn`.
+    /// Returns the same clock with the phase `drawn`, unless it has a phase.
     #[must_use]
     pub fn with_phase(self, drawn: impl FnOnce() -> Duration) -> Self {
         match self {
@@ -29,7 +29,7 @@ impl Timing {
         }
     }
 
-    /// When a timer goes off that is set to `span` from `now`.
+    /// The expiry of a timer that is set to `span` from `now`.
     pub(crate) fn after(&self, now: Instant, span: Duration) -> Instant {
         match self {
             Self::Exact => now + span,
@@ -38,7 +38,7 @@ impl Timing {
         }
     }
 
-    /// When an acknowledgment goes that may wait for `span` from `now`.
+    /// The expiry of a delayed acknowledgment that may wait for `span` from `now`.
     pub(crate) fn soon_after(&self, now: Instant, span: Duration) -> Instant {
         match self {
             Self::Exact => now + span,
@@ -47,7 +47,7 @@ impl Timing {
         }
     }
 
-    /// A time-out as the host counts it: on a wheel, whole ticks.
+    /// A time-out as the host counts it: whole ticks with a wheel.
     pub(crate) fn counted(&self, span: Duration) -> Duration {
         match self {
             Self::Exact | Self::Ticks(_) => span,

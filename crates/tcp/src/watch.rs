@@ -1,12 +1,12 @@
-//! What changes inside a connection, as events: for graphs of the window over time, and for whoever asks why it was slow.
+//! Changes inside a connection as events, for example for graphs of the window over time.
 
 use crate::{Info, State};
 use wire::Duration;
 
-/// Something inside a connection has another value.
+/// A value of a connection that has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// It stands elsewhere in the diagram of RFC 9293, figure 5.
+    /// The state (RFC 9293, figure 5).
     State(State),
     /// The congestion window, in bytes.
     Cwnd(u32),
@@ -18,12 +18,12 @@ pub enum Change {
     Srtt(Duration),
     /// The retransmission time-out, backed off.
     Rto(Duration),
-    /// Segments sent again so far.
+    /// The number of segments sent again so far.
     Retransmissions(u64),
 }
 
 impl Change {
-    /// The name of what has changed, as records write it.
+    /// Returns the name of the value, as it is recorded.
     pub const fn name(self) -> &'static str {
         match self {
             Self::State(_) => "state",
@@ -37,13 +37,14 @@ impl Change {
     }
 }
 
-/// Compares a connection with how it was when last asked. Whoever asks after each thing that happens to it misses nothing
-/// but what came and went within one; it keeps one look, however long nobody asks.
+/// The last snapshot of a connection, to find what has changed. A caller that asks after each event sees every change
+/// but those that are undone within one event.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Option<Info>);
 
 impl Watch {
-    /// What has changed since the last time, in the order of [`Change`]; all of it the first time.
+    /// Returns what has changed since the last call, in the order of [`Change`]; the first call returns all values that
+    /// are known.
     pub fn changes(&mut self, now: Info) -> impl Iterator<Item = Change> + use<> {
         let before = self.0.replace(now);
         let changed = |of: fn(&Info) -> Option<Change>| {

@@ -1,43 +1,45 @@
-//! Linux's timer wheel (`kernel/time/timer.c`): spans are counted in ticks, and the farther ahead a timer is set, the coarser
-//! is the slot that it waits for.
+//! Linux's timer wheel (`kernel/time/timer.c`). It counts ticks. The later a timer is due, the longer are the slots at
+//! whose begin it can expire.
 
 use wire::{Duration, Instant, nanos_of};
 
 /// `LVL_CLK_SHIFT`: a slot is eight slots of the level below.
 const LEVEL_SHIFT: u32 = 3;
-/// `LVL_START(1)`: timers that are due in so many ticks, or later, go to the second level; eight times as many, the third.
+/// `LVL_START(1)`: timers that are due in 63 ticks or later go to the second level; in eight times as many, to the
+/// third.
 const FIRST_LEVEL: u64 = 63;
-/// Slots of this level are two minutes long where a tick is 4 ms; nothing that is timed here is farther ahead.
+/// Slots of this level last two minutes with a tick of 4 ms. No timer of this crate is due later.
 const LAST_LEVEL: u32 = 5;
-/// After so many ticks all levels stand as they stood.
+/// The period of the wheel in ticks: after it, the slots of all levels begin together again.
 const TURN: u64 = 1 << (LAST_LEVEL * LEVEL_SHIFT);
 
-/// The clock of a host whose timers wait for slots of a wheel. A timer never goes off early, and by up to a slot late: by a
-/// tick, if it is due in less than 63 ticks, by eight where that is less than 504, and so on. A slot begins where the
-/// host's count of ticks since its boot is a multiple of the slot's length, so that it is the host's alone.
+/// The clock of a host whose timers wait for slots of a wheel. A timer never expires early, and at most a slot late. A
+/// slot is one tick for timers due in less than 63 ticks, eight ticks below 504, and so on. Slots begin at multiples of
+/// their length since the host's boot, so each host has its own phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wheel {
-    /// Between two ticks: the unit of all spans (`jiffies`).
+    /// The time between two ticks: the unit of all timers (`jiffies`).
     pub tick: Duration,
-    /// When in the run the slots of all levels begin together. `None`: a host's stack draws it; here it is zero.
+    /// The time of the run at which the slots of all levels begin together. `None`: the host's stack draws it at
+    /// random; in this crate it is zero.
     pub phase: Option<Duration>,
 }
 
 impl Wheel {
-    /// Linux with 250 ticks a second (`CONFIG_HZ`), as distributions have it.
+    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in distributions.
     pub const LINUX: Self = Self { tick: Duration::from_millis(4), phase: None };
 
-    /// How long until all levels stand as they stood: a phase counts modulo this.
+    /// Returns the period of the wheel. A phase counts modulo this.
     pub fn turn(&self) -> Duration {
         Duration::from_nanos(self.nanos().saturating_mul(TURN))
     }
 
-    /// Whole ticks, rounded up (`usecs_to_jiffies`).
+    /// Rounds up to whole ticks (`usecs_to_jiffies`).
     pub(crate) fn counted(&self, span: Duration) -> Duration {
         Duration::from_nanos(self.ticks(span).saturating_mul(self.nanos()))
     }
 
-    /// `calc_wheel_index`: the begin of the slot after the one in which a span is over that begins `now`.
+    /// `calc_wheel_index`: the begin of the slot after the one in which a timer of `span`, set `now`, is due.
     pub(crate) fn after(&self, now: Instant, span: Duration) -> Instant {
         let ahead = self.ticks(span);
         let level = (0..LAST_LEVEL).find(|level| ahead < FIRST_LEVEL << (level * LEVEL_SHIFT));
@@ -53,13 +55,13 @@ impl Wheel {
         nanos_of(span).div_ceil(self.nanos())
     }
 
-    /// How long before the run the last turn began.
+    /// The time from the begin of the last period before the run to the run.
     fn early(&self) -> u64 {
         let turn = nanos_of(self.turn());
         turn - nanos_of(self.phase.unwrap_or_default()) % turn
     }
 
-    /// A clock that stands still would tick for ever.
+    /// At least 1: callers divide by it.
     fn nanos(&self) -> u64 {
         nanos_of(self.tick).max(1)
     }
@@ -73,7 +75,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// In milliseconds, on a wheel whose slots begin together at `phase`.
+    /// The expiry in milliseconds, on a wheel whose slots begin together at `phase`.
     fn after(phase: u64, at: u64, span: u64) -> u64 {
         let wheel = Wheel { phase: Some(ms(phase)), ..Wheel::LINUX };
         wheel.after(Instant::from_millis(at), ms(span)).0 / 1_000_000

@@ -1,15 +1,16 @@
-//! Conversations as text, in the manner of packetdrill: one side is this crate, the other is the script. Each file in
-//! `tests/packets/` tells a rule of an RFC, section cited. Lines are a time in milliseconds and one of
+//! Scripts of TCP conversations, in the manner of packetdrill: one side is this crate, the other is the script. Each
+//! file in `tests/packets/` shows a rule of an RFC, and cites the section. A line is a time in milliseconds and one of
 //!
 //! ```text
-//! connect | listen | write N | read N | finish | abort | path N     the user, or the path, which carries N bytes of payload
-//! < FLAGS FROM:END ack N win N ...                                   the peer says this
-//! > FLAGS FROM:END ack N win N ...                                   we say this, exactly then
-//! = cwnd N ...                                                       what is inside then
+//! connect | listen | write N | read N | finish | abort | path N     a call of the user, or a new path MSS of N bytes
+//! < FLAGS FROM:END ack N win N ...                                   a segment of the peer
+//! > FLAGS FROM:END ack N win N ...                                   a segment of ours, at exactly this time
+//! = cwnd N ...                                                       internal values at this time
 //! ```
 //!
-//! Numbers count from the initial ones, flags are packetdrill's. Whatever is not written down is not said: the whole
-//! conversation is compared. `WAYFARE_BLESS=1` writes what is said into the files; whoever commits that has read the RFC.
+//! Numbers count from the initial sequence numbers, flags are packetdrill's. The whole conversation is compared: a
+//! segment that is not in the script fails the test. `WAYFARE_BLESS=1` writes the actual segments into the files; check
+//! them with the RFC before a commit.
 
 #![cfg(test)]
 
@@ -24,7 +25,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// Both wrap soon.
+/// Both sequence spaces wrap soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 
@@ -41,7 +42,7 @@ fn number<'a, T: std::str::FromStr>(words: &mut impl Iterator<Item = &'a str>) -
     word.parse().unwrap_or_else(|_| panic!("`{word}` is no such number"))
 }
 
-/// `FROM:END`.
+/// Parses `FROM:END`.
 fn span(word: &str) -> (u32, u32) {
     let (from, end) = word.split_once(':').unwrap_or_else(|| panic!("`{word}` is no span"));
     (from.parse().unwrap(), end.parse().unwrap())
@@ -92,7 +93,7 @@ fn profile(text: &str) -> Profile {
 }
 
 impl Script {
-    /// Plays a text, and gives it back with what was really said.
+    /// Runs a script, and returns it with the actual segments and values.
     fn play(text: &str) -> String {
         let mut script = Self { profile: Profile::rfc6298_reno(), tcp: None, out: String::new() };
         let mut comments = String::new();
@@ -119,7 +120,7 @@ impl Script {
         script.out + &comments
     }
 
-    /// Time goes on, and timers go off.
+    /// Advances the time, and lets timers expire.
     fn pass(&mut self, until: Instant) {
         while let Some(at) = self.tcp.as_ref().and_then(Connection::deadline).filter(|at| *at <= until) {
             self.tcp.as_mut().unwrap().timeout(at);
@@ -163,7 +164,7 @@ impl Script {
         }
     }
 
-    /// The values of the keys that a line asks for.
+    /// Returns the values of the keys in a line.
     fn look(&mut self, words: Words<'_>) -> String {
         let tcp = self.tcp();
         let (info, readable) = (tcp.info(), tcp.readable());
@@ -188,7 +189,7 @@ impl Script {
     }
 }
 
-/// A segment of the peer's.
+/// Parses a segment of the peer.
 fn heard(mut words: Words<'_>) -> Segment<'static> {
     let bit = |flag| match flag {
         'S' => Flags::SYN,
@@ -235,7 +236,7 @@ fn heard(mut words: Words<'_>) -> Segment<'static> {
     }
 }
 
-/// A segment of ours.
+/// Formats a segment of ours.
 fn said(segment: &Segment<'_>) -> String {
     let flag = |bit, name| if segment.has(bit) { name } else { "" };
     let flags = [

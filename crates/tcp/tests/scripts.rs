@@ -1,4 +1,4 @@
-//! Conversations segment by segment, as the RFCs tell them. Times are in milliseconds.
+//! Conversations of the RFCs, segment by segment. Times are in milliseconds.
 
 #![cfg(test)]
 
@@ -7,7 +7,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// Our initial number, and the peer's: both wrap soon.
+/// Our initial sequence number, and the peer's: both spaces wrap soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 
@@ -19,14 +19,14 @@ fn thousand() -> Profile {
     Profile { mss: 1000, nagle: false, ..Profile::rfc6298_reno() }
 }
 
-/// A connection, and what it says told in numbers counted from the initial ones.
+/// A connection. Its segments are written with numbers that count from the initial ones.
 struct Script {
     tcp: Connection,
     now: u64,
 }
 
 impl Script {
-    /// Established actively at 0 ms: the round trip took no time.
+    /// A connection that was opened actively at 0 ms, with a round trip of zero.
     fn established(profile: &Profile) -> Self {
         let mut script = Self::connecting(profile);
         script.says(&["S 0 ack 0"]);
@@ -56,7 +56,7 @@ impl Script {
         Segment { src_port, dst_port, seq, ack, flags, window, payload, ..Segment::default() }
     }
 
-    /// The peer says something, and we answer.
+    /// Receives a segment of the peer, and checks our answers.
     #[track_caller]
     fn hears(&mut self, flags: &str, seq: u32, ack: u32, len: usize, answers: &[&str]) {
         let segment = self.segment(flags, seq, ack, 60_000, len);
@@ -92,7 +92,7 @@ impl Script {
         assert_eq!(said, expected, "at {} ms", self.now);
     }
 
-    /// The next timer goes off, which must be at this time.
+    /// Lets the next timer expire, which must be due at `until`.
     #[track_caller]
     fn waits(&mut self, until: u64, says: &[&str]) {
         assert_eq!(self.tcp.deadline(), Some(at(until)));
@@ -115,7 +115,6 @@ impl Script {
 
 // --- begin and end -----------------------------------------------------------------------------------------------------
 
-/// RFC 9293, section 3.5, figure 6, from the passive side; RFC 7323, section 2.2: both or none scale.
 #[test]
 fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
     // Seen on Linux 6.18: a relay that may write 32768 bytes ahead has 23 segments of 1448 bytes in the queue.
@@ -123,7 +122,7 @@ fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
         let profile =
             Profile { send_buffer: 32_768, mss: 1448, timestamps: false, whole_writes, ..Profile::linux() };
         let mut tcp = Connection::connect(US, PEER, ISS, &profile);
-        // What was told of the room holds until it is used up, in pieces too.
+        // The room that was reported is accepted until it is used up, also in pieces.
         let half = vec![7; 32_768];
         let taken = tcp.write(&half) + tcp.write(&half);
         (taken, tcp.room())
@@ -132,6 +131,8 @@ fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
     assert_eq!(room(false), (32_768, 0));
 }
 
+/// RFC 9293, section 3.5, figure 6, from the passive side; RFC 7323, section 2.2: windows are scaled in both directions
+/// or in neither.
 #[test]
 fn passive_opening_and_what_is_agreed() {
     let syn = |window_scale| Segment {
@@ -171,7 +172,7 @@ fn a_lost_syn_doubles_and_makes_careful() {
     assert_eq!((info.rto.as_secs(), info.srtt, info.cwnd), (3, None, 536));
 }
 
-/// Linux (`tcp_init_transfer`): the window begins with one segment when two SYNs were lost, and not when one was.
+/// Linux (`tcp_init_transfer`): the initial window is one segment if two SYNs were lost, but not if one was.
 #[test]
 fn linux_forgives_one_lost_syn() {
     for (lost, segments) in [(1, 10), (2, 1)] {
@@ -308,7 +309,8 @@ fn a_partial_acknowledgment_sends_the_next_hole() {
     }
 }
 
-/// RFC 6298, 5.4 to 5.6, and Karn: what was sent twice is no sample, and the doubled time stays until there is one.
+/// RFC 6298, 5.4 to 5.6, and Karn: data that was sent twice gives no sample, and the doubled time-out stays until there
+/// is one.
 #[test]
 fn timeouts_double_and_karn_holds() {
     let mut script = Script::established(&thousand());
@@ -385,7 +387,7 @@ fn a_closed_window_is_probed_ever_more_seldom() {
     assert_eq!(script.tcp.deadline(), None);
 }
 
-/// RFC 9293, section 3.8.6.2.2: the window opens by steps that are worth it, and never moves back.
+/// RFC 9293, section 3.8.6.2.2: the window opens by sufficient steps, and never moves back.
 #[test]
 fn our_window_closes_and_opens() {
     let mut script = Script::established(&Profile { receive_buffer: 3000, ..thousand() });

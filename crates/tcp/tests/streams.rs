@@ -14,7 +14,7 @@ fn bad(seed: u64, loss: u64) -> Link {
     Link { loss, reorder: 15, double: 5, seed, ..Link::perfect(20) }
 }
 
-/// Both directions at once, over links that lose, reorder and double; numbers wrap on the way.
+/// Transfers in both directions at once, over links that lose, reorder and double. Sequence numbers wrap on the way.
 fn transfer(profile: &Profile, seed: u64, loss: u64) -> World {
     let wrap = u32::MAX - 40_000;
     let ends =
@@ -47,7 +47,7 @@ fn every_byte_arrives_both_ways_over_bad_links() {
     }
 }
 
-/// A knob each, and what stacks are made of.
+/// Profiles with one parameter changed each, and the profiles of TCP stacks.
 fn profiles() -> Vec<(&'static str, Profile)> {
     let base = Profile::rfc6298_reno;
     let all = vec![
@@ -84,7 +84,7 @@ fn a_slow_reader_gets_everything() {
     }
 }
 
-/// The figure that ns-3 and smoltcp give for the same links: 94.9 to 96.6 % of 2 Mb/s; headers alone cost 2.7 %.
+/// ns-3 and smoltcp have 94.9 to 96.6 % of 2 Mb/s on the same links; headers alone cost 2.7 %.
 #[test]
 fn bulk_goodput_is_that_of_other_implementations() {
     let with = |recovery| Profile { recovery, initial_window: 2, sack: true, ..Profile::rfc6298_reno() };
@@ -138,7 +138,7 @@ fn a_connection_that_moves_keeps_its_streams() {
     }
 }
 
-/// A connection with data under way, as it leaves its host, and the segment that acknowledges all of it.
+/// The state of a connection with data in flight, exported by its host, and the segment that acknowledges all of it.
 fn moving(profile: &Profile) -> (wire::TcpState, Segment<'static>) {
     let ends = [End::new(profile, 5, noise(1, 60_000)), End::new(profile, 6, Vec::new())];
     let mut world = World::new(ends, [Link::perfect(20), Link::perfect(20)]);
@@ -161,7 +161,7 @@ fn moving(profile: &Profile) -> (wire::TcpState, Segment<'static>) {
     (state, acknowledges)
 }
 
-/// RFC 9040, section 7: the time-out begins with the round trip that is known, not with a second or three.
+/// RFC 9040, section 7: the time-out starts from the known round trip, not from one or three seconds.
 #[test]
 fn a_connection_that_moves_knows_its_round_trip() {
     for (name, profile) in profiles() {
@@ -176,8 +176,8 @@ fn a_connection_that_moves_knows_its_round_trip() {
     }
 }
 
-/// When the former host sent what it sent is not known: its acknowledgment, which may have been kept for the connection to come,
-/// gives no round trip.
+/// It is not known when the former host sent its data. So an acknowledgment of it gives no round trip; it may have been
+/// kept until the connection was moved.
 #[test]
 fn what_a_former_host_sent_gives_no_round_trip() {
     for (name, profile) in profiles() {
@@ -193,7 +193,7 @@ fn what_a_former_host_sent_gives_no_round_trip() {
     }
 }
 
-/// An open connection with data that nobody acknowledges, and the number of the first of them.
+/// An open connection with data that is not acknowledged, and the number of its first byte.
 fn unanswered() -> (Connection, Seq) {
     let profile = Profile::linux();
     let (state, _) = moving(&profile);
@@ -201,8 +201,9 @@ fn unanswered() -> (Connection, Seq) {
     (Connection::import(state, Instant::ZERO, &profile), una)
 }
 
-/// RFC 6069, section 4: after an outage in which a time-out doubled and doubled, each report that the network had no path takes one
-/// doubling back; what is overdue then goes at once. Before any time-out it does nothing, and it ends nothing.
+/// RFC 6069, section 4: in an outage the time-out has doubled several times. Each report that there is no path takes
+/// one doubling back, and data that is overdue then is sent at once. Before any time-out a report has no effect; it
+/// never ends the connection.
 #[test]
 fn a_path_that_was_unreachable_is_tried_again_at_once() {
     let (mut tcp, una) = unanswered();
@@ -224,15 +225,15 @@ fn a_path_that_was_unreachable_is_tried_again_at_once() {
     assert_eq!((tcp.deadline(), tcp.info().rto), (Some(waits), backed_off), "about another segment");
     tcp.unreachable(half, una);
     assert_eq!(tcp.info().rto, backed_off / 2);
-    // In whole ticks: not later than the one after the next.
+    // In whole ticks: at most one tick after the next.
     let soon = tcp.deadline().unwrap();
     assert!(soon <= half + Duration::from_millis(300), "{soon:?}");
     tcp.timeout(soon);
     assert_eq!((sends(&mut tcp, soon), tcp.state()), (1, begun));
 }
 
-/// Time-outs that reports took back are not counted: a peer behind a router without a path is given up by time (RFC 9293, section
-/// 3.8.3), not after a few seconds. Linux: 924.6 s.
+/// Time-outs that reports took back are not counted. So a peer behind a router without a path is given up by time (RFC
+/// 9293, section 3.8.3), not after a few seconds. Linux: 924.6 s.
 #[test]
 fn a_path_that_stays_unreachable_is_given_up_by_time() {
     let (mut tcp, una) = unanswered();
@@ -249,8 +250,8 @@ fn a_path_that_stays_unreachable_is_given_up_by_time() {
     assert!(now > Instant::ZERO + Duration::from_mins(15), "{now}");
 }
 
-/// At every step of a transfer, handshake and half-closed ends included: what is recorded and resumed is the connection to
-/// the last bit, and so says from then on what it would have said. And such transfers send what others send.
+/// At every step of a transfer, including the handshake and half-closed ends, a recorded and resumed connection is
+/// identical. A transfer with records at every step sends the same segments as one without.
 #[test]
 fn what_is_recorded_is_all_there_is() {
     for (name, profile) in profiles() {
@@ -266,7 +267,7 @@ fn what_is_recorded_is_all_there_is() {
             while world.step() {
                 for who in 0..2 {
                     let Some(tcp) = &mut world.ends[who].tcp else { continue };
-                    // What users set goes with it.
+                    // The record includes what users set.
                     if who == 1 {
                         tcp.set_nagle(false);
                         tcp.set_send_buffer(50_000);
@@ -289,7 +290,7 @@ fn what_is_recorded_is_all_there_is() {
     }
 }
 
-/// What came over a network may say anything: it is refused, or does no harm.
+/// A record from a network may have any content: it is rejected, or harmless.
 #[test]
 fn a_record_that_contradicts_itself_is_refused() {
     let profile = Profile::linux();
@@ -324,7 +325,7 @@ fn a_peer_that_vanishes_is_given_up() {
     assert_eq!(world.tcp(0).ended(), Some(Ended::TimedOut));
 }
 
-/// Whatever two ends keep is bounded by their buffers, and by the ranges that are remembered.
+/// What an end stores is bounded by its buffers, and by the limits of stored ranges.
 fn is_bounded(tcp: &Connection, profile: &Profile) -> bool {
     let record = tcp.record();
     let (send, receive) = (&record.send, &record.receive);
@@ -338,8 +339,8 @@ fn is_bounded(tcp: &Connection, profile: &Profile) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// A wire that loses, doubles, reorders, delays and corrupts: each byte arrives once and in order, the end is reached in
-    /// bounded time, and what is kept is bounded all the while.
+    /// On a wire that loses, doubles, reorders, delays and corrupts, each byte arrives once and in order. The end is
+    /// reached in bounded time, and memory stays bounded.
     #[test]
     fn a_bad_wire_only_delays(
         which in 0usize..10,
@@ -376,7 +377,8 @@ fn hostile() -> impl Strategy<Value = (usize, u8, i64, i64, u16, usize, bool)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// A stranger who knows the ports injects whatever he likes: nobody panics, holds too much or answers without end.
+    /// An attacker who knows the ports injects arbitrary segments: no end panics, uses unbounded memory, or answers
+    /// without end.
     #[test]
     fn a_hostile_wire_stops_nobody(
         injected in proptest::collection::vec(hostile(), 1..80),
@@ -396,7 +398,7 @@ proptest! {
             }
             let now = world.now;
             let Some(tcp) = world.ends[who].tcp.as_mut() else { continue };
-            // Near what the end expects: it says so in all it sends.
+            // Near the numbers that the end expects: its segments contain them.
             let (base_seq, base_ack) = tcp.export(now).map_or((seed, seed), |s| (s.receive_next.0, s.send_una.0));
             let options = Options {
                 mss: options.then_some(window),

@@ -1,7 +1,7 @@
-//! How fast two ends are with no network between them: what one sends is handed to the other as bytes, and parsed there.
+//! The speed of two ends without a network: the bytes that one sends are passed to the other, and parsed there.
 //!
-//! `cargo test --release -p tcp --test throughput -- --nocapture` prints a line of JSON. The figure is for the machine that it is
-//! run on, and judged by nobody here; that every byte arrives as it was written is.
+//! `cargo test --release -p tcp --test throughput -- --nocapture` prints a line of JSON. The figure depends on the
+//! machine, and the test does not check it. It checks that every byte arrives as it was written.
 
 #![cfg(test)]
 
@@ -12,15 +12,15 @@ use wire::{Duration, Instant};
 const BYTES: usize = 256 << 20;
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 1);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 2);
-/// Between a segment and its answer: time has to pass, or timestamps would not.
+/// The time between a segment and its answer. Without it, timestamps would not advance.
 const STEP: Duration = Duration::from_micros(10);
 
-/// A stretch of the stream, with a period that no segment is a multiple of.
+/// A part of the stream; its period is no multiple of a segment's length.
 fn pattern() -> Vec<u8> {
     (0..65_521u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// Everything that `from` has to say, as bytes; whether there was anything.
+/// Passes all segments of `from` to `to` as bytes. Returns their number.
 fn hand_over(now: Instant, from: &mut Connection, to: &mut Connection) -> u64 {
     let mut segments = 0;
     let (src, dst) = (*from.local().ip(), *from.remote().ip());
@@ -32,7 +32,7 @@ fn hand_over(now: Instant, from: &mut Connection, to: &mut Connection) -> u64 {
     segments
 }
 
-/// Sends so many bytes, and says in how many segments, those of the receiver counted.
+/// Transfers `bytes` bytes. Returns the number of segments, those of the receiver included.
 fn transfer(bytes: usize) -> u64 {
     let profile = Profile::linux();
     let (pattern, mut now, mut segments) = (pattern(), Instant::ZERO, 0);
@@ -62,7 +62,7 @@ fn transfer(bytes: usize) -> u64 {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn two_ends_with_nothing_between() {
-    transfer(BYTES / 16); // so that memory is there
+    transfer(BYTES / 16); // warms up the memory
     let begin = std::time::Instant::now();
     let segments = transfer(BYTES);
     let seconds = begin.elapsed().as_secs_f64();

@@ -1,5 +1,5 @@
-//! What the two profiles of today's figures send, byte by byte and instant by instant, in one number each: a figure that
-//! was published does not move unnoticed. Whoever changes a number says in the commit what it was that was wrong.
+//! A fingerprint of what two profiles send, with bytes and times. Published figures were measured with these profiles,
+//! so a change must not go unnoticed. A commit that changes a fingerprint must state what was wrong before.
 
 #![cfg(test)]
 
@@ -9,7 +9,8 @@ use harness::{End, Link, World, noise};
 use tcp::{Ended, Profile, State};
 use wire::{Duration, Instant, Seed};
 
-/// A transfer each way over links that queue, lose, reorder and double, with an outage, and a reader who is slow.
+/// The fingerprint of transfers in both directions. The links queue, lose, reorder and double, there is an outage, and
+/// one reader is slow.
 fn number(profile: &Profile, seed: u64, loss: u64) -> u64 {
     let profile = &Profile { max_retransmissions: 40, ..profile.clone() };
     let link = |seed| Link {

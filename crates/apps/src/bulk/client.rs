@@ -1,4 +1,4 @@
-//! Connects, reads to the end, and checks what it reads.
+//! The client: it connects, reads to the end of the stream, and checks the data.
 
 use super::{Carrier, intact};
 use node::config::{span, text};
@@ -34,7 +34,7 @@ pub struct BulkClient {
     config: BulkClientConfig,
     state: State,
     bytes: u64,
-    /// The first byte that was not what the server sends.
+    /// The offset of the first byte that differs from the pattern.
     wrong_at: Option<u64>,
     next_mark: Option<Instant>,
     failed: Option<String>,
@@ -42,7 +42,7 @@ pub struct BulkClient {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// It has not begun.
+    /// It has not connected yet.
     Waits,
     Connecting,
     Reading,
@@ -53,7 +53,7 @@ const NAME: &str = "bulk-client";
 const STREAM: StreamId = StreamId(0);
 
 impl BulkClient {
-    /// A client with this configuration.
+    /// Returns a client with this configuration.
     pub const fn new(config: BulkClientConfig) -> Self {
         Self { config, state: State::Waits, bytes: 0, wrong_at: None, next_mark: None, failed: None }
     }
@@ -88,7 +88,7 @@ impl BulkClient {
         if right < bytes.len() as u64 && self.wrong_at.is_none() {
             let at = self.bytes + right;
             self.wrong_at = Some(at);
-            // At once: a transfer that does not end would not tell it.
+            // The mark is set at once, because a transfer that never ends sets no other.
             out.mark(Mark::new(NAME, "wrong").with("wrong_at", at).with("peer", self.config.to.to_string()));
         }
         if self.bytes == 0 {
@@ -109,7 +109,7 @@ impl BulkClient {
         });
     }
 
-    /// How far it is, and whether all of it was right.
+    /// A mark with the number of bytes, and the offset of the first wrong byte, if any.
     fn mark(&self, name: &'static str) -> Mark {
         let mark = Mark::new(NAME, name).with("bytes", self.bytes);
         match self.wrong_at {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use node::{Act, Effect, Transport};
 
-    /// A client that is connected and marks every second.
+    /// A client that is connected and sets a mark every second.
     fn reading() -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));

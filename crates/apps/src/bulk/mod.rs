@@ -1,4 +1,4 @@
-//! A download over a stream of bytes: the server sends a known pattern, the client checks every byte of it.
+//! A download over a byte stream: the server sends a known pattern, and the client checks every byte of it.
 
 mod client;
 mod server;
@@ -33,8 +33,8 @@ impl From<Carrier> for Transport {
     }
 }
 
-/// The pattern from `offset` on: every place of the stream has its own eight bytes, so that what is lost, doubled or moved shows
-/// at once.
+/// The pattern from `offset` on. Each eight bytes of the stream are different, so that lost, doubled or moved data is
+/// detected.
 pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     let skip = (offset % 8) as usize;
     let mut next = word(offset / 8);
@@ -49,7 +49,7 @@ pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
+/// The number of leading `bytes` that equal the pattern from `offset` on.
 pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     let (head, rest) = bytes.split_at(partial(offset).min(bytes.len()));
     let (words, tail) = rest.as_chunks::<8>();
@@ -67,18 +67,18 @@ pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     if all { bytes.len() } else { good(offset, bytes) }
 }
 
-/// The byte at this place of the stream.
+/// The byte of the pattern at this offset.
 fn byte_at(offset: u64) -> u8 {
     (word(offset / 8) >> (offset % 8 * 8)) as u8
 }
 
-/// Bytes from `offset` to the next word.
+/// The number of bytes from `offset` to the next word.
 const fn partial(offset: u64) -> usize {
     (offset.wrapping_neg() % 8) as usize
 }
 
-/// The word of this number. They go around all 64-bit numbers in steps of an odd one, so that no two are the same, and by
-/// the golden section, so that neighbors have little in common.
+/// The word with this number: a multiple of an odd constant, so that no two words are equal. The constant is 2^64
+/// divided by the golden ratio, so that adjacent words differ much.
 const fn word(number: u64) -> u64 {
     number.wrapping_mul(STEP)
 }

@@ -1,4 +1,4 @@
-//! Sends to everybody who connects.
+//! The server: it sends data to each client that connects.
 
 use super::{Carrier, pattern};
 use crate::crowd::{Standing, gives_way};
@@ -36,16 +36,16 @@ pub struct BulkServer {
     clients: BTreeMap<StreamId, Client>,
     served: u64,
     sent: u64,
-    /// Clients that made room for others.
+    /// The number of clients that were disconnected for new ones.
     gave_way: u64,
-    /// Clients that were sent away as they had not read for too long.
+    /// The number of clients that were disconnected because they did not read for too long.
     stalled: u64,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Client {
-    /// It is served when it has read anything, and active when it reads.
+    /// Served: the client has read something. Active: the client read.
     standing: Standing,
     sent: u64,
     until: Option<Instant>,
@@ -54,13 +54,13 @@ struct Client {
 
 const NAME: &str = "bulk-server";
 const LISTENER: StreamId = StreamId(0);
-/// A client that reads nothing for so long is sent away (ours): what is written for it takes memory.
+/// A client that reads nothing for this time is disconnected (our rule): the data written for it takes memory.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Bytes written at once, so that a large credit is not one large copy.
+/// The largest write in bytes, so that a large credit is not one large copy.
 const CHUNK: usize = 64 * 1024;
 
 impl BulkServer {
-    /// A server with this configuration.
+    /// Returns a server with this configuration. Fails unless it has either `bytes`, of 1 or more, or `duration`.
     pub fn new(config: BulkServerConfig) -> Result<Self, ConfigError> {
         if config.bytes.is_some() == config.duration.is_some() {
             return Err(ConfigError::new("bytes", "give either `bytes` or `duration`"));
@@ -89,13 +89,13 @@ impl BulkServer {
         let until = self.config.duration.map(|span| now + span);
         self.clients
             .insert(id, Client { standing: Standing::new(now, host), sent: 0, until, finished: false });
-        // Nothing is expected but the end.
+        // The client is expected to send nothing but the end of its stream.
         out.stream(id, StreamOp::Read(1));
     }
 
     fn send(&mut self, now: Instant, id: StreamId, credit: usize, out: &mut Outbox) {
         let Some(client) = self.clients.get_mut(&id) else { return };
-        // Room for what was written before is there when that was acknowledged.
+        // More credit after a first write means that the client has acknowledged data.
         client.standing.served |= client.sent > 0;
         client.standing.active = now;
         if client.finished {
@@ -137,7 +137,7 @@ impl BulkServer {
             self.failed = why.map(str::to_owned);
             return;
         }
-        // An unknown stream belongs to a client that was removed already.
+        // `None`: it was disconnected for another one.
         let Some(client) = self.clients.remove(&id) else { return };
         self.served += u64::from(why.is_none());
         out.mark(match why {
@@ -171,7 +171,7 @@ impl Role for BulkServer {
             Input::Timeout => self.time_is_up(now, out),
             Input::Stream(_, StreamEvent::Accepted(new, _, peer)) => self.accept(now, new, *peer.ip(), out),
             Input::Stream(id, StreamEvent::Room(credit)) => self.send(now, id, credit, out),
-            // What a client says is not asked for; what ends is its own affair.
+            // Data of a client is ignored. The client ends its stream when it wants to.
             Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(1)),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
             _ => {}
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// A client that connects, and who is sent away for it.
+    /// Connects a client, and returns the clients that are disconnected for it.
     fn connects(server: &mut BulkServer, ms: u64, id: u32, host: u32) -> Vec<u32> {
         let there = Addr::new(Ipv4Addr::from_bits(0x0a03_0000 + host), 5000);
         let new = StreamId(StreamId::DRIVER + id);
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(connects(&mut server, 1000, 901, 8), [0_u32; 0]);
     }
 
-    /// Also one for which all is written.
+    /// This includes a client for which all data is written.
     #[test]
     fn a_client_that_reads_nothing_for_too_long_is_sent_away() {
         let mut server = server(Some(100), None);

@@ -1,4 +1,4 @@
-//! Asks, waits for the answer, and asks again on the next beat.
+//! The client: it asks, waits for the answer, and asks again at the next beat.
 
 use super::{HEAD, Head, LONGEST};
 use crate::bulk::Carrier;
@@ -47,29 +47,29 @@ const fn every() -> Duration {
     Duration::from_millis(50)
 }
 
-/// The client. Its mark `answered` has the fields `number` and `latency_ns`, from the question's first byte in the
-/// transport's hands to the answer's last in ours.
+/// The client. Its mark `answered` has the fields `number` and `latency_ns`: the time from writing the question's first
+/// byte to reading the answer's last one, in nanoseconds.
 #[derive(Debug)]
 pub struct RequestClient {
     config: RequestClientConfig,
     state: State,
     credit: usize,
     answered: u64,
-    /// The first question whose answer was not what the server gives.
+    /// The number of the first question with a wrong answer.
     wrong_at: Option<u64>,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// It has not begun.
+    /// It has not connected yet.
     Waits,
     Connecting,
-    /// A question is out, or on its way out.
+    /// A question is written, at least in part, and its answer is not complete.
     Asks(Exchange),
-    /// The next question is due then.
+    /// The next question is due at this time.
     Rests(Instant),
-    /// It has said that it will ask no more.
+    /// It has finished its stream: no more questions follow.
     Finishing,
     Done,
 }
@@ -78,9 +78,9 @@ enum State {
 struct Exchange {
     head: Head,
     asked: Instant,
-    /// What of the question there was no credit for yet.
+    /// The part of the question that waits for credit.
     rest: Vec<u8>,
-    /// Bytes of the answer that have come.
+    /// The number of bytes of the answer that have arrived.
     come: u32,
 }
 
@@ -88,7 +88,8 @@ const NAME: &str = "request-client";
 const STREAM: StreamId = StreamId(0);
 
 impl RequestClient {
-    /// A client with this configuration.
+    /// Returns a client with this configuration. Fails if a length, the interval or the number of exchanges is out of
+    /// range.
     pub fn new(config: RequestClientConfig) -> Result<Self, ConfigError> {
         if !(HEAD..=LONGEST).contains(&config.question) {
             return Err(ConfigError::new(
@@ -126,7 +127,7 @@ impl RequestClient {
         }
     }
 
-    /// Until the next beat.
+    /// Waits for the next beat.
     fn rest(&mut self, now: Instant) {
         let start = Instant::ZERO + self.config.start;
         let beats = now.since(start).as_nanos() / self.config.every.as_nanos() + 1;
@@ -158,7 +159,7 @@ impl RequestClient {
         let head = exchange.head;
         if !head.is_answer(exchange.come, bytes) && self.wrong_at.is_none() {
             self.wrong_at = Some(head.number);
-            // At once: an exchange that does not end would not tell it.
+            // The mark is set at once, because an exchange that never ends sets no other.
             let wrong = Mark::new(NAME, "wrong").with("wrong_at", head.number);
             out.mark(wrong.with("peer", self.config.to.to_string()));
         }
@@ -172,7 +173,7 @@ impl RequestClient {
         out.mark(self.mark("answered").with("number", head.number).with("latency_ns", took));
         if self.config.exchanges == Some(self.answered) {
             self.state = State::Finishing;
-            // The end of the stream is what is read next.
+            // The next thing to read is the end of the stream.
             out.stream(STREAM, StreamOp::Finish);
             out.stream(STREAM, StreamOp::Read(1));
         } else {
@@ -192,7 +193,7 @@ impl RequestClient {
         });
     }
 
-    /// A mark, and the first wrong answer if there was one.
+    /// A mark, with the number of the first wrong answer, if any.
     fn mark(&self, name: &'static str) -> Mark {
         let mark = Mark::new(NAME, name);
         match self.wrong_at {
@@ -219,7 +220,7 @@ impl Role for RequestClient {
                 self.write(out);
             }
             Input::Stream(STREAM, StreamEvent::Data(bytes)) => self.data(now, bytes, out),
-            // The server goes before it was asked to: nobody will answer any more.
+            // The server ends the stream early: no more answers will come.
             Input::Stream(STREAM, StreamEvent::Finished) => out.stream(STREAM, StreamOp::Finish),
             Input::Stream(STREAM, StreamEvent::Closed(why)) => self.closed(why, out),
             _ => {}
@@ -287,7 +288,7 @@ mod tests {
         said(client, at, Input::Stream(STREAM, event))
     }
 
-    /// A client that is connected at 15 ms and has asked its first question on the beat.
+    /// A client that is connected at 15 ms and has asked its first question at the beat.
     fn asking() -> RequestClient {
         let mut client = RequestClient::new(config()).unwrap();
         assert_eq!(client.deadline(), Some(Instant::from_millis(10)));
@@ -322,7 +323,7 @@ mod tests {
         let (_, marks) = told(&mut client, 32, StreamEvent::Data(&answer[30..]));
         let took = Mark::new(NAME, "answered").with("number", 1u64).with("latency_ns", 12_000_000u64);
         assert_eq!(marks, [took]);
-        // The credit that was left is used for the next question.
+        // The remaining credit is used for the next question.
         assert_eq!(client.deadline(), Some(Instant::from_millis(40)));
         let (ops, _) = said(&mut client, 40, Input::Timeout);
         assert_eq!(ops, [StreamOp::Write(head(2).emit()), StreamOp::Read(50)]);

@@ -1,9 +1,9 @@
-//! Questions and answers over a stream of bytes: the client asks, waits for the whole answer, and asks again. It never
-//! repeats a question; what the network loses is the transport's to send again.
+//! Questions and answers over a byte stream: the client asks, waits for the whole answer, and asks again. It never
+//! repeats a question: the transport resends what the network loses.
 //!
 //! ```text
-//! question:  number (8 bytes) | length of the question (4) | length of the answer (4) | the rest, of any content
-//! answer:    so many bytes of a pattern that depends on the number
+//! question:  number (8 bytes) | length of the question (4) | length of the answer (4) | padding of any content
+//! answer:    the requested number of bytes, of a pattern that depends on the question's number
 //! ```
 //!
 //! Numbers are big-endian; lengths are at most [`LONGEST`].
@@ -16,12 +16,12 @@ pub use server::{RequestServer, RequestServerConfig};
 
 use crate::bulk::{intact, pattern};
 
-/// The longest question, and the longest answer, in bytes.
+/// The largest length of a question, and of an answer, in bytes.
 pub const LONGEST: u32 = 1 << 20;
-/// The shortest question, in bytes: nothing but its head.
+/// The smallest length of a question, in bytes: that of its head.
 pub const HEAD: u32 = 16;
 
-/// What stands at the head of a question.
+/// The head of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Head {
     number: u64,
@@ -30,7 +30,7 @@ struct Head {
 }
 
 impl Head {
-    /// The head in these bytes; `None` if its lengths are out of bounds.
+    /// Parses the head; `None` if a length is out of bounds.
     fn parse(bytes: &[u8; HEAD as usize]) -> Option<Self> {
         let [number @ .., q0, q1, q2, q3, a0, a1, a2, a3] = *bytes;
         let head = Self {
@@ -42,7 +42,7 @@ impl Head {
         lengths.then_some(head)
     }
 
-    /// The whole question.
+    /// Returns the whole question: the head, and zeros as padding.
     fn emit(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.question as usize];
         let head = self.number.to_be_bytes().into_iter();
@@ -51,12 +51,12 @@ impl Head {
         bytes
     }
 
-    /// Where the answer's bytes begin in the pattern: no two answers share any.
+    /// The offset of the answer in the pattern. Answers to different questions do not overlap.
     const fn place(&self) -> u64 {
         self.number.wrapping_mul(LONGEST as u64)
     }
 
-    /// So many bytes of the answer, from `offset` on.
+    /// Returns `len` bytes of the answer, from `offset` on.
     fn answer(&self, offset: u32, len: usize) -> Vec<u8> {
         pattern(self.place().wrapping_add(u64::from(offset)), len)
     }

@@ -1,4 +1,4 @@
-//! Answers everybody who asks.
+//! The server: it answers every question.
 
 use super::{HEAD, Head};
 use crate::bulk::Carrier;
@@ -23,20 +23,20 @@ pub struct RequestServerConfig {
     pub transport: Carrier,
 }
 
-/// The server. It reads a client's next question only when the last one is answered.
+/// The server. It reads a client's next question only after it has answered the last one.
 #[derive(Debug)]
 pub struct RequestServer {
     config: RequestServerConfig,
     clients: BTreeMap<StreamId, Client>,
     answered: u64,
-    /// Clients that made room for others.
+    /// The number of clients that were disconnected for new ones.
     gave_way: u64,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Client {
-    /// It is served when a question of its was answered, and active when something was heard of it.
+    /// Served: a question of the client was answered. Active: the client sent data or read.
     standing: Standing,
     credit: usize,
     state: State,
@@ -44,11 +44,11 @@ struct Client {
 
 #[derive(Debug)]
 enum State {
-    /// So much of a question's head has come.
+    /// The part of a question's head that has arrived.
     Head(Vec<u8>),
-    /// So many bytes of the question are still to come; nobody looks at them.
+    /// The number of bytes of the question that are still missing; their content is ignored.
     Body(Head, usize),
-    /// So many bytes of the answer are written.
+    /// The number of bytes of the answer that are written.
     Answers(Head, u32),
 }
 
@@ -56,7 +56,7 @@ const NAME: &str = "request-server";
 const LISTENER: StreamId = StreamId(0);
 
 impl RequestServer {
-    /// A server with this configuration.
+    /// Returns a server with this configuration.
     pub const fn new(config: RequestServerConfig) -> Self {
         Self { config, clients: BTreeMap::new(), answered: 0, gave_way: 0, failed: None }
     }
@@ -89,7 +89,7 @@ impl RequestServer {
                 client.state = State::Body(head, (head.question - HEAD) as usize);
             }
             State::Body(_, left) => *left = left.saturating_sub(bytes.len()),
-            State::Answers(..) => return, // it was not asked for
+            State::Answers(..) => return, // data without a read request
         }
         if let State::Body(head, left) = client.state {
             if left > 0 {
@@ -123,7 +123,7 @@ impl RequestServer {
         if id == LISTENER {
             self.failed = why.map(str::to_owned);
         } else if self.clients.remove(&id).is_none() {
-            // It gave way.
+            // It was disconnected for another client.
         } else if let Some(why) = why {
             out.mark(Mark::new(NAME, "client_lost").with("why", why));
         }
@@ -224,7 +224,7 @@ mod tests {
         out.drain_effects().collect()
     }
 
-    /// A client that connects, and who is sent away for it.
+    /// Connects a client, and returns the clients that are disconnected for it.
     fn connects(server: &mut RequestServer, ms: u64, id: u32, host: u32) -> Vec<u32> {
         let there = Addr::new(Ipv4Addr::from_bits(0x0a03_0000 + host), 5000);
         let mut out = Outbox::default();

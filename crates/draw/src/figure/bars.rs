@@ -1,4 +1,4 @@
-//! Outages beside each other: a bar for each, in the colours of its owners, with what encloses its length.
+//! Outages as bars, in the colours of their owners, with the confidence interval of their length.
 
 use super::owner::Owner;
 use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, title};
@@ -10,43 +10,43 @@ const WIDTH: f64 = 960.0;
 const LEFT: f64 = 16.0;
 const BAR: f64 = 14.0;
 const STEP: f64 = 22.0;
-/// The colour of the value and of what encloses it.
+/// The colour of the value and of its interval.
 const VALUE: &str = "#111111";
 
-/// One outage.
+/// The bar of an outage.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
-    /// Whose.
+    /// Its name, left of the bar.
     pub label: String,
-    /// Its parts, in the order of time: they sum to its length. Empty if there was none, or if it has no end.
+    /// Its parts, in the order of time; their sum is its length. Empty if there was no outage, or if it never ended.
     pub parts: Vec<(Owner, f64)>,
-    /// What encloses the length. An infinite end is drawn as an arrow.
+    /// The interval of the length. An infinite end is drawn as an arrow.
     pub whisker: Option<Whisker>,
-    /// What is written at the right.
+    /// The text right of the bar.
     pub note: String,
 }
 
-/// Outages of one kind.
+/// A group of bars under one title.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarGroup {
-    /// Above them.
+    /// The title above the bars.
     pub title: String,
-    /// Groups of one number share a scale.
+    /// The number of its scale. Groups with the same number share a scale.
     pub scale: usize,
-    /// From top to bottom.
+    /// The bars from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// Groups of outages.
+/// A figure of groups of bars.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarFigure {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
-    /// What the lengths are.
+    /// The quantity and unit of the lengths.
     pub axis: Axis,
-    /// From top to bottom.
+    /// The groups from top to bottom.
     pub groups: Vec<BarGroup>,
-    /// Below the figure.
+    /// The text below the figure.
     pub caption: String,
 }
 
@@ -55,20 +55,20 @@ impl Bar {
         self.parts.iter().map(|(_, part)| drawable(*part)).sum()
     }
 
-    /// The right end of all that is drawn of it.
+    /// The right end of the bar or of its interval.
     fn reach(&self) -> f64 {
         let end = self.whisker.map(|whisker| whisker.hi).filter(|hi| hi.abs() <= FAR);
         self.whole().max(end.unwrap_or(0.0))
     }
 }
 
-/// What is no length is drawn as none.
+/// A part that is negative or not finite is drawn with length zero.
 const fn drawable(part: f64) -> f64 {
     if part.is_finite() { part.max(0.0) } else { 0.0 }
 }
 
 impl BarFigure {
-    /// The drawing.
+    /// Returns the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH);
@@ -114,14 +114,14 @@ impl BarFigure {
         entries
     }
 
-    /// From zero to the end of the longest of all groups of this scale.
+    /// From zero to the end of the longest bar of all groups with this scale.
     fn range(&self, scale: usize) -> Range {
         let groups = self.groups.iter().filter(|group| group.scale == scale);
         let end = groups.flat_map(|group| &group.bars).map(Bar::reach).fold(0.0, f64::max);
         Range { lo: 0.0, hi: if end > 0.0 { end * 1.03 } else { 1.0 } }
     }
 
-    /// Every bar, for those who cannot see them.
+    /// Every bar in words, for screen readers.
     fn in_words(&self) -> String {
         let bars = self.groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
         let words = bars.map(|(group, bar)| format!("{}: {}: {}.", group.title, bar.label, bar.note));
@@ -150,7 +150,7 @@ impl Bar {
         svg.text([frame.right() + 8.0, base], Text::new(SMALL, Anchor::Start), &self.note);
     }
 
-    /// The whisker on a white rim, and a dot at the value.
+    /// Draws the whisker on a white rim, and a dot at the value.
     fn enclose(&self, svg: &mut Svg, frame: &Frame, y: f64, whisker: Whisker) {
         let at = |value: f64| frame.px(value.clamp(0.0, frame.x.hi));
         let (lo, hi) = (at(whisker.lo), at(whisker.hi));
@@ -188,7 +188,8 @@ mod tests {
         rest.split('"').next().unwrap().parse().unwrap()
     }
 
-    /// The rectangles of bars in an owner's colour: the first is the legend's.
+    /// The widths of the bars' rectangles in an owner's colour. The first such rectangle is the legend's, and is
+    /// skipped.
     fn widths(svg: &str, owner: Owner) -> Vec<f64> {
         let end = format!("fill=\"{}\"/>", owner.colour());
         svg.lines().filter(|line| line.ends_with(&end)).skip(1).map(|line| attribute(line, "width")).collect()

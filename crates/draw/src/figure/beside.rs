@@ -1,4 +1,4 @@
-//! One handoff in several runs, side by side: the same scenario on both backends, with the same scales.
+//! A handoff in several runs side by side: the same scenario on both backends, with the same scales.
 
 use super::panel::{caption, legend, title};
 use super::sequence::{RIGHT, SequenceFigure, WIDTH};
@@ -7,29 +7,29 @@ use crate::csv::Csv;
 use crate::svg::{Anchor, Svg, Text};
 use wire::Duration;
 
-/// At most so many runs are beside each other.
+/// The largest number of runs in a row.
 const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
-/// How to read it.
+/// The explanation of the marks.
 const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
      further up. The strip above each panel is the outage: each colour is what this part of it is due to. Both panels have the \
      same scales.";
 
-/// A handoff of one flow, as several runs had it.
+/// A handoff of one flow in several runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BesideFigure {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
     /// The runs: a name, such as `simulator`, and the figure of the run.
     pub runs: Vec<(String, SequenceFigure)>,
     /// The number of the handoff in each run.
     pub handoff: usize,
-    /// Below the figure.
+    /// The text below the figure.
     pub caption: String,
 }
 
 impl BesideFigure {
-    /// The numbers: those of each run behind its name, line by line.
+    /// Returns the numbers as CSV: the rows of each run, with its name as the first field.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::new();
@@ -48,7 +48,8 @@ impl BesideFigure {
         text
     }
 
-    /// The drawing: for each run the flow that noticed the handoff most, all with one time axis and one height of the y axis.
+    /// Returns the drawing as SVG. For each run it shows the flow with the longest outage, with one time axis and one
+    /// height of the y axis.
     #[must_use]
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH);

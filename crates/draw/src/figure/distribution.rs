@@ -1,5 +1,5 @@
-//! The distribution of a metric over repeated runs: an empirical distribution function of each series, and below it
-//! every value with the median, the middle half and the 5th and 95th percentile.
+//! The distribution of a metric over repeated runs. The upper part has the empirical distribution function of each
+//! series. Below it are every value, the median, the middle half and the 5th and 95th percentile.
 
 use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, tick_room, title};
 use super::points::{Axis, COLOURS, Style};
@@ -13,25 +13,25 @@ const RIGHT: f64 = WIDTH - 16.0;
 const PLOT_HEIGHT: f64 = 200.0;
 /// The height of a series' strip below the curves.
 const STRIP: f64 = 24.0;
-/// No numbers right of a strip are wider.
+/// The largest width of the numbers right of a strip.
 const NUMBERS_MAX: f64 = 420.0;
-/// No name left of a strip is wider.
+/// The largest width of the name left of a strip.
 const NAME_MAX: f64 = 210.0;
 
-/// The values of one series, one for each run.
+/// A series of values, one for each run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
-    /// What was measured, such as "hard handoff". Samples of one name share a colour, whatever their style.
+    /// What was measured, for example "hard handoff". Samples with the same name share a colour, whatever their style.
     pub name: String,
     /// Where the values come from. Published values are drawn as vertical lines.
     pub style: Style,
-    /// The values in any order. `f64::INFINITY` is an outage that never ended. `NaN` is a run that did not measure it:
-    /// it is counted and not drawn.
+    /// The values in any order. `f64::INFINITY` is an outage that never ended. `NaN` is a run in which it was not
+    /// measured; it is counted, but not drawn.
     pub values: Vec<f64>,
 }
 
 impl Sample {
-    /// The values of `name` from this source.
+    /// Returns the series `name` with the values of this source.
     pub fn new(name: impl Into<String>, style: Style, values: Vec<f64>) -> Self {
         Self { name: name.into(), style, values }
     }
@@ -49,31 +49,31 @@ impl Sample {
     }
 }
 
-/// Several series of one metric over one axis.
+/// A panel with several series of one metric over one axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DistributionPanel {
-    /// Above the panel; may be empty.
+    /// The title above the panel; may be empty.
     pub title: String,
-    /// The metric and its unit. On an axis of decades, values of zero and below are drawn at its left end.
+    /// The metric and its unit. On a logarithmic axis, values of zero and below are drawn at the left end.
     pub axis: Axis,
-    /// The series. Names get colours in the order of their first series.
+    /// The series. Colours are assigned to names in the order of their first series.
     pub samples: Vec<Sample>,
 }
 
-/// Panels below each other, each with an axis of its own.
+/// A figure of panels below each other, each with its own axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DistributionFigure {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
-    /// From top to bottom.
+    /// The panels from top to bottom.
     pub panels: Vec<DistributionPanel>,
-    /// Below the figure.
+    /// The text below the figure.
     pub caption: String,
 }
 
 impl DistributionFigure {
-    /// The numbers: one row per value and series, in ascending order; `inf` is a value that never ended and `NaN` one
-    /// that was not measured.
+    /// Returns the numbers as CSV: one row per value and series, in ascending order. `inf` is a value that never ended,
+    /// `NaN` one that was not measured.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
@@ -91,7 +91,7 @@ impl DistributionFigure {
         csv.finish()
     }
 
-    /// The drawing.
+    /// Returns the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH);
@@ -109,7 +109,7 @@ impl DistributionFigure {
         svg.finish(bottom + 14.0, &self.title, &format!("{} {notes}", self.in_words()))
     }
 
-    /// Every series in numbers, for those who cannot see the curves.
+    /// Every series in numbers, for screen readers.
     fn in_words(&self) -> String {
         let samples = |panel: &DistributionPanel| {
             let words = |sample: &Sample| format!("{}: {}", sample.label(), Numbers::of(sample).text());
@@ -146,7 +146,7 @@ impl DistributionFigure {
 }
 
 impl DistributionPanel {
-    /// Draws the panel from `top` down and returns where it ends.
+    /// Draws the panel from `top` down, and returns its lower end.
     fn draw(&self, svg: &mut Svg, [left, right]: [f64; 2], top: f64) -> f64 {
         let mut y = top;
         if !self.title.is_empty() {
@@ -205,7 +205,8 @@ impl DistributionPanel {
         COLOURS[names.iter().position(|known| *known == name).unwrap_or(0) % COLOURS.len()]
     }
 
-    /// All finite values, with room at both ends; from zero on where the values are amounts.
+    /// The range of all finite values, with room at both ends. It begins at zero if no value is negative and the
+    /// smallest is below 60 % of the largest.
     fn range(&self) -> Range {
         let values = || self.samples.iter().flat_map(|sample| &sample.values).filter(|v| v.abs() <= FAR);
         if self.axis.decades {
@@ -218,7 +219,7 @@ impl DistributionPanel {
         if from_zero { Range { lo: range.hi * -0.02, ..padded } } else { padded }
     }
 
-    /// Where a value is on the page; an infinite one is at the right end.
+    /// The x coordinate of a value. Infinite values are at the right end.
     fn px(&self, frame: &Frame, value: f64) -> f64 {
         if value == f64::INFINITY {
             return frame.right();
@@ -274,7 +275,7 @@ impl DistributionPanel {
             }
             return;
         }
-        // Wide and pale below the curve that covers it.
+        // A hidden curve is wide and pale, so that it is seen below the curve that covers it.
         let width = if hidden { 6.0 } else { 1.8 };
         let pale = if hidden { r#" stroke-opacity="0.45""# } else { "" };
         let dashes = if hidden { "" } else { sample.style.dashes() };
@@ -308,13 +309,14 @@ impl DistributionPanel {
         svg.line([x(median), top + 3.0], [x(median), top + STRIP - 3.0], &bar);
     }
 
-    /// One dot for each value, moved up or down in turn so that near ones can be told apart, and at most one dot in a place.
+    /// Draws one dot per value, at most one in a place. Dots are shifted up or down in turn, so that near values can be
+    /// told apart.
     fn dots(&self, svg: &mut Svg, frame: &Frame, sorted: &[f64], [middle, room]: [f64; 2], colour: &str) {
         let mut taken = BTreeSet::new();
         let style = format!(r#"fill="{colour}" fill-opacity="0.55""#);
         for (index, value) in sorted.iter().enumerate() {
             let x = self.px(frame, *value);
-            // Three fifths of the room, in five rows.
+            // The dots use three fifths of the room, in five rows.
             let y = middle + ((index * 2 % 5) as f64 - 2.0) * room * 0.12;
             if taken.insert([(x * 1.5).round() as i64, (y * 1.5).round() as i64]) {
                 if value.is_finite() {
@@ -332,12 +334,12 @@ fn stroke(colour: &str, width: f64, dashes: &str) -> String {
     format!(r#"fill="none" stroke="{colour}" stroke-width="{width}"{dashes}"#)
 }
 
-/// A sample in numbers.
+/// The statistics of a sample.
 struct Numbers {
     n: usize,
-    /// Values that never ended.
+    /// The number of values that never ended.
     never: usize,
-    /// Runs without a measurement.
+    /// The number of runs without a measurement.
     absent: usize,
     /// The 5th, 25th, 50th (median), 75th and 95th percentile.
     at: Option<[f64; 5]>,
@@ -350,7 +352,7 @@ impl Numbers {
         let rank = |percent: usize| sorted.get((n * percent).div_ceil(100).max(1) - 1).copied();
         let middle = || {
             let (lower, upper) = (*sorted.get(n.saturating_sub(1) / 2)?, *sorted.get(n / 2)?);
-            // Half-way between two infinite values is no number.
+            // The mean of two infinite values would be `NaN`.
             Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
         };
         let at = || Some([rank(5)?, rank(25)?, middle()?, rank(75)?, rank(95)?]);
@@ -375,7 +377,7 @@ impl Numbers {
     }
 }
 
-/// Three digits of a value, or all before the point.
+/// A value with three digits, or with all digits before the point.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size.is_infinite() => return "never".to_owned(),

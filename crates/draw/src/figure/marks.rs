@@ -1,12 +1,12 @@
-//! The marks of a flow within a frame.
+//! The marks of a flow in a frame.
 
 use super::panel::Frame;
 use super::sequence::{FlowTrace, Mark};
 use crate::svg::Svg;
 use std::collections::BTreeSet;
 
-/// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long
-/// run has far more marks than the panel has pixels.
+/// Draws marks of one kind, each with its x value. Marks that would cover one already drawn are omitted: a long run has
+/// far more marks than the panel has pixels.
 pub(super) fn draw_marks<'a>(
     svg: &mut Svg,
     flow: &FlowTrace,
@@ -20,7 +20,7 @@ pub(super) fn draw_marks<'a>(
         for (x, mark) in marks {
             let (marker, radius, colour) = flow.style(mark);
             let place = [frame.px(x), frame.py(mark.place as f64 / per)];
-            // Casting saturates, so any place is a cell.
+            // The cast saturates, so every place is valid.
             if drawn.insert(place.map(|coordinate| (coordinate * 1.5).round() as i64)) {
                 marker.draw(svg, place, radius * scale, colour);
             }

@@ -1,4 +1,4 @@
-//! Figures, each as an SVG and as the CSV that holds the same numbers.
+//! Figures, each as an SVG and as a CSV with the same numbers.
 
 mod bars;
 mod beside;

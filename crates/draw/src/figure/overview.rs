@@ -1,4 +1,4 @@
-//! The whole run: one panel for each flow, with every handoff that concerns it named.
+//! Panels of the whole run: one for each flow, with the handoffs that concern it.
 
 use super::marks::draw_marks;
 use super::panel::{Frame, LABEL, SMALL, upright};
@@ -11,43 +11,43 @@ use crate::svg::{Anchor, Svg, Text, fit, text_width};
 use std::cmp::Reverse;
 use wire::Instant;
 
-/// At most so many flows have a panel.
+/// The largest number of panels.
 const PANELS: usize = 6;
-/// Handoff labels stand in at most so many rows.
+/// The largest number of rows of handoff labels.
 const ROWS: usize = 5;
 const ROW_HEIGHT: f64 = 15.0;
-/// No late handoff needs more room beyond the frame for its label.
+/// The largest room right of the frame for the label of a late handoff.
 const BEYOND: f64 = 170.0;
-/// No label is wider.
+/// The largest width of a label.
 const LABEL_MAX: f64 = 320.0;
 
-/// What was drawn, and what was not.
+/// What was drawn and what was omitted.
 pub(super) struct Drawn {
-    /// Where the panels end.
+    /// The lower end of the panels.
     pub(super) bottom: f64,
-    /// Flows without a panel.
+    /// The number of flows without a panel.
     pub(super) hidden: usize,
     pub(super) unlabelled: Unlabelled,
 }
 
-/// The lines of all panels whose labels have no room.
+/// The number of handoff lines in all panels whose labels have no room.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Unlabelled {
     pub(super) all: usize,
-    /// Those of them that have the number of their handoff.
+    /// How many of them show the number of their handoff.
     pub(super) numbered: usize,
 }
 
 /// Draws the panels from `top` down.
 pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> Drawn {
     let chosen = choose(figure);
-    // The panels below have the details, if there are any.
+    // If there are zoom panels below, they have the details.
     let height = match chosen.len() {
         0 | 1 if figure.handoffs.is_empty() => 230.0,
         0..=2 => 130.0,
         _ => 110.0,
     };
-    // A figure without flows has one panel all the same.
+    // A figure without flows still has one panel.
     let panels = if chosen.is_empty() { vec![None] } else { chosen.iter().copied().map(Some).collect() };
     let hidden = figure.flows.len() - chosen.len();
     let mut drawn = Drawn { bottom: top, hidden, unlabelled: Unlabelled::default() };
@@ -61,7 +61,8 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> Draw
     drawn
 }
 
-/// The flows that handoffs concern first, then those with most packets; in the order of the figure.
+/// Chooses the flows that have a panel: first those with handoffs, then those with most packets. The result is in the
+/// order of the figure.
 fn choose(figure: &SequenceFigure) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..figure.flows.len()).collect();
     let concerned = |flow: usize| figure.handoffs.iter().any(|handoff| handoff.cost(flow).is_some());
@@ -73,17 +74,17 @@ fn choose(figure: &SequenceFigure) -> Vec<usize> {
     chosen
 }
 
-/// One panel.
+/// A panel of one flow.
 struct Overview<'a> {
     flow: Option<&'a FlowTrace>,
     frame: Frame,
-    /// The handoffs that concern the flow, and those that concern none, in the order of time; what they cost it.
+    /// The handoffs that concern this flow or none, in the order of time, each with the index of this flow.
     handoffs: Vec<(&'a Handoff, usize)>,
     names_hosts: bool,
     room: f64,
     steps: Steps<'a>,
     holes: Vec<HoleBand>,
-    /// For each handoff: its row, counted from the frame, and what is written there.
+    /// For each handoff: the row of its label, counted from the frame up, and its text. `None` if it has no room.
     labels: Vec<Option<(usize, String)>>,
 }
 
@@ -114,14 +115,14 @@ impl<'a> Overview<'a> {
         let names_hosts = figure.many_hosts();
         let holes = figure.holes.iter().filter(|hole| hole.flow == index).copied().collect();
         let mut all = Self { flow, frame, handoffs, names_hosts, room, steps, holes, labels: Vec::new() };
-        // The same width for all panels: late labels of any flow count.
+        // All panels have the same width, so late labels of any flow count.
         let reach = figure.handoffs.iter().map(|handoff| all.reach(handoff)).fold(0.0, f64::max);
         all.frame.width -= reach;
         all.labels = all.place_labels();
         all
     }
 
-    /// Draws the panel from `top` down and returns where it ends.
+    /// Draws the panel from `top` down, and returns its lower end.
     fn draw(mut self, svg: &mut Svg, top: f64) -> f64 {
         let rows = self.labels.iter().flatten().map(|(row, _)| row + 1).max().unwrap_or(0);
         self.frame.top = top + rows as f64 * ROW_HEIGHT + 4.0;
@@ -186,13 +187,13 @@ impl<'a> Overview<'a> {
         }
     }
 
-    /// A handoff's number and label, within `width`; its host too if several moved.
+    /// The label of a handoff, cut to `width`: its number, its host if several moved, and its text.
     fn label(&self, handoff: &Handoff, width: f64) -> String {
         let host = if self.names_hosts { format!("{} ", handoff.host) } else { String::new() };
         fit(&format!("{} {host}{}", handoff.number, handoff.label), SMALL, width.min(LABEL_MAX))
     }
 
-    /// How far the label of a handoff reaches beyond the frame.
+    /// How far the label of a handoff extends beyond the right end of the frame.
     fn reach(&self, handoff: &Handoff) -> f64 {
         let x = self.frame.px(handoff.at.as_secs_f64());
         let width = text_width(&self.label(handoff, LABEL_MAX), SMALL);
@@ -209,10 +210,10 @@ impl<'a> Overview<'a> {
         unlabelled
     }
 
-    /// Rows for the labels, such that no label covers another nor the line that leads to another. Where the full label
-    /// finds no row its number must do, and where that finds none, the zoom panels must.
+    /// Assigns rows to the labels. No label covers another one, or the line that leads to another one. A label without
+    /// room is replaced by the handoff's number. If that has no room either, the zoom panels name the handoff.
     ///
-    /// From right to left: a line up to row r bars the rows 0 to r for every label further left.
+    /// It works from right to left: a line up to row r blocks the rows 0 to r for every label further left.
     fn place_labels(&self) -> Vec<Option<(usize, String)>> {
         let mut free_until = [f64::INFINITY; ROWS];
         let mut labels = Vec::with_capacity(self.handoffs.len());

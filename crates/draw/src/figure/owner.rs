@@ -1,30 +1,31 @@
 //! The causes of an outage, and their colours.
 
-/// Who owns a part of an outage. The colours are Okabe and Ito's: they differ for every kind of colour vision.
+/// The cause of a part of an outage. The colours are Okabe and Ito's, which are distinct for every kind of colour
+/// vision.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Owner {
-    /// No link yet.
+    /// There was no link.
     Link,
-    /// The move was not noticed yet.
+    /// The host had not detected the move.
     Detection,
-    /// No address yet.
+    /// The host had no address.
     Address,
     /// Registration, or an update, was under way.
     Registration,
-    /// The path was not switched yet.
+    /// The path was not switched.
     PathSwitch,
-    /// The source had sent nothing yet.
+    /// The path was ready, and the source had not sent data.
     Traffic,
-    /// The transport had not recovered yet.
+    /// The path was ready, and the transport had not recovered.
     Recovery,
-    /// The path was there, the first packet still on it.
+    /// The first new data was under way.
     FirstByte,
     /// No event accounts for it.
     Unexplained,
 }
 
 impl Owner {
-    /// All, in the order in which they follow each other in an outage.
+    /// All owners, in the order in which they follow each other in an outage.
     pub const ALL: [Self; 9] = [
         Self::Link,
         Self::Detection,
@@ -37,7 +38,7 @@ impl Owner {
         Self::Unexplained,
     ];
 
-    /// As legends and CSV files have it.
+    /// Returns the name in legends and CSV files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",

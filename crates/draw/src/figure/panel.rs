@@ -1,4 +1,4 @@
-//! What the figures share: a frame with axes, markers, a legend, title and caption.
+//! Parts that the figures share: a frame with axes, markers, a legend, title and caption.
 
 use crate::scale::{Range, Ticks};
 use crate::svg::{Anchor, Svg, Text, text_width, wrap};
@@ -7,7 +7,7 @@ pub(super) const TITLE: f64 = 16.0;
 pub(super) const LABEL: f64 = 12.0;
 pub(super) const SMALL: f64 = 11.0;
 
-/// The box that data stand in.
+/// The box in which data is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -35,14 +35,14 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Grid, border and tick labels.
+    /// Draws grid, border and tick labels.
     pub(super) fn axes(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
         self.grid(svg, x, y);
         self.x_ticks(svg, x);
         self.y_ticks(svg, y);
     }
 
-    /// Grid and border.
+    /// Draws grid and border.
     pub(super) fn grid(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
         svg.group(r##"stroke="#dddddd" stroke-width="0.8""##, |svg| {
             for value in &x.values {
@@ -56,7 +56,7 @@ impl Frame {
         svg.rect([self.left, self.top, self.width, self.height], border);
     }
 
-    /// The numbers below the frame.
+    /// Draws the numbers below the frame.
     pub(super) fn x_ticks(&self, svg: &mut Svg, x: &Ticks) {
         for value in &x.values {
             let place = [self.px(*value), self.bottom() + 15.0];
@@ -64,7 +64,7 @@ impl Frame {
         }
     }
 
-    /// The numbers left of the frame.
+    /// Draws the numbers left of the frame.
     pub(super) fn y_ticks(&self, svg: &mut Svg, y: &Ticks) {
         for value in &y.values {
             svg.text(
@@ -75,32 +75,32 @@ impl Frame {
         }
     }
 
-    /// What the axes measure; `y_room` is how far left of the frame the y label stands.
+    /// Draws the labels of both axes; the y label is `y_room` left of the frame.
     pub(super) fn labels(&self, svg: &mut Svg, x: &str, y: &str, y_room: f64) {
         self.x_label(svg, x);
         self.y_label(svg, y, y_room);
     }
 
-    /// What the x axis measures, below its numbers.
+    /// Draws the label of the x axis, below its numbers.
     pub(super) fn x_label(&self, svg: &mut Svg, text: &str) {
         let middle = self.left + self.width / 2.0;
         svg.text([middle, self.bottom() + 32.0], Text::new(LABEL, Anchor::Middle), text);
     }
 
-    /// What the y axis measures, `room` left of the frame.
+    /// Draws the label of the y axis, `room` left of the frame.
     pub(super) fn y_label(&self, svg: &mut Svg, text: &str, room: f64) {
         let place = [self.left - room, self.top + self.height / 2.0];
         svg.text(place, Text::new(LABEL, Anchor::Middle).upward(), text);
     }
 
-    /// The reason why the frame is empty, in its middle.
+    /// Draws the reason why the frame is empty in its middle.
     pub(super) fn remark(&self, svg: &mut Svg, text: &str) {
         let place = [self.left + self.width / 2.0, self.top + self.height / 2.0];
         svg.text(place, Text::new(LABEL, Anchor::Middle).colour("#777777").halo(), text);
     }
 }
 
-/// How far left of a frame its tick labels reach.
+/// The width of a y axis' tick labels.
 pub(super) fn tick_room(ticks: &Ticks) -> f64 {
     ticks.values.iter().map(|value| text_width(&ticks.label(*value), SMALL)).fold(0.0, f64::max) + 6.0
 }
@@ -118,7 +118,7 @@ pub(super) enum Marker {
 impl Marker {
     pub(super) fn draw(self, svg: &mut Svg, [x, y]: [f64; 2], radius: f64, colour: &str) {
         let stroked = |width: f64| format!(r#"fill="none" stroke="{colour}" stroke-width="{width}""#);
-        // A thin white rim keeps filled markers apart where they touch.
+        // A thin white rim separates filled markers that touch.
         let filled = format!(r##"fill="{colour}" stroke="#ffffff" stroke-width="0.6""##);
         match self {
             Self::Ring => svg.circle([x, y], radius, &stroked(if radius < 3.0 { 0.8 } else { 1.2 })),
@@ -139,24 +139,24 @@ impl Marker {
     }
 }
 
-/// What stands before a legend's text.
+/// The symbol before a legend's text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Key {
-    /// A marker of that radius.
+    /// A marker with this radius and colour.
     Marker(Marker, f64, &'static str),
-    /// A marker on a dashed line.
+    /// The same on a dashed line.
     Dashed(Marker, f64, &'static str),
-    /// A curve in this colour with these dashes, as SVG spells them; empty is solid.
+    /// A line in this colour, with dashes in SVG's notation; empty is solid.
     Line(&'static str, &'static str),
     /// A shaded band.
     Band(&'static str),
     /// A vertical line.
     Upright(&'static str),
-    /// Nothing: the text heads what follows.
+    /// No symbol: the text is a heading for the entries after it.
     Heading,
 }
 
-/// Draws the legend from `top` down, within `left` and `right`, and returns where it ends.
+/// Draws the legend from `top` down, within `left` and `right`, and returns its lower end.
 pub(super) fn legend(svg: &mut Svg, entries: &[(Key, String)], [left, right]: [f64; 2], top: f64) -> f64 {
     let (line, gap) = (19.0, 18.0);
     let (mut x, mut y) = (left, top + line / 2.0);
@@ -184,7 +184,7 @@ impl Key {
         match self {
             Self::Marker(marker, radius, colour) => marker.draw(svg, middle, radius, colour),
             Self::Dashed(marker, radius, colour) => {
-                // So wide that dashes are seen on both sides of the marker.
+                // Wide enough for dashes on both sides of the marker.
                 let middle = [x + 21.0, y];
                 svg.line([x, y], [x + 42.0, y], &dashed(colour, 0));
                 svg.circle(middle, radius, r##"fill="#ffffff""##);
@@ -202,8 +202,8 @@ impl Key {
     }
 }
 
-/// The style of a dashed line. Lines of neighboring numbers have their dashes in each other's gaps, so that both are seen
-/// where they coincide.
+/// The style of a dashed line. Lines with consecutive numbers have their dashes in each other's gaps, so that both are
+/// visible if they coincide.
 pub(super) fn dashed(colour: &str, number: usize) -> String {
     let offset = if number % 2 == 1 { r#" stroke-dashoffset="5""# } else { "" };
     format!(r#"fill="none" stroke="{colour}" stroke-width="1.3" stroke-dasharray="5 5"{offset}"#)
@@ -213,7 +213,7 @@ pub(super) fn upright(colour: &str) -> String {
     format!(r#"stroke="{colour}" stroke-width="1.2" stroke-dasharray="4 2""#)
 }
 
-/// Draws the title from the top of the drawing and returns where it ends.
+/// Draws the title at the top, and returns its lower end.
 pub(super) fn title(svg: &mut Svg, text: &str, left: f64, width: f64) -> f64 {
     let mut y = 10.0;
     for line in wrap(text, TITLE * 1.1, width) {
@@ -223,7 +223,7 @@ pub(super) fn title(svg: &mut Svg, text: &str, left: f64, width: f64) -> f64 {
     y + 4.0
 }
 
-/// The note for handoffs whose labels have no room. `count` says how many they are, and where.
+/// The note for handoffs whose labels have no room. `count` is their number, with details.
 pub(super) fn unlabelled_note(count: &str) -> String {
     format!("Lines that have no room for their labels: {count}.")
 }
@@ -233,7 +233,7 @@ pub(super) fn hidden_note(flows: usize) -> String {
     format!("Not drawn: {flows} more flows; the CSV file has them.")
 }
 
-/// Draws the caption from `top` down and returns where it ends.
+/// Draws the caption from `top` down, and returns its lower end.
 pub(super) fn caption(svg: &mut Svg, text: &str, [left, width]: [f64; 2], top: f64) -> f64 {
     let mut y = top;
     for line in text.lines().flat_map(|line| wrap(line, SMALL, width)) {

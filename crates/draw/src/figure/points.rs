@@ -1,4 +1,4 @@
-//! Published beside measured.
+//! Published values beside measured ones.
 
 use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
 use crate::csv::Csv;
@@ -9,28 +9,28 @@ const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Okabe and Ito's colours that are dark enough for a thin line on white.
 pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
-/// How far simulator and Linux are drawn beside their x, in pixels: so far that neither hides the other's interval.
+/// The distance of simulator and Linux points from their x, in pixels, so that neither hides the other's interval.
 const ASIDE: f64 = 4.0;
-/// Points that are nearer to each other than this hide each other, in pixels.
+/// Points that are nearer than this hide each other, in pixels.
 const HIDES: f64 = 6.0;
-/// A point below another is larger by this, in pixels.
+/// The additional radius of a point for each point that hides it, in pixels.
 const LARGER: f64 = 3.0;
-/// No point is larger by more than this many others.
+/// The largest number of hiding points that count.
 const BELOW: usize = 3;
 
-/// Where numbers come from.
+/// The source of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Style {
     /// A paper: hollow markers on a dashed line.
     Published,
     /// The simulator: filled circles.
     Simulator,
-    /// Real daemons: filled diamonds.
+    /// The daemons on Linux: filled diamonds.
     Linux,
 }
 
 impl Style {
-    /// As CSV files have it.
+    /// Returns the name in CSV files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -39,7 +39,7 @@ impl Style {
         }
     }
 
-    /// As legends have it.
+    /// The name in legends.
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Linux => "Linux",
@@ -47,7 +47,7 @@ impl Style {
         }
     }
 
-    /// The pattern of a curve, as SVG spells dashes; empty is solid.
+    /// The dashes of a curve in SVG's notation; empty is solid.
     pub(super) const fn dashes(self) -> &'static str {
         match self {
             Self::Published => "2 3",
@@ -65,82 +65,83 @@ impl Style {
     }
 }
 
-/// What encloses a value.
+/// The interval of a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Whisker {
     /// Its lower end.
     pub lo: f64,
     /// Its upper end.
     pub hi: f64,
-    /// Whether it reaches from the smallest value to the largest, for want of values for an interval: it is drawn dotted.
+    /// Whether it is the range from the smallest to the largest value, because there are too few for an interval. It is
+    /// drawn dotted.
     pub is_range: bool,
 }
 
 /// One value with its interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// What was set.
+    /// The parameter that was set.
     pub x: f64,
-    /// What came out.
+    /// The value that was measured or published.
     pub y: f64,
-    /// What encloses `y`.
+    /// The interval of `y`.
     pub whisker: Option<Whisker>,
 }
 
 impl Point {
-    /// Whether it can be drawn. What cannot is no point of the figure, nor of its CSV.
+    /// Whether it can be drawn. Otherwise it is omitted from the figure and the CSV.
     fn is_drawable(&self) -> bool {
         let [lo, hi] = self.ends();
         [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
     }
 
-    /// Where it stands on these axes.
+    /// The point with the coordinates of these axes, which may be exponents.
     fn placed(self, x: &Axis, y: &Axis) -> Self {
         let placed = |one: Whisker| Whisker { lo: y.place(one.lo), hi: y.place(one.hi), ..one };
         Self { x: x.place(self.x), y: y.place(self.y), whisker: self.whisker.map(placed) }
     }
 
-    /// The ends of its whisker; the value itself, if it has none.
+    /// The ends of its interval; the value twice if it has none.
     fn ends(&self) -> [f64; 2] {
         self.whisker.map_or([self.y; 2], |whisker| [whisker.lo, whisker.hi])
     }
 }
 
-/// Points that belong together. Series of one name share a colour, whatever their style.
+/// A series of points. Series with the same name share a colour, whatever their style.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// What was measured, such as "hard handoff".
+    /// What was measured, for example "hard handoff".
     pub name: String,
-    /// By whom.
+    /// The source of the values.
     pub style: Style,
     /// The values, in any order.
     pub points: Vec<Point>,
 }
 
-/// What an axis measures.
+/// The quantity of an axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Axis {
     /// The quantity.
     pub label: String,
-    /// Its unit; empty when it is a plain number.
+    /// The unit; empty for a plain number.
     pub unit: String,
-    /// Whether each power of ten has the same room. Nothing has a place on it that is not above zero.
+    /// Whether the axis is logarithmic, with base 10. Values of zero and below have no place on it.
     pub decades: bool,
 }
 
 impl Axis {
-    /// `label` in `unit`.
+    /// Returns a linear axis of `label` in `unit`.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
         Self { label: label.into(), unit: unit.into(), decades: false }
     }
 
-    /// The same, with the same room for each power of ten.
+    /// Returns the same axis, but logarithmic.
     #[must_use]
     pub fn in_decades(self) -> Self {
         Self { decades: true, ..self }
     }
 
-    /// Where a value stands: at itself, or at its exponent.
+    /// The coordinate of a value: itself, or its exponent.
     pub(super) fn place(&self, value: f64) -> f64 {
         if self.decades { value.log10() } else { value }
     }
@@ -154,26 +155,26 @@ impl Axis {
     }
 }
 
-/// Points, and where they are drawn.
+/// Points with the places where they are drawn.
 type Places<'a> = Vec<([f64; 2], &'a Point)>;
 
-/// Several series over one x axis.
+/// A figure of several series over one x axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PointFigure {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
-    /// What was set.
+    /// The parameter that was set.
     pub x: Axis,
-    /// What came out.
+    /// The quantity that was measured or published.
     pub y: Axis,
     /// The values.
     pub series: Vec<Series>,
-    /// Below the figure: where the published values stand, how many runs the measured ones are.
+    /// The text below the figure: the source of published values, the number of runs of measured ones.
     pub caption: String,
 }
 
 impl PointFigure {
-    /// The numbers: one row per point, in the order given.
+    /// Returns the numbers as CSV: one row per point, in the given order.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
@@ -191,7 +192,7 @@ impl PointFigure {
         csv.finish()
     }
 
-    /// The drawing.
+    /// Returns the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         if self.x.decades || self.y.decades {
@@ -204,7 +205,7 @@ impl PointFigure {
         self.draw_all()
     }
 
-    /// The drawing of points that stand where they stand.
+    /// Draws points whose coordinates are those of the axes.
     fn draw_all(&self) -> String {
         let mut svg = Svg::new(WIDTH);
         let (x, y) = self.ranges();
@@ -220,14 +221,14 @@ impl PointFigure {
         if self.points().next().is_none() {
             frame.remark(&mut svg, "no data");
         }
-        // Lines below markers, and the hollow markers above the filled ones that they may coincide with.
+        // Lines are below markers. Hollow markers are above filled ones, with which they may coincide.
         let published = |series: &&Series| series.style == Style::Published;
         for series in self.series.iter().filter(published) {
             let places: Vec<[f64; 2]> =
                 self.places(&frame, series).into_iter().map(|(place, _)| place).collect();
             svg.path(&places, false, &dashed(self.colour(&series.name), self.number(&series.name)));
             for place in places {
-                svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // no dash within the hollow
+                svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // hides the line within
             }
         }
         let mut nested = false;
@@ -249,8 +250,7 @@ impl PointFigure {
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    /// Draws the points of a series at their places; those that points of later series hide are larger. Returns whether
-    /// there are such.
+    /// Draws the points of a series. Points that later series hide are larger. Returns whether there are any.
     fn draw(
         &self,
         svg: &mut Svg,
@@ -276,7 +276,7 @@ impl PointFigure {
         nested
     }
 
-    /// The points of a series from left to right, and where they are drawn.
+    /// The points of a series from left to right, with the places where they are drawn.
     fn places<'a>(&self, frame: &Frame, series: &'a Series) -> Places<'a> {
         let aside = match series.style {
             Style::Simulator if self.has_both() => -ASIDE,
@@ -292,7 +292,8 @@ impl PointFigure {
         self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_drawable())
     }
 
-    /// Ranges with room for markers at the rim. A y axis of amounts begins at zero unless they are all far from it.
+    /// The ranges, with room for markers at the ends. The y axis begins at zero if no value is negative and the
+    /// smallest is below 60 % of the largest.
     fn ranges(&self) -> (Range, Range) {
         let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
         let amounts = self.points().flat_map(|point| {
@@ -302,7 +303,7 @@ impl PointFigure {
         let tight = Range::of(amounts);
         let mut y = tight.padded(0.06);
         if !self.y.decades && tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
-            // Values of zero are not to lie upon the frame.
+            // Room below values of zero, so that they are not on the frame.
             y.lo = if tight.lo > 0.0 { 0.0 } else { tight.hi * -0.03 };
         }
         (x, y)
@@ -322,7 +323,7 @@ impl PointFigure {
         self.series.iter().map(entry).collect()
     }
 
-    /// Colours go to names in their order.
+    /// Colours are assigned to names in their order.
     fn colour(&self, name: &str) -> &'static str {
         COLOURS[self.number(name) % COLOURS.len()]
     }
@@ -331,7 +332,7 @@ impl PointFigure {
         self.names().iter().position(|known| *known == name).unwrap_or(0)
     }
 
-    /// In the order of their first series.
+    /// The names in the order of their first series.
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for series in &self.series {

@@ -1,5 +1,5 @@
-//! The time-sequence of flows: what was sent, what arrived, and what each part of an outage is due to. [`super::sheet`]
-//! draws it.
+//! The time-sequence diagram of flows: packets sent and received, and the parts of each outage. [`super::sheet`] draws
+//! it.
 
 use super::owner::Owner;
 use super::panel::{Marker, SMALL, tick_room};
@@ -10,23 +10,23 @@ use wire::{Duration, Instant};
 
 pub(super) const WIDTH: f64 = 1000.0;
 pub(super) const RIGHT: f64 = WIDTH - 20.0;
-/// The vertical line of a handoff.
+/// The colour of a handoff's vertical line.
 pub(super) const HANDOFF: &str = "#222222";
-/// The vertical line of a cut that comes after the decision.
+/// The colour of the vertical line of a cut that comes after the decision.
 pub(super) const CUT: &str = "#c0392b";
-/// The vertical line where a flow has half of its goodput again.
+/// The colour of the vertical line at which a flow has half of its goodput again.
 pub(super) const RECOVERED: &str = "#2e8b57";
-/// No name of a step has more room: that of an event of one host's cell fits.
+/// The largest width of a step's name. The name of an event of one host's cell fits.
 pub(super) const STEP_NAME: f64 = 150.0;
-/// The band of an outage that never ended.
+/// The colour of an outage that never ended.
 pub(super) const NEVER: &str = "#d98880";
-/// The band of an outage that no handoff made.
+/// The colour of an outage without a handoff (a hole).
 pub(super) const HOLE: &str = "#d9d9d9";
 
 /// A part of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Band {
-    /// Who owns it.
+    /// Its cause.
     pub owner: Owner,
     /// Its begin.
     pub from: Instant,
@@ -34,43 +34,43 @@ pub struct Band {
     pub to: Instant,
 }
 
-/// What the receiving application of a flow noticed of a handoff.
+/// The effect of a handoff on the receiving application of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Noticed {
-    /// Nothing: no data was missing and there was no gap.
+    /// None: no data was missing and there was no gap.
     Nothing,
-    /// A time without new data, which the bands divide.
+    /// A time without new data, divided into bands.
     Outage,
     /// No new data until the run ended.
     Never,
-    /// The flow was not there, or was idle.
+    /// The flow did not exist, or was idle.
     NotMeasured,
 }
 
-/// What a handoff cost one flow.
+/// The effect of a handoff on one flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cost {
-    /// The flow, by its place in [`SequenceFigure::flows`].
+    /// The flow, as an index into [`SequenceFigure::flows`].
     pub flow: usize,
-    /// What its receiving application noticed.
+    /// The effect on its receiving application.
     pub noticed: Noticed,
-    /// The outage in parts; empty unless there was one that ended.
+    /// The parts of the outage; empty if there was none, or if it never ended.
     pub outage: Vec<Band>,
-    /// When the flow had half of its earlier goodput again; `None` if it had not, or if that was not measured.
+    /// When the flow had half of its earlier goodput again; `None` if it never had, or if that was not measured.
     pub recovered: Option<Instant>,
-    /// When the packets that the handoff is charged with were lost.
+    /// When the lost packets that belong to the handoff were lost.
     pub lost: Vec<Instant>,
 }
 
 impl Cost {
-    /// How long the outage was, from its first band to its last.
+    /// Returns the length of the outage, from its first band to its last; zero without bands.
     pub fn outage(&self) -> Duration {
         let from = self.outage.iter().map(|band| band.from).min();
         let to = self.outage.iter().map(|band| band.to).max();
         to.unwrap_or(Instant::ZERO).since(from.unwrap_or(Instant::ZERO))
     }
 
-    /// What a heading says of it.
+    /// The text for a heading.
     pub(super) fn text(&self) -> String {
         match self.noticed {
             Noticed::Nothing => "outage none".to_owned(),
@@ -81,7 +81,7 @@ impl Cost {
     }
 }
 
-/// A handoff of one host, and what it cost each flow of that host.
+/// A handoff of one host, with its effect on each flow of that host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Handoff {
     /// Its number in the tables of the run.
@@ -92,52 +92,53 @@ pub struct Handoff {
     pub at: Instant,
     /// When the old path was cut: after [`Self::at`] in a semisoft handoff.
     pub cut: Instant,
-    /// Its kind and its ends, such as "hard b2->b3".
+    /// Its kind and its ends, for example "hard b2->b3".
     pub label: String,
-    /// The flows concerned; empty if the host had none.
+    /// The effects on flows; empty if the host had none.
     pub costs: Vec<Cost>,
 }
 
 impl Handoff {
-    /// Its number, host, kind and instant, as a heading has them.
+    /// Its number, host, kind and instant, for a heading.
     pub(super) fn name(&self) -> String {
         format!("{} {} {} at {:.3} s", self.number, self.host, self.label, self.at.as_secs_f64())
     }
 
-    /// From the decision, or the first band if that is earlier, to the cut or the end of the last band.
+    /// The time from the decision, or an earlier first band, to the cut or the end of the last band, whichever is
+    /// later.
     pub(super) fn span(&self, cost: &Cost) -> (Instant, Instant) {
         let from = cost.outage.iter().map(|band| band.from).fold(self.at, Instant::min);
         let to = cost.outage.iter().map(|band| band.to).fold(self.at.max(self.cut), Instant::max);
         (from, to)
     }
 
-    /// The costs for a flow.
+    /// The effect on a flow.
     pub(super) fn cost(&self, flow: usize) -> Option<&Cost> {
         self.costs.iter().find(|cost| cost.flow == flow)
     }
 }
 
-/// A step of a protocol: from a message to its answer, or an instant. Or an event of the scenario, for as long as it lasts.
+/// A step of a protocol, from a message to its answer or at an instant; or an event of the scenario with its duration.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Step {
     /// Its begin.
     pub from: Instant,
-    /// Its end; the begin, if it is an instant.
+    /// Its end; equal to the begin for an instant.
     pub to: Instant,
     /// The host that moves; empty for an event of the scenario, which is drawn for all hosts.
     pub host: String,
-    /// What is done, such as "SET PRIMARY". Steps of one name share a row.
+    /// Its name, for example "SET PRIMARY". Steps with the same name share a row.
     pub name: String,
 }
 
-/// An outage of a flow that no handoff made.
+/// An outage of a flow without a handoff (a hole).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HoleBand {
-    /// The flow, by its place in [`SequenceFigure::flows`].
+    /// The flow, as an index into [`SequenceFigure::flows`].
     pub flow: usize,
     /// Its begin.
     pub from: Instant,
-    /// Its end; `None` if nothing new came any more.
+    /// Its end; `None` if no new data came until the end of the run.
     pub to: Option<Instant>,
 }
 
@@ -146,7 +147,7 @@ pub struct HoleBand {
 pub enum MarkKind {
     /// It was sent: a ring.
     Sent,
-    /// It arrived: a dot, within the ring where both coincide.
+    /// It arrived: a dot, inside the ring if both coincide.
     Received,
     /// It was lost: a red cross.
     Lost,
@@ -157,7 +158,7 @@ pub enum MarkKind {
 impl MarkKind {
     pub(super) const ALL: [Self; 4] = [Self::Sent, Self::Received, Self::Lost, Self::Duplicate];
 
-    /// As legends and CSV files have it.
+    /// Returns the name in legends and CSV files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -167,7 +168,7 @@ impl MarkKind {
         }
     }
 
-    /// Shape, radius in a zoom panel, colour where a flow has one path.
+    /// Shape, radius in a zoom panel, and colour for a flow with one path.
     pub(super) const fn style(self) -> (Marker, f64, &'static str) {
         match self {
             Self::Sent => (Marker::Ring, 3.6, "#666666"),
@@ -178,35 +179,35 @@ impl MarkKind {
     }
 }
 
-/// The colours of paths that share a flow: none that an owner or a loss has.
+/// The colours of the paths of a flow. They differ from those of owners and losses.
 pub(super) const PATHS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"];
 
-/// Something that happened to a packet of a flow.
+/// An event of a packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
-    /// When.
+    /// The time in the run.
     pub at: Instant,
-    /// What.
+    /// The kind of event.
     pub kind: MarkKind,
-    /// The packet's place in its flow, exact, in what [`FlowTrace::counts`] counts.
+    /// The packet's exact place in its flow, in the unit of [`FlowTrace::counts`].
     pub place: u64,
-    /// The packet's path, by its place in [`FlowTrace::paths`].
+    /// The packet's path, as an index into [`FlowTrace::paths`].
     pub path: usize,
 }
 
-/// What the places of a flow count.
+/// The unit of the places in a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// Datagrams, in the order in which they were sent.
+    /// Datagrams, in the order of sending.
     Datagrams,
-    /// Bytes from the begin of a stream.
+    /// Bytes from the start of a stream.
     Bytes,
     /// Chunks of an association.
     Chunks,
 }
 
 impl Counts {
-    /// As CSV files have it.
+    /// The name in CSV files.
     const fn name(self) -> &'static str {
         match self {
             Self::Datagrams => "datagram",
@@ -216,28 +217,29 @@ impl Counts {
     }
 }
 
-/// One flow: its packets over time.
+/// The packets of one flow over time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowTrace {
-    /// Its ends, such as "server:80 > mobile:49152, TCP".
+    /// Its ends, for example "server:80 > mobile:49152, TCP".
     pub name: String,
-    /// What the places of its packets count.
+    /// The unit of its packets' places.
     pub counts: Counts,
-    /// Names of the paths by which its packets go, if there are several: addresses of a multihomed host, or the two
-    /// connections of a split one. Empty if there is one.
+    /// The names of its paths, if there are several: addresses of a multihomed host, or the two connections of a split
+    /// one. Empty if there is one path.
     pub paths: Vec<String>,
-    /// What happened, in any order.
+    /// The events of its packets, in any order.
     pub marks: Vec<Mark>,
 }
 
 impl FlowTrace {
-    /// Units of [`Self::counts`] in one unit of the axis: bytes are shown in kB from 100 kB on. Nothing is rounded.
+    /// The number of units of [`Self::counts`] in one unit of the axis. Streams of 100 kB and more are shown in kB.
+    /// Nothing is rounded.
     pub(super) fn scale(&self) -> f64 {
         let longest = self.marks.iter().map(|mark| mark.place).max().unwrap_or(0);
         if self.counts == Counts::Bytes && longest >= 100_000 { 1e3 } else { 1.0 }
     }
 
-    /// What the y axis measures.
+    /// The label of the y axis.
     pub(super) fn axis(&self) -> &'static str {
         match self.counts {
             Counts::Datagrams => "datagram number",
@@ -247,14 +249,14 @@ impl FlowTrace {
         }
     }
 
-    /// How a mark looks: where a flow has several paths, all marks but losses have the colour of theirs.
+    /// The style of a mark. If the flow has several paths, marks have the colour of their path, except losses.
     pub(super) fn style(&self, mark: &Mark) -> (Marker, f64, &'static str) {
         let (marker, radius, colour) = mark.kind.style();
         let by_path = self.paths.len() > 1 && mark.kind != MarkKind::Lost;
         (marker, radius, if by_path { PATHS[mark.path % PATHS.len()] } else { colour })
     }
 
-    /// How far left of a panel the label of its y axis is: clear of the longest place.
+    /// The distance of the y axis' label from the panel, left of the longest tick label.
     pub(super) fn label_room(&self) -> f64 {
         let longest = self.marks.iter().map(|mark| mark.place).max().unwrap_or(0);
         let range = Range::of([0.0, longest as f64 / self.scale()]).padded(0.1);
@@ -262,10 +264,10 @@ impl FlowTrace {
     }
 }
 
-/// Flows over time: an overview of each, and a zoom panel for each handoff and flow concerned.
+/// A figure of flows over time: an overview of each flow, and a zoom panel for each handoff and flow that it concerns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SequenceFigure {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
     /// The flows.
     pub flows: Vec<FlowTrace>,
@@ -273,18 +275,18 @@ pub struct SequenceFigure {
     pub handoffs: Vec<Handoff>,
     /// The steps of the protocols, in any order.
     pub steps: Vec<Step>,
-    /// Steps for which the panels have no room: they are among the numbers.
+    /// Steps for which the panels have no room. They are in the CSV only.
     pub undrawn: Vec<Step>,
-    /// Outages that no handoff made.
+    /// Outages without a handoff, in any order.
     pub holes: Vec<HoleBand>,
-    /// How far a zoom panel reaches beyond its handoff and outage.
+    /// The time that a zoom panel shows before and after its handoff and outage.
     pub margin: Duration,
-    /// Below the figure.
+    /// The text below the figure.
     pub caption: String,
 }
 
 impl SequenceFigure {
-    /// An empty figure whose zoom panels reach 150 ms beyond each outage.
+    /// Returns an empty figure with a margin of 150 ms.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -298,8 +300,8 @@ impl SequenceFigure {
         }
     }
 
-    /// The numbers: handoffs and their outages first, then holes and the steps of the protocols, then every mark, flow by flow, in the
-    /// order of time.
+    /// Returns the numbers as CSV: handoffs with their outages, then holes, then steps, then the marks of each flow in
+    /// the order of time.
     #[must_use]
     pub fn csv(&self) -> String {
         let figure = self.sorted();
@@ -369,18 +371,18 @@ impl SequenceFigure {
         csv.finish()
     }
 
-    /// Where the panels begin.
+    /// The left end of the panels.
     pub(super) fn left(&self) -> f64 {
         let steps = self.steps.iter().map(|step| text_width(&step.name, SMALL).min(STEP_NAME));
         self.flows.iter().map(FlowTrace::label_room).chain(steps).fold(42.0, f64::max) + 20.0
     }
 
-    /// Whether more than one host moved: labels name the host then.
+    /// Whether more than one host moved. Then labels contain the host.
     pub(super) fn many_hosts(&self) -> bool {
         self.handoffs.windows(2).any(|pair| matches!(pair, [a, b] if a.host != b.host))
     }
 
-    /// The same figure in the order of time, so that the order of its making does not show.
+    /// The same figure in the order of time, so that the drawing does not depend on the order in which it was filled.
     pub(super) fn sorted(&self) -> Self {
         let mut figure = self.clone();
         figure.flows.iter_mut().for_each(|flow| flow.marks.sort_unstable());
@@ -394,7 +396,7 @@ impl SequenceFigure {
     }
 }
 
-/// A span for a narrow place: whole milliseconds, or a decimal where that matters.
+/// A time for a narrow place: in whole milliseconds, or below 10 ms with one decimal.
 pub(super) fn milliseconds(span: Duration) -> String {
     let ms = span.as_secs_f64() * 1e3;
     if ms < 9.95 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }

@@ -1,4 +1,4 @@
-//! The drawing of a time-sequence: the whole run, and below it each handoff.
+//! The drawing of a time-sequence diagram: the whole run, and below it each handoff.
 
 use super::overview::{self, Unlabelled};
 use super::owner::Owner;
@@ -10,11 +10,11 @@ use super::sequence::{
 use super::zoom;
 use crate::svg::Svg;
 
-/// At most so many costs are in the description.
+/// The largest number of effects in the description.
 const SPOKEN: usize = 24;
 
 impl SequenceFigure {
-    /// The drawing.
+    /// Returns the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let figure = self.sorted();
@@ -28,7 +28,7 @@ impl SequenceFigure {
         svg.finish(bottom + 14.0, &figure.title, &format!("{} {notes}", figure.in_words()))
     }
 
-    /// What each handoff cost, for those who cannot see the panels.
+    /// The effect of each handoff in words, for screen readers.
     pub(super) fn in_words(&self) -> String {
         let cost = |handoff: &Handoff, cost: &Cost| {
             let flow = self.flows.get(cost.flow).map_or("", |flow| flow.name.as_str());
@@ -68,7 +68,7 @@ impl SequenceFigure {
         notes.join("\n")
     }
 
-    /// What occurs in the figure, and only that.
+    /// The entries for what occurs in the figure.
     pub(super) fn legend(&self) -> Vec<(Key, String)> {
         let mut entries = Vec::new();
         let marks = || self.flows.iter().flat_map(|flow| &flow.marks);

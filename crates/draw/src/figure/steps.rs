@@ -1,4 +1,4 @@
-//! The steps of a protocol below a panel: a row for each kind of step, over the panel's axis of time.
+//! The steps of a protocol below a panel: a row for each kind of step, over the panel's time axis.
 
 use super::panel::{Frame, SMALL};
 use super::sequence::{STEP_NAME, SequenceFigure, Step, milliseconds};
@@ -8,7 +8,7 @@ use wire::Instant;
 
 const ROW: f64 = 15.0;
 const COLOUR: &str = "#5a5a5a";
-/// An instant is as wide as this.
+/// The width of an instant.
 const LEAST: f64 = 2.5;
 
 /// Rows of steps, in the order in which their first steps begin.
@@ -18,7 +18,7 @@ pub(super) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// The steps of the figure that are wanted. The figure is in the order of time.
+    /// The steps of the figure for which `wanted` is true. The figure must be in the order of time.
     pub(super) fn of(figure: &'a SequenceFigure, wanted: impl Fn(&Step) -> bool) -> Self {
         let mut rows: Vec<(&str, Vec<&Step>)> = Vec::new();
         for step in figure.steps.iter().filter(|step| wanted(step)) {
@@ -30,8 +30,8 @@ impl<'a> Steps<'a> {
         Self { rows }
     }
 
-    /// Draws the rows below `frame`, whose x axis `place` puts instants on, and returns the frame of the rows: the numbers of
-    /// the x axis are below it.
+    /// Draws the rows below `frame`; `place` maps an instant to its x axis. Returns the frame of the rows, below which
+    /// the caller draws the numbers of the x axis.
     pub(super) fn draw(
         &self,
         svg: &mut Svg,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::scale::Range;
 
-    /// The first span has room to the right of its bar, and the second then has none to the left of its own.
+    /// The first label has room right of its bar. Then the second one has none left of its bar.
     #[test]
     fn two_spans_do_not_cover_each_other() {
         let step = |from: u64, to: u64| Step {

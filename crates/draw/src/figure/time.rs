@@ -1,5 +1,5 @@
-//! Values over the time of a run: goodput, delay, windows and round-trip times of its flows, one panel below the other; and
-//! the same around each handoff, with the flows that it concerns.
+//! Values over the time of a run: goodput, delay, windows and round-trip times of its flows, one panel below the other.
+//! Further panels show the time around each handoff, with the flows that it concerns.
 
 use super::panel::{
     Frame, Key, LABEL, Marker, SMALL, caption, hidden_note, legend, tick_room, title, unlabelled_note,
@@ -16,60 +16,60 @@ use wire::Instant;
 const WIDTH: f64 = 1000.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const HEIGHT: f64 = 110.0;
-/// Around a handoff.
+/// The height of a panel around a handoff.
 const LOW: f64 = 74.0;
-/// Between two columns of windows, tick labels not counted.
+/// The gap between two columns of windows, without tick labels.
 const GUTTER: f64 = 24.0;
 /// The height of a row of labels.
 const ROW: f64 = 14.0;
 /// The largest number of rows of labels.
 const ROWS: usize = 3;
-/// At most so many windows are drawn.
+/// The largest number of windows.
 const WINDOWS: usize = 12;
-/// A peak above so many times the 95th percentile of the values is cut off, where a panel cuts off peaks.
+/// Peaks above this multiple of the 95th percentile are cut off, in a panel that cuts off peaks.
 const PEAK: f64 = 2.0;
-/// At most so many lines have a colour of their own, so at most so many are drawn.
+/// The largest number of lines: each has its own colour.
 const LINES: usize = COLOURS.len();
 
-/// How the points of a line are joined.
+/// How the points of a line are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Joined {
-    /// Each value holds until the next: a window, a bin.
+    /// Each value holds until the next one, for example a window.
     Steps,
-    /// Each value is a dot: a packet.
+    /// Each value is a dot, for example the delay of a packet.
     Dots,
 }
 
-/// One value of one flow over time.
+/// Values of one flow over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeLine {
-    /// Its name in the legend. Lines of one name have one colour in all panels.
+    /// Its name in the legend. Lines with the same name have one colour in all panels.
     pub name: String,
-    /// The flow that it is about, as windows count flows.
+    /// The number of its flow, as in [`TimeWindow::flows`].
     pub flow: usize,
-    /// How the points are joined.
+    /// How the points are drawn.
     pub joined: Joined,
-    /// The values, in the order of time. One that is not a number ends steps until the next.
+    /// The values, in the order of time. A `NaN` interrupts steps until the next value.
     pub points: Vec<(Instant, f64)>,
 }
 
-/// One quantity of all flows.
+/// A panel with one quantity of all flows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimePanel {
     /// The quantity and its unit.
     pub axis: Axis,
-    /// A line for each flow that has it.
+    /// A line for each flow with this quantity.
     pub lines: Vec<TimeLine>,
-    /// What is written into the panel if no line has a point: why there is no data.
+    /// The text in the panel if no line has a point: why there is no data.
     pub remark: String,
-    /// Whether rare peaks are cut off, with a mark, so that all else can be read.
+    /// Whether rare peaks are cut off, with a mark, so that the other values can be read.
     pub cuts_peaks: bool,
 }
 
-/// A part of the time of a run, drawn larger: the surroundings of a handoff.
+/// A part of the run that is enlarged, around a handoff.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeWindow {
-    /// Above its panels.
+    /// The title above its panels.
     pub title: String,
     /// Its begin.
     pub from: Instant,
@@ -77,28 +77,28 @@ pub struct TimeWindow {
     pub until: Instant,
     /// The flows that are drawn.
     pub flows: Vec<usize>,
-    /// The handoff that it is about, by its place among the figure's: its label is drawn before any other.
+    /// Its handoff, as an index into the `handoffs` of the figure. Its label has priority.
     pub handoff: usize,
 }
 
-/// Panels over one axis of time.
+/// A figure of panels over one time axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeFigure {
-    /// Above the figure.
+    /// The title above the figure.
     pub title: String,
-    /// From top to bottom.
+    /// The panels from top to bottom.
     pub panels: Vec<TimePanel>,
-    /// Handoffs, then other events: when, and the number or label at the line.
+    /// Handoffs, then other events: the instant, and the number or label at the line.
     pub handoffs: Vec<(Instant, String)>,
-    /// The end of the axis, which begins at zero.
+    /// The end of the time axis, which begins at zero.
     pub until: Instant,
-    /// Parts of the time that are drawn larger, below.
+    /// The parts of the run that are enlarged below.
     pub windows: Vec<TimeWindow>,
-    /// Below the figure.
+    /// The text below the figure.
     pub caption: String,
 }
 
-/// Where panels are drawn, and what of the lines.
+/// The place of a group of panels, and the flows that they show.
 struct Block<'a> {
     left: f64,
     width: f64,
@@ -106,21 +106,21 @@ struct Block<'a> {
     x: Range,
     ticks: u32,
     flows: Option<&'a [usize]>,
-    /// The handoff whose label comes first.
+    /// The handoff whose label has priority.
     handoff: Option<usize>,
 }
 
-/// A label at a handoff's line, above the uppermost panel.
+/// A label at a handoff's line, above the top panel.
 struct Label<'a> {
     x: f64,
-    /// From 0 at the panel upwards.
+    /// The row, counted from 0 at the panel upwards.
     row: usize,
     anchor: Anchor,
     text: &'a str,
 }
 
 impl TimeFigure {
-    /// The numbers: one row per point.
+    /// Returns the numbers as CSV: one row per point.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
@@ -135,7 +135,7 @@ impl TimeFigure {
         csv.finish()
     }
 
-    /// The drawing.
+    /// Returns the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH);
@@ -178,7 +178,8 @@ impl TimeFigure {
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    /// What is written below. `unlabelled`: lines without a label, in the panels of the whole run and in the windows.
+    /// The text below the figure. `unlabelled`: the number of lines without a label, in the panels of the whole run and
+    /// in the windows.
     fn notes(&self, names: &[&str], unlabelled: [usize; 2]) -> String {
         let mut notes = vec![self.caption.clone()];
         if self.panels.iter().any(|panel| panel.cuts_peaks && panel.peak().is_some()) {
@@ -202,8 +203,8 @@ impl TimeFigure {
         notes.join("\n")
     }
 
-    /// Draws the panels over one axis of time from `top` down and returns where they end. Panels without any line of the flows
-    /// are left out.
+    /// Draws the panels over one time axis from `top` down, and returns their lower end. Panels without any line of the
+    /// flows are omitted.
     fn block(&self, svg: &mut Svg, block: &Block<'_>, names: &[&str], top: f64) -> f64 {
         let x_ticks = Ticks::new(block.x, block.ticks);
         let mut y = top;
@@ -232,14 +233,13 @@ impl TimeFigure {
         y + 30.0
     }
 
-    /// How many lines of a block have no room for their labels.
+    /// The number of lines of a block whose labels have no room.
     fn unlabelled(&self, block: &Block<'_>) -> usize {
         let lines = self.handoffs.iter().filter(|(at, _)| block.x.contains(at.as_secs_f64()));
         lines.count() - self.labels(block).len()
     }
 
-    /// The labels of the handoffs within a block, as far as there is room beside and above each other: none covers data, another
-    /// label or the edge.
+    /// The labels of the handoffs within a block that have room: none covers data, another label or the edge.
     fn labels(&self, block: &Block<'_>) -> Vec<Label<'_>> {
         let right = block.left + block.width;
         let mut order: Vec<usize> = (0..self.handoffs.len()).collect();
@@ -251,7 +251,7 @@ impl TimeFigure {
                 continue;
             }
             let x = block.left + block.width * block.x.share(at.as_secs_f64());
-            // Bold runs wider than the estimate's regular.
+            // Bold text is wider than the estimate for regular text.
             let width = crate::svg::text_width(text, SMALL) * 1.1 + 6.0;
             let (anchor, span) = if x + width > right {
                 (Anchor::End, [x - width, x])
@@ -268,7 +268,7 @@ impl TimeFigure {
         labels
     }
 
-    /// The lines of the handoffs, and the labels above them.
+    /// Draws the lines of the handoffs, and the labels above them.
     fn handoffs(&self, svg: &mut Svg, frame: &Frame, labels: &[Label<'_>]) {
         for (at, _) in self.handoffs.iter().filter(|(at, _)| frame.x.contains(at.as_secs_f64())) {
             let x = frame.px(at.as_secs_f64());
@@ -278,7 +278,7 @@ impl TimeFigure {
         for label in labels {
             svg.line([label.x, frame.top], [label.x, above(label) - 8.0], &upright(HANDOFF));
         }
-        // Above all lines: a label's halo keeps it clear of those that cross it.
+        // Labels are drawn after all lines, so that their halo covers lines that cross them.
         for label in labels {
             let y = above(label);
             let beside = if label.anchor == Anchor::End { -3.0 } else { 3.0 };
@@ -306,7 +306,7 @@ impl TimeFigure {
 }
 
 impl TimePanel {
-    /// The same panel with the lines of these flows alone, as far as they are within `x`.
+    /// The same panel with only the lines of these flows, cut to `x`.
     fn only(&self, flows: &[usize], x: Range) -> Self {
         let lines = self.lines.iter().filter(|line| flows.contains(&line.flow));
         let lines = lines.map(|line| line.within(x)).collect();
@@ -318,7 +318,7 @@ impl TimePanel {
         values.filter(|value| value.abs() <= FAR)
     }
 
-    /// The value at which peaks are cut off, if there is one that hides all else.
+    /// The value at which peaks are cut off; `None` if no peak hides the other values.
     fn peak(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.values().filter(|value| self.cuts_peaks && *value > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
@@ -326,7 +326,7 @@ impl TimePanel {
         (*sorted.last()? > common * PEAK).then_some(common * PEAK)
     }
 
-    /// From zero to the largest value that is drawn.
+    /// From zero, or the smallest negative value, to the largest value that is drawn.
     fn range(&self) -> Range {
         let (lo, hi) =
             self.values().fold((0.0, 0.0), |(lo, hi): (f64, f64), value| (lo.min(value), hi.max(value)));
@@ -356,7 +356,7 @@ impl TimePanel {
 }
 
 impl TimeLine {
-    /// The same line with the points within `x`, and one more on both sides: what holds at the edges.
+    /// The same line with the points within `x`, and one more on each side, which gives the value at the edge.
     fn within(&self, x: Range) -> Self {
         let first = self.points.partition_point(|(at, _)| at.as_secs_f64() < x.lo).saturating_sub(1);
         let end = self.points.partition_point(|(at, _)| at.as_secs_f64() <= x.hi).saturating_add(1);
@@ -364,8 +364,8 @@ impl TimeLine {
         Self { name: self.name.clone(), points, ..*self }
     }
 
-    /// The points of each unbroken part that are within the frame: of steps also what holds at its edges. Those above the
-    /// frame are at its upper edge.
+    /// The points of each uninterrupted part that are within the frame; of steps also the values at its edges. Points
+    /// above the frame are moved to its upper edge.
     fn parts(&self, frame: &Frame) -> impl Iterator<Item = Vec<[f64; 2]>> {
         let parts = self.points.split(|(_, value)| value.is_nan());
         parts.map(move |part| {
@@ -383,7 +383,7 @@ impl TimeLine {
         })
     }
 
-    /// Triangles and values at peaks that are cut off, as far as they do not cover each other.
+    /// Draws triangles and values at peaks that are cut off, unless they would cover each other.
     fn peaks(&self, svg: &mut Svg, frame: &Frame, colour: &'static str) {
         let mut free = f64::NEG_INFINITY;
         for (at, value) in &self.points {
@@ -423,7 +423,7 @@ impl TimeLine {
     }
 }
 
-/// The corners of steps: at most four in half a pixel, which keep its first, lowest, highest and last value.
+/// The corners of steps. In half a pixel there are at most four: its first, lowest, highest and last value.
 fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut corners: Vec<[f64; 2]> = Vec::new();
     let mut column: Vec<[f64; 2]> = Vec::new();
@@ -455,7 +455,7 @@ fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
 mod tests {
     use super::*;
 
-    /// The notes below the figure of a run with this many handoffs. One window shows all of them again.
+    /// The notes below the figure of a run with this number of handoffs. One window shows all of them again.
     fn notes(handoffs: u64) -> String {
         let at = |number| Instant::from_millis(number * 50);
         let (title, until) = (String::new(), at(handoffs + 1));

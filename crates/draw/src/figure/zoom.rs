@@ -1,4 +1,4 @@
-//! The surroundings of a handoff, large enough to see single packets: one panel for each flow that it concerns.
+//! The time around a handoff, enlarged so that single packets are visible: one panel for each flow that it concerns.
 
 use super::marks::draw_marks;
 use super::panel::{Frame, Key, LABEL, SMALL, legend, upright};
@@ -12,17 +12,18 @@ use crate::svg::{Anchor, Svg, Text, text_width, wrap};
 use std::cmp::Reverse;
 use wire::{Duration, Instant};
 
-/// At most so many panels.
+/// The largest number of panels.
 const PANELS: usize = 12;
 const HEIGHT: f64 = 190.0;
-/// Between two panels side by side, tick labels not counted.
+/// The gap between two panels side by side, without tick labels.
 const GUTTER: f64 = 24.0;
-/// The strip above the frame that names the owners.
+/// The height of the strip above the frame that names the owners.
 const RIBBON: f64 = 16.0;
-/// A panel reaches no further beyond the end of its outage, wherever the flow has its goodput again.
+/// The longest time that a panel shows after the end of its outage, even if the flow recovers later.
 const FURTHER: Duration = Duration::from_secs(3);
 
-/// Draws the panels from `top` down; returns where they end and how many pairs of handoff and flow have none.
+/// Draws the panels from `top` down. Returns their lower end, and the number of pairs of handoff and flow without a
+/// panel.
 pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64, usize) {
     let all: Vec<Zoom<'_>> = zooms(figure).collect();
     let count = all.len();
@@ -46,7 +47,7 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64
 
 /// Every handoff with every flow that it concerns, in the order of time.
 pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
-    // A flow that was idle is only worth a panel if no other flow shows the handoff.
+    // An idle flow has a panel only if all flows of the handoff were idle.
     let shown = |handoff: &Handoff, cost: &Cost| {
         let is_idle = |cost: &Cost| cost.noticed == Noticed::NotMeasured;
         !is_idle(cost) || handoff.costs.iter().all(is_idle)
@@ -57,16 +58,16 @@ pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
     pairs.filter_map(move |(handoff, cost)| Zoom::new(figure, handoff, cost))
 }
 
-/// The panel of the flow that noticed most of the handoff with this number.
+/// The panel of the flow with the longest outage in the handoff with this number.
 pub(super) fn worst<'a>(zooms: impl Iterator<Item = Zoom<'a>>, number: usize) -> Option<Zoom<'a>> {
     let of = zooms.filter(|zoom| zoom.handoff.number == number);
     of.reduce(|one, other| if rank(other.cost) > rank(one.cost) { other } else { one })
 }
 
-/// Those with the longest outages, in the order of time; one without end is the longest.
+/// Chooses the panels with the longest outages, and sorts them by time. An outage that never ended is the longest.
 fn choose(all: Vec<Zoom<'_>>) -> Vec<Zoom<'_>> {
     let mut chosen: Vec<(usize, Zoom<'_>)> = all.into_iter().enumerate().collect();
-    // Stable: of equal outages, the earlier.
+    // The sort is stable: of equal outages, the earlier is chosen.
     chosen.sort_by_key(|(_, zoom)| Reverse(rank(zoom.cost)));
     chosen.truncate(PANELS);
     chosen.sort_by_key(|(place, _)| *place);
@@ -82,22 +83,22 @@ fn rank(cost: &Cost) -> (u8, Duration) {
     }
 }
 
-/// One panel.
+/// The panel of a handoff and a flow.
 #[derive(Clone)]
 pub(super) struct Zoom<'a> {
     figure: &'a SequenceFigure,
     flow: &'a FlowTrace,
     handoff: &'a Handoff,
     cost: &'a Cost,
-    /// The parts of the outage; neighbors of one owner are one.
+    /// The parts of the outage. Adjacent parts with the same owner are merged.
     parts: Vec<Band>,
     from: Instant,
     to: Instant,
-    /// The height of the y axis, in what the flow's places count; at least what the marks need.
+    /// The minimum height of the y axis, in the unit of the flow's places.
     height: f64,
     /// The height of the frame, in pixels.
     tall: f64,
-    /// Whether it says in words what there is to see.
+    /// Whether words explain the losses and the end of the outage.
     explained: bool,
 }
 
@@ -107,12 +108,12 @@ impl<'a> Zoom<'a> {
         let (begin, mut end) = handoff.span(cost);
         let limit = end + FURTHER;
         if cost.noticed == Noticed::Never {
-            // What is still sent, for a while.
+            // Show what is still sent, for a limited time.
             let last = flow.marks.last().map_or(end, |mark| mark.at);
             end = end.max(last).min(limit);
         }
         end = end.max(cost.recovered.unwrap_or(end).min(limit));
-        // All losses that belong to it are seen.
+        // Show all losses that belong to the handoff.
         end = end.max(cost.lost.iter().max().copied().unwrap_or(end).min(limit));
         Some(Self {
             figure,
@@ -128,18 +129,18 @@ impl<'a> Zoom<'a> {
         })
     }
 
-    /// The same panel, taller, with words at what there is to see.
+    /// The same panel, taller, and with explaining words.
     pub(super) const fn explained(mut self) -> Self {
         (self.explained, self.tall) = (true, HEIGHT * 1.5);
         self
     }
 
-    /// How far the panel reaches before and after the handoff.
+    /// The times that the panel shows before and after the handoff.
     pub(super) fn reach(&self) -> (Duration, Duration) {
         (self.handoff.at.since(self.from), self.to.since(self.handoff.at))
     }
 
-    /// The same panel with at least this reach.
+    /// The same panel with these times before and after the handoff.
     pub(super) fn reaching(mut self, (before, after): (Duration, Duration)) -> Self {
         (self.from, self.to) = (self.handoff.at - before, self.handoff.at + after);
         self
@@ -151,7 +152,7 @@ impl<'a> Zoom<'a> {
         self
     }
 
-    /// How many of what the flow counts pass within the panel.
+    /// The range of places within the panel, in the unit of the flow.
     pub(super) fn tallness(&self) -> f64 {
         let places = || self.marks().map(|mark| mark.place);
         places().max().unwrap_or(0).abs_diff(places().min().unwrap_or(0)) as f64
@@ -161,13 +162,13 @@ impl<'a> Zoom<'a> {
         self.flow.marks.iter().filter(|mark| (self.from..=self.to).contains(&mark.at))
     }
 
-    /// Milliseconds after the handoff.
+    /// The time after the handoff in milliseconds; negative before it.
     fn ms(&self, at: Instant) -> f64 {
         let zero = self.handoff.at;
         at.since(zero).as_secs_f64() * 1e3 - zero.since(at).as_secs_f64() * 1e3
     }
 
-    /// Draws the panel from `top` down, with `head` of room for its heading, and returns where it ends.
+    /// Draws the panel from `top` down, with `head` of room for its heading, and returns its lower end.
     pub(super) fn draw(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64, head: f64) -> f64 {
         let x = Range::of([self.ms(self.from), self.ms(self.to)]);
         let scale = self.flow.scale();
@@ -221,8 +222,8 @@ impl<'a> Zoom<'a> {
         below.bottom() + 46.0
     }
 
-    /// Words at the losses and at the first new data, each with a line to what it is about. What is sent later is further up, so
-    /// that the lower right is free for both.
+    /// Draws words for the losses and the first new data, each with a line to the marks. They are at the lower right,
+    /// which is free: later data is further up.
     fn explain(&self, svg: &mut Svg, frame: &Frame) {
         let place =
             |mark: &Mark| [frame.px(self.ms(mark.at)), frame.py(mark.place as f64 / self.flow.scale())];
@@ -250,13 +251,13 @@ impl<'a> Zoom<'a> {
         }
     }
 
-    /// How much room the heading takes in a panel of this width.
+    /// The height of the heading in a panel of this width.
     pub(super) fn head(&self, width: f64) -> f64 {
         self.headline(&mut Svg::new(0.0), [0.0, width], 0.0)
     }
 
-    /// Which handoff of which host, when, and what the flow noticed; below it the flow and the parts of the outage. Returns
-    /// where it ends.
+    /// Draws the heading: the handoff with its host and time, the effect on the flow; below it the flow and the parts
+    /// of the outage. Returns its lower end.
     fn headline(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) -> f64 {
         let mut y = top;
         let mut lines = |text: &str, style: Text, estimate: f64, height: f64| {
@@ -265,7 +266,7 @@ impl<'a> Zoom<'a> {
                 svg.text([left, y], style, &line);
             }
         };
-        // Bold runs wider than the estimate's regular.
+        // Bold text is wider than the estimate for regular text.
         let text = format!("{}: {}", self.handoff.name(), self.cost.text());
         lines(&text, Text::new(LABEL, Anchor::Start).bold(), LABEL * 1.08, LABEL + 3.0);
         if self.figure.flows.len() > 1 {
@@ -280,7 +281,7 @@ impl<'a> Zoom<'a> {
         legend(svg, &parts, [left, left + width], y + 3.0) + 5.0
     }
 
-    /// A band's strip above the frame with the first of `texts` that it has room for, and its light shade within.
+    /// Draws a band: a strip above the frame, with the first of `texts` that fits, and a light shade within the frame.
     fn band(
         &self,
         svg: &mut Svg,
@@ -304,7 +305,8 @@ impl<'a> Zoom<'a> {
         }
     }
 
-    /// This handoff's line, its cut and recovery, and other handoffs of the same host within the panel by number.
+    /// Draws the lines of this handoff, of its cut and recovery, and of other handoffs of the same host with their
+    /// numbers.
     fn lines(&self, svg: &mut Svg, frame: &Frame) {
         let mut line = |at: Instant, colour: &'static str, text: &str| {
             let x = self.ms(at);
@@ -330,7 +332,7 @@ impl<'a> Zoom<'a> {
     }
 }
 
-/// The parts of an outage in the order of time, where neighbors of one owner are one part.
+/// The parts of an outage in the order of time. Adjacent parts with the same owner are merged.
 fn merged(bands: &[Band]) -> Vec<Band> {
     let mut parts: Vec<Band> = Vec::new();
     for band in bands {

@@ -1,4 +1,4 @@
-//! The figure of a distribution from outside: what is drawn where, and what it says of its series.
+//! Tests of distribution figures: the positions of their elements, and their texts.
 
 use crate::samples;
 use crate::svg::{assert_sound, save};
@@ -48,7 +48,7 @@ fn a_series_below_another_can_be_seen() {
     assert!(pale([1.0, 2.0, 3.0]) && !pale([1.0, 2.0, 9.0]));
 }
 
-/// Values nearer to each other than a pixel are still steps of the curve, not one step at the end.
+/// Values that are less than a pixel apart are still steps of the curve, not one step at the end.
 #[test]
 fn a_dense_curve_keeps_its_slope() {
     let dense = (0..2000).map(|value| f64::from(value) * 0.01);

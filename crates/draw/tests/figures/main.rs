@@ -1,4 +1,4 @@
-//! Figures from outside: their numbers as committed text, their drawings as well-formed, stable and finite.
+//! Tests of figures: their CSV equals committed text, and their drawings are well-formed, stable and finite.
 
 #![cfg(test)]
 
@@ -61,7 +61,7 @@ fn attribute(line: &str, name: &str) -> f64 {
     rest.split('"').next().unwrap().parse().unwrap()
 }
 
-/// What a sweep over two values gives where only one of them matters: one series would hide the other.
+/// A sweep over two parameters of which only one matters: without different sizes one series would hide the other.
 #[test]
 fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
     let figure = |second: f64| {
@@ -86,7 +86,8 @@ fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
     assert_sound(&same);
 }
 
-/// Of two published lines at one place, the one has its dashes in the gaps of the other; a legend's dashes can be seen.
+/// Of two coinciding published lines, one has its dashes in the gaps of the other. The dashes in the legend are
+/// visible.
 #[test]
 fn published_lines_that_coincide_are_both_seen() {
     let zero = |name| series(name, Style::Published, [(0.0, 0.0), (9.0, 0.0)]);

@@ -1,4 +1,4 @@
-//! Figures to look at and to test, made of invented numbers.
+//! Sample figures of invented numbers, for tests and for viewing.
 
 use draw::{
     Axis, Band, Cost, Counts, DistributionFigure, DistributionPanel, FlowTrace, Handoff, Mark, MarkKind,
@@ -10,7 +10,7 @@ pub(crate) fn ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// A handoff of `mobile` that cost flow 0 this outage, or none.
+/// A handoff of `mobile` with this outage of flow 0; without parts, no outage.
 pub(crate) fn handoff(number: usize, at: u64, label: &str, outage: &[(Owner, u64)]) -> Handoff {
     let mut from = ms(at);
     let mut bands = Vec::new();
@@ -29,7 +29,8 @@ pub(crate) fn trace(name: &str, counts: Counts) -> FlowTrace {
     FlowTrace { name: name.to_owned(), counts, paths: Vec::new(), marks: Vec::new() }
 }
 
-/// A packet every `every` milliseconds until `end`: lost within an outage, twice just after a semisoft handoff.
+/// Adds a flow with a packet every `every` milliseconds until `end`. Packets are lost within an outage, and arrive
+/// twice just after a semisoft handoff.
 fn flow(figure: &mut SequenceFigure, every: u64, end: u64) {
     let mut trace = trace("server:4000 > mobile:5000, UDP", Counts::Datagrams);
     let mut push = |at, kind, place| trace.marks.push(Mark { at, kind, place, path: 0 });
@@ -73,7 +74,7 @@ pub(crate) fn one_handoff() -> SequenceFigure {
     figure
 }
 
-/// A long run whose handoffs come in clusters, some within each other's panel, one near the end.
+/// A long run with clusters of handoffs. Some are within each other's panel, one is near the end.
 pub(crate) fn many_handoffs() -> SequenceFigure {
     let mut figure = SequenceFigure::new(
         "Cellular IP, ten handoffs between three base stations: UDP, 50 packets/s downlink",
@@ -101,7 +102,7 @@ pub(crate) fn many_handoffs() -> SequenceFigure {
     figure
 }
 
-/// Two mobile hosts with a flow each: datagrams to the first, a stream to the second that never comes back.
+/// Two mobile hosts with a flow each: datagrams to the first; a stream to the second, which never recovers.
 pub(crate) fn two_hosts() -> SequenceFigure {
     let mut figure = SequenceFigure::new("Two hosts, two flows");
     let mut second = handoff(2, 2100, "hard b2->b1", &[]);
@@ -157,7 +158,7 @@ pub(crate) fn losses() -> PointFigure {
     }
 }
 
-/// Outages with two modes on both backends, one that coincides with another, and values that never ended.
+/// Outages with two modes on both backends, a series that coincides with another, and values that never ended.
 pub(crate) fn outages() -> DistributionFigure {
     let spread = |n: u32, lo: f64, hi: f64| (0..n).map(move |i| lo + (hi - lo) * f64::from(i) / f64::from(n));
     let download = |low: f64| spread(20, low, 92.0).chain(spread(20, 344.0, 1437.0)).collect::<Vec<f64>>();

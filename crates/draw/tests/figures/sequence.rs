@@ -1,11 +1,11 @@
-//! The time-sequence from outside: which flow is drawn in which panel, and what its headings say.
+//! Tests of time-sequence diagrams: the flow of each panel, and the text of its heading.
 
 use crate::samples::{self, handoff, ms, trace};
 use crate::svg::{assert_sound, save};
 use draw::{BesideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, Step};
 use wire::{Duration, Instant};
 
-/// The panels below the overviews: what is drawn after each heading that begins with a handoff's number.
+/// The panels below the overviews: each begins after a heading with a handoff's number.
 fn panels(svg: &str) -> Vec<&str> {
     let bold = |line: &str| line.contains("font-weight=\"bold\"") && line.contains(" s: ");
     let starts: Vec<usize> = svg.lines().enumerate().filter(|(_, line)| bold(line)).map(|(i, _)| i).collect();
@@ -56,7 +56,7 @@ fn each_handoff_has_a_panel_for_its_host_with_its_flow_alone() {
     assert!(panels[0].contains(axes[0]) && !panels[0].contains(axes[1]));
     assert!(panels[1].contains(axes[1]) && !panels[1].contains(axes[0]));
     assert!(panels[2].contains(">no packets of this flow<"), "the first flow stopped before: {}", panels[2]);
-    // The bands of the one host's handoff are not in the panel of the other, and neither is its line.
+    // The bands and the line of one host's handoff are not in the panel of the other host.
     assert!(panels[0].contains("fill=\"#0072b2\"") && !panels[1].contains("fill=\"#0072b2\""));
     assert!(panels[1].contains("fill=\"#d98880\"") && !panels[0].contains("fill=\"#d98880\""));
     assert!(panels[0].contains(">1</text>") && !panels[0].contains(">2</text>"));
@@ -251,7 +251,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
     let run = |length: u64| {
         let mut figure = samples::one_handoff();
         figure.handoffs = vec![handoff(1, 4000, "hard b2->b3", &[(Owner::Link, length)])];
-        // More than the panel shows: the table's number is written.
+        // More losses than the panel shows: the number of the table is written.
         figure.handoffs[0].costs[0].lost = (0..47).map(|i| ms(4000 + i)).collect();
         figure
     };
@@ -277,7 +277,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
     assert!(none.svg().contains("handoff 9 concerns no flow of this run"));
 }
 
-/// The name of an event is in the figure as a whole, to the right of its left edge; a longer one is shortened.
+/// The name of an event fits into the figure, right of its left edge. A longer name is cut.
 #[test]
 fn names_of_events_have_room() {
     let mut figure = samples::small_sequence();

@@ -1,4 +1,4 @@
-//! Drawings as tests read them.
+//! Checks of SVG drawings.
 
 /// Panics unless every element is closed in its order and no `<`, `&` or quote is where XML forbids it.
 fn assert_well_formed(svg: &str) {
@@ -33,7 +33,7 @@ pub(crate) fn assert_sound(svg: &str) {
     }
 }
 
-/// Keeps a drawing to look at, in the target directory.
+/// Writes a drawing into the target directory, for viewing.
 pub(crate) fn save(name: &str, svg: &str) {
     std::fs::write(format!("{}/{name}.svg", env!("CARGO_TARGET_TMPDIR")), svg).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Values over time from outside.
+//! Tests of figures with values over time.
 
 use crate::samples::ms;
 use crate::svg::{assert_sound, save};
@@ -120,13 +120,13 @@ fn a_window_has_the_flows_that_it_is_about_alone() {
         part.contains(">0.30<") && part.contains(">0.50<") && !part.contains(">0.6<"),
         "its own axis of time: {part}"
     );
-    // A line ends where its value is not a number, without any mark.
+    // A line is interrupted at `NaN`, without any mark.
     figure.panels[0].lines[0].points.push((ms(995), f64::NAN));
     assert!(!figure.svg().contains("NaN"));
     assert!(whole.contains(">8<") && !part.contains(">8<"), "its own height: {part}");
 }
 
-/// Two hosts that move at nearly one instant, and one at the end of a window.
+/// Two handoffs of different hosts at nearly the same time, and one at the end of a window.
 #[test]
 fn a_window_names_its_own_handoff_and_no_label_covers_data_or_leaves_the_frame() {
     let mut figure =

@@ -1,7 +1,8 @@
-//! A transport that is a role: bytes arrive in order and equal, whatever the link and however slow the reader, and what
-//! waits anywhere stays bounded. For each promise there is a transport that breaks it, and the same test says so.
+//! A transport implemented by a role. Bytes arrive in order and unchanged, whatever the link and however slow the
+//! reader, and all queues stay bounded. For each of these promises there is a transport that breaks it, and the same
+//! test must fail with it.
 //!
-//! `cargo test -p sim --test served -- --nocapture` prints what was measured.
+//! `cargo test -p sim --test served -- --nocapture` prints the measurements.
 
 #![cfg(test)]
 
@@ -21,11 +22,11 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 
 const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
 const MIB: u64 = 1024 * 1024;
 
-/// Effects and acts that may wait at one time. Seen were at most 17: an acknowledgement that frees all, four
-/// writes, and what each of them sends.
+/// The largest number of effects and acts that may wait at one time. At most 17 were seen: an acknowledgement that
+/// frees everything, four writes, and what each of them sends.
 const OUTBOX: usize = 24;
 
-/// What is tried.
+/// The parameters of a trial.
 #[derive(Clone, Copy)]
 struct Trial {
     rate: u64,
@@ -33,7 +34,7 @@ struct Trial {
     queue: usize,
     loss: f64,
     bytes: u64,
-    /// What the reader takes at a time, and how long it rests.
+    /// The number of bytes that the reader takes at a time, and its pause in between.
     size: usize,
     rest: Duration,
     end: Instant,
@@ -56,12 +57,12 @@ const fn fast_link() -> Trial {
     Trial { rate: 1_000_000_000, delay: Duration::from_micros(100), queue: 1000, ..slow_link() }
 }
 
-/// A reader that takes 200 kB/s, less than either link brings.
+/// The same trial with a reader that takes 200 kB/s, less than either link carries.
 const fn slow_reader(trial: Trial) -> Trial {
     Trial { size: 4000, rest: Duration::from_millis(20), ..trial }
 }
 
-/// What came of it.
+/// The results of a trial.
 #[derive(Debug)]
 struct Outcome {
     reader: Value,
@@ -131,7 +132,7 @@ fn run(trial: &Trial, fault: Fault) -> Outcome {
     }
 }
 
-/// What is promised, and did not hold.
+/// The promises that did not hold.
 fn broken(trial: &Trial, outcome: &Outcome) -> Vec<String> {
     let mut broken = Vec::new();
     let mut must = |holds: bool, what: String| broken.extend((!holds).then_some(what));
@@ -145,7 +146,7 @@ fn broken(trial: &Trial, outcome: &Outcome) -> Vec<String> {
     broken
 }
 
-/// The share of what the link, or the reader, could have done.
+/// The throughput as a share of what the link, or the reader, allows.
 fn share(trial: &Trial, outcome: &Outcome) -> f64 {
     let millis = outcome.reader.get("finished_ms").and_then(Value::as_int).unwrap();
     let link = trial.rate as f64 / 8.0 * 1400.0 / 1459.0;
@@ -201,7 +202,8 @@ fn a_link_that_loses() {
     assert!(outcome.link_error > 10, "{outcome:?}");
 }
 
-// --- breakers ----------------------------------------------------------------------------------------------------------
+// --- transports that break a promise
+// -----------------------------------------------------------------------------------
 
 #[track_caller]
 fn breaks(fault: Fault, word: &str) {

@@ -1,5 +1,5 @@
-//! A transport that is a role, as small as an honest one can be: a window, cumulative acknowledgements, credit from the
-//! receiver, and what was lost again: after three equal acknowledgements, or by timer. It serves nobody but these tests.
+//! A minimal transport implemented by a role: a window, cumulative acknowledgements, credit from the receiver,
+//! retransmission after three equal acknowledgements or by timer. It exists only for these tests.
 
 use node::reason;
 use node::stream::{Told, refusal};
@@ -10,26 +10,26 @@ use wire::udp::{self, Datagram};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
 
 pub(crate) const PUSH: Transport = Transport::Role("push");
-/// Bytes that a user may have written and the peer has not acknowledged.
+/// The largest number of bytes that a user has written and the peer has not acknowledged.
 pub(crate) const SEND_BUFFER: usize = 64 * 1024;
-/// Bytes that have come and nobody has read.
+/// The largest number of bytes that have arrived and are not read.
 pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
 
 const PORT: u16 = 9899;
 const SEGMENT: usize = 1400;
-/// Segments sent at one input: an acknowledgement that opens much does not fill the link's queue by itself.
+/// The largest number of segments sent at one input, so that one acknowledgement cannot fill the link's queue.
 const BURST: usize = 4;
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How it breaks its promises, if it does.
+/// The promise that it breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     None,
-    /// Its users may write for ever.
+    /// Its users always get credit to write.
     EndlessRoom,
-    /// It sends without the receiver's credit, and takes what comes without having given any.
+    /// It sends without the receiver's credit, and accepts data for which it gave none.
     NoCredit,
-    /// It hands over what nobody has asked for.
+    /// It delivers data that was not requested.
     Unasked,
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct Push {
     listeners: BTreeMap<u16, StreamId>,
     flows: BTreeMap<StreamId, Flow>,
     accepted: u32,
-    /// The most bytes that were kept at one time.
+    /// The largest number of bytes that were stored at one time.
     peak: usize,
-    /// Segments that could not be taken in.
+    /// The number of segments that were rejected.
     refused: u64,
 }
 
-/// One direction each way between two streams.
+/// A connection between two streams, with both directions.
 #[derive(Debug)]
 struct Flow {
     peer: Ipv4Addr,
-    /// The opener's number, and whether that is us.
+    /// The number that the opener gave it, and whether the opener is this end.
     name: (u32, bool),
     port: u16,
     is_open: bool,
@@ -60,22 +60,22 @@ struct Flow {
 
 #[derive(Debug, Default)]
 struct Sender {
-    /// From `acked` on.
+    /// The data from `acked` on.
     queue: VecDeque<u8>,
     written: u64,
     acked: u64,
     next: u64,
-    /// Up to where the receiver has given credit.
+    /// The end of the receiver's credit.
     limit: u64,
     window: usize,
     threshold: usize,
-    /// Acknowledgements that brought nothing new, and how far was sent when the last of them counted.
+    /// The number of acknowledgements without anything new, and the end of what was sent when the last of them counted.
     repeated: u8,
     recover: u64,
-    /// The first that is not acknowledged goes out once more.
+    /// Whether the first unacknowledged segment is to be sent again.
     again: bool,
     finishes: bool,
-    /// What the user may still write.
+    /// The number of bytes that the user may still write.
     room: usize,
     due: Option<Instant>,
     backoff: u32,
@@ -85,16 +85,16 @@ struct Sender {
 struct Receiver {
     inbox: VecDeque<u8>,
     received: u64,
-    /// What came before its turn, by place; within the credit, as all else.
+    /// Data that arrived out of order, by its offset. It is within the credit, as all data.
     early: BTreeMap<u64, Vec<u8>>,
     wanted: Option<usize>,
     has_ended: bool,
     end_is_told: bool,
-    /// The credit that the peer knows of.
+    /// The end of the credit that was sent to the peer.
     given: u64,
 }
 
-/// What goes over the wire, always all of it.
+/// A segment. All fields are always on the wire.
 struct Segment<'a> {
     flow: u32,
     port: u16,
@@ -107,7 +107,7 @@ struct Segment<'a> {
 
 const FROM_OPENER: u8 = 1;
 const FIN: u8 = 2;
-/// An answer is asked for, whatever it says.
+/// The receiver must answer.
 const PROBE: u8 = 4;
 const HEADER: usize = 31;
 
@@ -143,7 +143,7 @@ impl Sender {
         self.finishes && self.acked > self.written // the end counts as one byte
     }
 
-    /// Takes an acknowledgement in; how many bytes of the user's it freed.
+    /// Applies an acknowledgement. Returns the number of the user's bytes that it freed.
     fn acknowledged(&mut self, now: Instant, ack: u64, is_bare: bool) -> usize {
         let in_flight = self.next - self.acked;
         if ack > self.acked && ack <= self.written + u64::from(self.finishes) {
@@ -154,7 +154,7 @@ impl Sender {
             let growth = if self.window < self.threshold { SEGMENT } else { SEGMENT * SEGMENT / self.window };
             self.window = (self.window + growth).min(SEND_BUFFER);
             (self.repeated, self.backoff) = (0, 0);
-            self.again = ack < self.recover && self.next > ack; // one more of the same loss
+            self.again = ack < self.recover && self.next > ack; // another segment of the same loss
             self.due = (self.next > ack).then(|| now + TIMEOUT);
             return freed;
         }
@@ -196,7 +196,7 @@ impl Flow {
         send(own, self.peer, &segment, out);
     }
 
-    /// Sends what there is from `seq` on, up to `edge` and one segment at most; the end counts as one.
+    /// Sends at most one segment from `seq` on, up to `edge`. The end of the stream counts as one number.
     fn segment_at(&mut self, seq: u64, edge: u64, own: Ipv4Addr, out: &mut Outbox) -> u64 {
         let sender = &self.sender;
         let end = sender.written.min(edge);
@@ -213,7 +213,7 @@ impl Flow {
         }
     }
 
-    /// Sends what may be sent.
+    /// Sends all that may be sent.
     fn pump(&mut self, now: Instant, own: Ipv4Addr, fault: Fault, out: &mut Outbox) {
         let credit = if fault == Fault::NoCredit { u64::MAX } else { self.sender.limit };
         if std::mem::take(&mut self.sender.again) {
@@ -246,7 +246,7 @@ impl Flow {
         }
     }
 
-    /// Takes data in, in whatever order they come, if there was credit for them.
+    /// Stores data in any order, if there was credit for it.
     fn take(&mut self, segment: &Segment<'_>, fault: Fault) -> Result<(), Reason> {
         let receiver = &mut self.receiver;
         let end = segment.seq + segment.data.len() as u64 + u64::from(segment.flags & FIN != 0);
@@ -262,7 +262,7 @@ impl Flow {
             return if receiver.has_ended { Ok(()) } else { Err(Reason("early_end")) };
         }
         receiver.early.entry(segment.seq).or_insert_with(|| segment.data.to_vec());
-        // What is sent again may be cut elsewhere than the first time.
+        // A retransmission may have other boundaries than the original.
         while let Some(first) = receiver.early.first_entry().filter(|first| *first.key() <= receiver.received)
         {
             let known = (receiver.received - first.key()) as usize;
@@ -274,13 +274,13 @@ impl Flow {
         Ok(())
     }
 
-    /// Bytes that are kept.
+    /// The number of bytes that are stored.
     fn kept(&self) -> usize {
         let early: usize = self.receiver.early.values().map(Vec::len).sum();
         self.sender.queue.len() + self.receiver.inbox.len() + early
     }
 
-    /// Hands over what was asked for.
+    /// Delivers the data that was requested.
     fn deliver(&mut self, id: StreamId, own: Ipv4Addr, fault: Fault, out: &mut Outbox) {
         let receiver = &mut self.receiver;
         let wanted = if fault == Fault::Unasked { Some(usize::MAX) } else { receiver.wanted };
@@ -426,7 +426,7 @@ impl Push {
         Some(new)
     }
 
-    /// An end that is repeated because our last word was lost is confirmed again.
+    /// Confirms a repeated end of a flow that is closed here, because our confirmation was lost.
     fn stranger(&self, peer: Ipv4Addr, segment: &Segment<'_>, out: &mut Outbox) -> Result<(), Reason> {
         if segment.flags & FIN == 0 {
             return Err(Reason("no_flow"));

@@ -1,19 +1,19 @@
-//! Who writes and who reads: the one as fast as it may, the other at its own pace.
+//! The users of the transport: a writer that writes as fast as it may, and a reader with a limited rate.
 
 use crate::push::PUSH;
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use wire::{Duration, Instant};
 
 const STREAM: StreamId = StreamId(0);
-/// Bytes written at once.
+/// The number of bytes written at once.
 pub(crate) const CHUNK: usize = 16 * 1024;
 
-/// The byte at a place of the stream: its neighbors differ, and so do places that are a power of two apart.
+/// The byte at an offset of the stream. It differs from its neighbors, and from bytes at distances of a power of two.
 const fn pattern(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Writes so many bytes, whenever there is credit.
+/// Writes `bytes` bytes as it gets credit.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) to: Addr,
@@ -65,7 +65,7 @@ impl Role for Writer {
     }
 }
 
-/// Reads so many bytes at a time, and rests in between.
+/// Reads `size` bytes at a time, and pauses in between.
 #[derive(Debug)]
 pub(crate) struct Reader {
     at: Addr,
@@ -75,7 +75,7 @@ pub(crate) struct Reader {
     next: Option<Instant>,
     asked: bool,
     read: u64,
-    /// What was not as it should be, first of all.
+    /// The first deviation from what was expected.
     wrong: Option<String>,
     finished: Option<Instant>,
 }

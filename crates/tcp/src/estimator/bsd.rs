@@ -1,5 +1,6 @@
-//! 4.4BSD's estimator (Wright and Stevens, TCP/IP Illustrated, volume 2, chapter 25; Jacobson, "Congestion Avoidance and
-//! Control", 1988, appendix A): whole ticks, and integers scaled so that nothing is divided.
+//! 4.4BSD's estimator (Wright and Stevens, TCP/IP Illustrated, volume 2, chapter 25; Jacobson, "Congestion Avoidance
+//! and Control", 1988, appendix A). It counts whole ticks, in integers that are scaled so that shifts replace
+//! divisions.
 
 use super::RoundTrip;
 use crate::{Profile, Ticks, Timing};
@@ -7,11 +8,13 @@ use wire::{Duration, Instant};
 
 /// `TCP_RTT_SHIFT`: the smoothed round trip is kept in eighths of a tick.
 const RTT_SHIFT: u32 = 3;
-/// `TCP_RTTVAR_SHIFT`: the variance in quarters; four of them are the four variances of a time-out.
+/// `TCP_RTTVAR_SHIFT`: the variance is kept in quarters of a tick. So the stored number is four variances in ticks,
+/// which the time-out adds.
 const RTTVAR_SHIFT: u32 = 2;
-/// `tcp_backoff` ends with 64.
+/// The largest factor in `tcp_backoff` is 64.
 const MAX_SHIFT: u32 = 6;
-/// After so many time-outs the path is likely to have changed, and the round trip is measured anew (`TCP_MAXRXTSHIFT / 4`).
+/// After more time-outs than this the path has probably changed, and the round trip is measured anew
+/// (`TCP_MAXRXTSHIFT / 4`).
 const LOSING: u32 = 3;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +24,7 @@ pub(crate) struct Bsd {
     srtt: u32,
     /// Quarters of a tick.
     rttvar: u32,
-    /// In ticks. `t_rxtcur`, as long as nothing is backed off.
+    /// The time-out in ticks: `t_rxtcur` while nothing is backed off.
     base: u32,
     doublings: u32,
     min: u32,
@@ -33,12 +36,13 @@ impl Bsd {
         let ticks = if let Timing::Ticks(ticks) = profile.timing { ticks } else { Ticks::BSD };
         let (min, max) = (whole(profile.rto_min, ticks), whole(profile.rto_max, ticks));
         let base = whole(profile.rto_initial, ticks);
-        // `TCPTV_SRTTDFLT`: as if there were a variance that makes twice the first time-out, once that has passed.
+        // `TCPTV_SRTTDFLT`: without a sample, `value` is twice the first time-out. Backed off once it is four times: 6
+        // s, then 24 s.
         let rttvar = base.saturating_mul(2);
         Self { ticks, srtt: 0, rttvar, base, doublings: 0, min, max: max.max(min) }
     }
 
-    /// `tcp_xmit_timer`: `t_rtt` begins with one, and counts the ticks until the answer.
+    /// `tcp_xmit_timer`: `t_rtt` starts at one, and counts the ticks until the acknowledgment.
     pub(super) fn sample(&mut self, sent: Instant, now: Instant) {
         let ticks = self.ticks.count(now).saturating_sub(self.ticks.count(sent));
         let rtt = i64::from(u32::try_from(ticks).unwrap_or(u32::MAX >> 8).min(u32::MAX >> 8)) + 1;
@@ -91,7 +95,7 @@ impl Bsd {
 
     pub(super) fn export(&self) -> RoundTrip {
         let slow = self.ticks.slow;
-        // Before a sample too there is a variance: what is backed off from.
+        // The variance is exported without a sample too: the back-off uses it.
         let smoothed = Some((slow.saturating_mul(self.srtt) / 8, slow.saturating_mul(self.rttvar) / 4));
         RoundTrip { smoothed, base: self.span(self.base), doublings: self.doublings, window: None }
     }
@@ -130,8 +134,8 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    /// Stevens, TCP/IP Illustrated, volume 1, section 18.3, volume 2, section 25.7: 6 s, then 24 s, then 48 s; and the last
-    /// is 64 s.
+    /// Stevens, TCP/IP Illustrated, volume 1, section 18.3, volume 2, section 25.7: time-outs of 6 s, 24 s, 48 s, and
+    /// last 64 s.
     #[test]
     fn syns_are_sent_again_after_6_and_24_seconds() {
         let mut bsd = bsd();
@@ -139,7 +143,7 @@ mod tests {
         assert_eq!(seen, [6, 24, 48, 64]);
     }
 
-    /// Jacobson's figures by hand: round trips of two ticks, then one of six.
+    /// Jacobson's computation by hand: round trips of two ticks, then one of six.
     #[test]
     fn ticks_and_integers() {
         let mut bsd = bsd();
@@ -151,7 +155,7 @@ mod tests {
         assert_eq!((bsd.srtt, bsd.rttvar, bsd.current()), (27, 9, Duration::from_secs(6)));
     }
 
-    /// On a short path integers come to rest at three ticks: the last quarters of the variance are never taken off.
+    /// On a short path the integers converge to three ticks: the last quarters of the variance are never subtracted.
     #[test]
     fn a_short_path_waits_three_ticks_and_four_timeouts_forget_it() {
         let mut bsd = bsd();

@@ -1,5 +1,5 @@
-//! Linux's estimator (`net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`): microseconds, a deviation that falls
-//! slowly, and a variance that is its largest in a window of data, at least `TCP_RTO_MIN`.
+//! Linux's estimator (`net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`). It works in microseconds. The
+//! deviation falls slowly. The variance is the largest deviation in a window of data, at least `TCP_RTO_MIN`.
 
 use super::{RoundTrip, Sample};
 use crate::{Profile, Seq, Timing};
@@ -9,9 +9,9 @@ const MAX_SHIFT: u32 = 16;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Linux {
-    /// The round trip, and the variance that is added to it.
+    /// The smoothed round trip, and the variance that is added to it.
     pub(super) smoothed: Option<(Duration, Duration)>,
-    /// Without a sample.
+    /// The time-out before the first sample.
     base: Duration,
     pub(super) doublings: u32,
     deviation: Duration,
@@ -39,7 +39,8 @@ impl Linux {
         }
     }
 
-    /// The kernel keeps eighths of the round trip and quarters of the deviation; here spans are divided, to the nanosecond.
+    /// The kernel keeps eighths of the round trip and quarters of the deviation. This code divides instead, to the
+    /// nanosecond.
     pub(super) fn sample(&mut self, sample: &Sample) {
         let rtt = sample.now.since(sample.sent);
         match self.smoothed {
@@ -59,7 +60,7 @@ impl Linux {
         let faster = rtt < srtt;
         let smoothed = (srtt * 7 + rtt) / 8;
         self.deviation = match off.checked_sub(quarter) {
-            // A path that became faster must not look unsteady for it.
+            // A shorter round trip counts only an eighth, so that a faster path does not raise the deviation much.
             Some(more) if faster => self.deviation + more / 8,
             Some(more) => self.deviation + more,
             None => (self.deviation + off).saturating_sub(quarter),
@@ -80,14 +81,14 @@ impl Linux {
         self.doublings = (self.doublings + 1).min(MAX_SHIFT);
     }
 
-    /// Ends the last doubling, if there is one.
+    /// Takes the last doubling back. Returns whether there was one.
     pub(super) const fn take_back(&mut self) -> bool {
         let any = self.doublings > 0;
         self.doublings = self.doublings.saturating_sub(1);
         any
     }
 
-    /// The round trip, and its mean deviation; here four of these are kept.
+    /// The smoothed round trip and its mean deviation. `deviation` is four times the mean deviation.
     pub(super) fn measured(&self) -> Option<(Duration, Duration)> {
         self.smoothed.map(|(srtt, _)| (srtt, self.deviation / 4))
     }
@@ -103,7 +104,7 @@ impl Linux {
         self.doublings = 0;
     }
 
-    /// `__tcp_set_rto` counts in whole ticks, and what is doubled is these.
+    /// `__tcp_set_rto` rounds to whole ticks before the time-out is doubled.
     pub(super) fn after(&self, doublings: u32) -> Duration {
         let base = self.smoothed.map_or(self.base, |(srtt, variance)| srtt.saturating_add(variance));
         self.timing.counted(base).saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)
@@ -142,7 +143,7 @@ mod tests {
         linux.after(linux.doublings).as_millis()
     }
 
-    /// What `ss -i` shows on a path of 50 ms: a round trip and 200 ms, not 200 ms; in ticks of 4 ms, rounded up.
+    /// What `ss -i` shows on a path of 50 ms: the time-out is a round trip plus 200 ms, in ticks of 4 ms, rounded up.
     #[test]
     fn the_least_is_a_round_trip_and_200_ms() {
         let mut linux = Linux::new(&Profile::linux());

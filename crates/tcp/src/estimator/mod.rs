@@ -1,4 +1,4 @@
-//! How round-trip times become the retransmission time-out: by the RFC, by 4.4BSD, by Linux.
+//! How the retransmission time-out is computed from round-trip times: by the RFC, as in 4.4BSD, as in Linux.
 
 mod bsd;
 mod linux;
@@ -11,33 +11,33 @@ use wire::{Duration, Instant, RoundTripTime, Rto};
 /// RFC 6298, 5.7: the time-out after a handshake whose SYN was lost.
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
-/// Whose arithmetic makes a time-out of round-trip times.
+/// The arithmetic that computes a time-out from round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Estimator {
     /// RFC 6298, section 2, in nanoseconds.
     Rfc6298,
     /// 4.4BSD's in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
     Bsd,
-    /// Linux's in microseconds (`tcp_rtt_estimator`): the variance falls slowly, and at most once in a window of data, and
-    /// adds `rto_min` at least. So the least time-out is a round trip and 200 ms.
+    /// Linux's in microseconds (`tcp_rtt_estimator`). The variance falls slowly, at most once in a window of data, and
+    /// adds at least `rto_min`. So the minimum time-out is a round trip plus 200 ms.
     Linux,
 }
 
 /// A measured round trip.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// When the segment left that was answered.
+    /// When the segment that was acknowledged was sent.
     pub(crate) sent: Instant,
-    /// When the answer came.
+    /// When the acknowledgment arrived.
     pub(crate) now: Instant,
-    /// How many of these a round trip gives (RFC 7323, appendix G).
+    /// The expected number of samples in a round trip (RFC 7323, appendix G).
     pub(crate) samples: u32,
-    /// What is acknowledged now, and the end of what was sent.
+    /// The cumulative acknowledgment, and the end of what was sent.
     pub(crate) una: Seq,
     pub(crate) max: Seq,
 }
 
-/// The time-out of a connection.
+/// The state of the time-out of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Clockwork {
     Rfc6298(Rto),
@@ -45,7 +45,7 @@ pub(crate) enum Clockwork {
     Linux(Linux),
 }
 
-/// What is known of the round trip, in whatever units its estimator keeps it: plain data, to go on with elsewhere.
+/// The state of an estimator as plain data, to continue at another host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RoundTrip {
     /// The smoothed round trip and its variance; `None` before the first sample.
@@ -54,7 +54,7 @@ pub struct RoundTrip {
     pub base: Duration,
     /// Doublings so far.
     pub doublings: u32,
-    /// [`Estimator::Linux`]: the deviation, its largest in this window, and where the window ends.
+    /// [`Estimator::Linux`]: the deviation, its largest value in this window, and the end of the window.
     pub window: Option<(Duration, Duration, Seq)>,
 }
 
@@ -67,7 +67,7 @@ impl Clockwork {
         }
     }
 
-    /// Takes a round trip; it ends the backing off (Karn).
+    /// Takes a sample, and ends the back-off (Karn's algorithm).
     pub(crate) fn sample(&mut self, sample: Sample) {
         match self {
             Self::Rfc6298(rto) => rto.sample_of(sample.now.since(sample.sent), sample.samples),
@@ -76,7 +76,7 @@ impl Clockwork {
         }
     }
 
-    /// The timer went off.
+    /// Doubles the time-out after the timer expired.
     pub(crate) fn back_off(&mut self) {
         match self {
             Self::Rfc6298(rto) => rto.back_off(),
@@ -85,7 +85,8 @@ impl Clockwork {
         }
     }
 
-    /// The handshake lost a SYN, and so has no sample (RFC 6298, 5.7). 4.4BSD goes on as it stands.
+    /// Sets the time-out after a handshake that lost a SYN, and so has no sample (RFC 6298, 5.7). 4.4BSD keeps its
+    /// time-out.
     pub(crate) fn lost_syn(&mut self) {
         match self {
             Self::Rfc6298(rto) => rto.at_least(AFTER_LOST_SYN),
@@ -94,7 +95,7 @@ impl Clockwork {
         }
     }
 
-    /// The time-out now, backed off.
+    /// The current time-out, backed off.
     pub(crate) fn current(&self) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.current(),
@@ -103,7 +104,7 @@ impl Clockwork {
         }
     }
 
-    /// The time-out after `doublings` of what there would be without any.
+    /// The time-out with `doublings` doublings.
     pub(crate) fn after(&self, doublings: u32) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.after(doublings),
@@ -121,7 +122,7 @@ impl Clockwork {
         }
     }
 
-    /// The round trip as RFC 6298 has it, for a host that goes on by whatever estimator.
+    /// The smoothed round trip and its deviation as RFC 6298 defines them, for a host with any estimator.
     pub(crate) fn measured(&self) -> Option<RoundTripTime> {
         let (smoothed, variation) = match self {
             Self::Linux(linux) => linux.measured()?,
@@ -130,8 +131,8 @@ impl Clockwork {
         Some(RoundTripTime::new(smoothed, variation))
     }
 
-    /// Begins with what another host has measured, as if that were a first sample; nothing is backed off. `max` is the end of
-    /// what was sent.
+    /// Starts with the round trip that another host measured, as if it were the first sample, without back-off. `max`
+    /// is the end of what was sent.
     pub(crate) fn resume(&mut self, profile: &Profile, from: RoundTripTime, max: Seq) {
         let RoundTripTime { smoothed, variation } = from;
         match self {
@@ -141,7 +142,7 @@ impl Clockwork {
         }
     }
 
-    /// A time-out was too long by one doubling (RFC 6069, section 4). Says whether there was one.
+    /// Takes one doubling back (RFC 6069, section 4). Returns whether there was one.
     pub(crate) const fn take_back(&mut self) -> bool {
         match self {
             Self::Rfc6298(rto) => rto.take_back(),
@@ -162,7 +163,7 @@ impl Clockwork {
         }
     }
 
-    /// Goes on with what another host found out, whichever way.
+    /// Continues with the state of another host. `from` must be of the same kind of estimator.
     pub(crate) fn import(profile: &Profile, from: RoundTrip) -> Self {
         let mut clockwork = Self::new(profile);
         match &mut clockwork {

@@ -1,4 +1,4 @@
-//! What an acknowledgment does to a sender that keeps track of each segment (Linux: `tcp_ack`).
+//! Per-segment recovery: what an acknowledgment does (Linux: `tcp_ack`).
 
 use super::segments::News;
 use super::states::Seen;
@@ -12,7 +12,7 @@ use crate::{Blocks, Seq, Timer};
 use wire::Instant;
 
 impl Sender {
-    /// The window that it says has been taken in already.
+    /// Handles an acknowledgment. The caller has already stored its window.
     pub(crate) fn answer(&mut self, now: Instant, ack: &Ack<'_>, same_window: bool) {
         let Some(mut repair) = self.repair.take() else { return };
         self.answered(now, ack, same_window, &mut repair);
@@ -23,7 +23,8 @@ impl Sender {
         let before = self.una;
         let advanced = ack.below.after(before);
         let twice = self.came_twice(ack, repair);
-        // Without reordering a duplicate is no sign that losses were found too early; nor is that of a probe.
+        // Only with reordering does a duplicate show that losses were declared too early. The duplicate of a probe
+        // never does.
         let early = repair.rack.reordered && twice.is_some_and(|twice| !twice.probe);
         let dsack = twice.is_some();
         let head = repair.segments.first().map(|sent| sent.at);
@@ -57,7 +58,7 @@ impl Sender {
         self.steer(now, repair, &news, advanced, repair.segments.losses() > losses);
     }
 
-    /// An acknowledgment that a later one overtook: only its blocks say something (Linux: `tcp_ack`, `old_ack`).
+    /// Handles an acknowledgment that a later one overtook: only its blocks count (Linux: `tcp_ack`, `old_ack`).
     pub(crate) fn answer_overtaken(&mut self, now: Instant, ack: &Ack<'_>) {
         let Some(mut repair) = self.repair.take_if(|_| !ack.blocks.is_empty()) else { return };
         let twice = self.came_twice(ack, &mut repair);
@@ -77,8 +78,8 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// What the first block reports of data that came twice (RFC 2883, section 4), if that can be this sender's doing: of no
-    /// more than was ever sent again (Linux: `tcp_check_dsack`, `tcp_dsack_seen`).
+    /// The duplicate data that the first block reports (RFC 2883, section 4). `None` if it reports more than was ever
+    /// sent again: this sender cannot have caused that (Linux: `tcp_check_dsack`, `tcp_dsack_seen`).
     fn came_twice(&self, ack: &Ack<'_>, repair: &mut Repair) -> Option<Twice> {
         let (from, end) = duplicate_told(ack.below, ack.blocks)?;
         let (len, mss) = (end.since(from), self.mss.max(1));
@@ -102,23 +103,24 @@ impl Sender {
         Some(Twice { probe: len <= mss && repair.tail.end == Some(end), segments })
     }
 
-    /// Takes in what has arrived.
+    /// Marks the segments that the acknowledgment reports as received.
     fn learn(&mut self, now: Instant, ack: &Ack<'_>, repair: &mut Repair) -> News {
         let mut news = repair.segments.news();
         let (segments, rack) = (&mut repair.segments, &mut repair.rack);
         let una = self.una.latest(ack.below);
-        // A duplicate (RFC 2883) or a lie tells of nothing that has arrived.
+        // A duplicate (RFC 2883) or an invalid block reports no arrival.
         let valid = |(from, end): &(Seq, Seq)| from.before(*end) && !from.before(una) && !end.after(self.max);
         let mut blocks: Blocks = ack.blocks.iter().copied().filter(valid).collect();
         blocks.sort_from(una);
         for (from, end) in blocks.as_slice() {
             segments.sack(*from, *end, repair.high, &mut news, |sent| rack.arrived(now, sent));
         }
-        // After a time-out whose reduction cannot be taken back the order of blocks says nothing.
+        // After a time-out that cannot be undone, the order of blocks is no sign of reordering.
         news.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
         if ack.below.after(self.una) {
             self.forget(ack.below);
-            // An answer that is older than the copy says nothing of when that left (RFC 8985, section 6.2, step 2).
+            // An echo from before the retransmission acknowledges the original, and gives no time of the copy (RFC
+            // 8985, section 6.2, step 2).
             let older = |sent: &Sent| sent.ever_resent && is_before(ack.echoed, Some(sent.at), repair.tick);
             segments.acked(ack.below, repair.high, &mut news, |sent| {
                 if !older(sent) {
@@ -130,8 +132,9 @@ impl Sender {
         news
     }
 
-    /// Takes a round-trip time: of what was sent once; else from the timestamps (RFC 7323, section 4). Says whether what
-    /// was acknowledged selectively left before the first segment did, the last time: only then it puts the time-out off.
+    /// Takes a round-trip sample: of data that was sent once, or else of the timestamps (RFC 7323, section 4). Returns
+    /// whether only SACK acknowledged data, and that was sent before the last transmission of the first segment: then
+    /// the time-out is restarted.
     fn measured(
         &mut self,
         now: Instant,
@@ -162,7 +165,7 @@ impl Sender {
         }
     }
 
-    /// The window after an acknowledgment (Linux: `tcp_cong_control`).
+    /// Sets the window after an acknowledgment (Linux: `tcp_cong_control`).
     fn steer(&mut self, now: Instant, repair: &mut Repair, news: &News, advanced: bool, more_lost: bool) {
         if repair.standing == Standing::Recovery {
             self.slow_down(repair, news.delivered, advanced && !more_lost);
@@ -171,11 +174,11 @@ impl Sender {
         }
     }
 
-    /// Proportional rate reduction, for what was `delivered`.
+    /// Proportional rate reduction, after `delivered` segments arrived.
     pub(super) fn slow_down(&mut self, repair: &mut Repair, delivered: u32, safe: bool) {
         let mss = self.mss.max(1);
         if !repair.does.prr {
-            // The first goes at once, whatever is on its way (RFC 6675, section 5, step 4.3).
+            // The first segment is sent at once, whatever is in flight (RFC 6675, section 5, step 4.3).
             let first = if repair.prr.out == 0 { (repair.segments.flying() + 1) * mss } else { 0 };
             self.congestion.cwnd = self.congestion.ssthresh.max(first);
         } else if delivered > 0 {
@@ -185,7 +188,7 @@ impl Sender {
         }
     }
 
-    /// Whether more window would have been used (Linux: `tcp_is_cwnd_limited`).
+    /// Whether the window limits the sender (Linux: `tcp_is_cwnd_limited`).
     pub(super) fn is_limited(&self, repair: &Repair) -> bool {
         let cwnd = self.congestion.cwnd / self.mss.max(1);
         let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
@@ -193,16 +196,16 @@ impl Sender {
     }
 }
 
-/// What an acknowledgment reports of data that came twice.
+/// The duplicate data that an acknowledgment reports.
 #[derive(Clone, Copy, Debug)]
 struct Twice {
-    /// It is the probe of the tail.
+    /// Whether it is the tail loss probe.
     probe: bool,
     segments: u32,
 }
 
-/// The first block, if it reports data that came twice (RFC 2883, section 4): it lies below the acknowledgment, or within
-/// the second block.
+/// The first block, if it reports duplicate data (RFC 2883, section 4): it is below the acknowledgment, or within the
+/// second block.
 fn duplicate_told(ack: Seq, blocks: &[(Seq, Seq)]) -> Option<(Seq, Seq)> {
     let (from, end) = *blocks.first()?;
     let within = |(first, last): &(Seq, Seq)| !from.before(*first) && !end.after(*last);

@@ -1,28 +1,28 @@
-//! The timers of a sender that keeps track of each segment: the time-out, the probe of the tail, and the wait for reordering.
+//! Per-segment recovery: the time-out, the tail loss probe, and the wait for reordering.
 
 use super::{Repair, Standing, tail};
 use crate::send::{Errand, Sender};
 use crate::timers::Timer;
 use wire::{Duration, Instant};
 
-/// The kernel adds so much to a wait for reordering (`TCP_TIMEOUT_MIN_US`).
+/// The kernel adds this to the wait for reordering (`TCP_TIMEOUT_MIN_US`).
 const MORE: Duration = Duration::from_millis(2);
 
 impl Sender {
-    /// Nothing answered for a time-out.
+    /// Handles the retransmission time-out.
     pub(crate) fn expire(&mut self, now: Instant) {
         let Some(mut repair) = self.repair.take() else { return };
         self.enter_loss(now, &mut repair);
         self.repair = Some(repair);
     }
 
-    /// No acknowledgment came for two round trips: what is sent next is a probe.
+    /// Makes the next segment a tail loss probe, because no acknowledgment came for two round trips.
     pub(crate) const fn probe_tail(&mut self) {
         self.errand = Errand::Tail;
         self.timer = Timer::Off;
     }
 
-    /// What was late is lost now (Linux: `tcp_rack_reo_timeout`).
+    /// Declares lost what has not arrived within the reordering window (Linux: `tcp_rack_reo_timeout`).
     pub(crate) fn reorder_over(&mut self, now: Instant) {
         self.timer = Timer::Off;
         let Some(mut repair) = self.repair.take() else { return };
@@ -44,8 +44,8 @@ impl Sender {
         self.timer = Timer::Reorder(self.timing.after(now, wait + MORE));
     }
 
-    /// The time-out, started now; where another timer ran until now, counted from when the first segment left
-    /// (Linux: `tcp_rearm_rto`).
+    /// Starts the time-out now. If another timer ran until now, it counts from when the first segment was sent (Linux:
+    /// `tcp_rearm_rto`).
     pub(super) fn rearm(&mut self, now: Instant, repair: &Repair) {
         match self.timer {
             Timer::Tail(_) | Timer::Reorder(_) => self.rearm_from_head(now, repair),
@@ -54,15 +54,15 @@ impl Sender {
         }
     }
 
-    /// The time-out, counted from when the first segment left.
+    /// Starts the time-out, counted from when the first segment was sent.
     pub(super) fn rearm_from_head(&mut self, now: Instant, repair: &Repair) {
         let left = |at| self.rto.current().saturating_sub(now.since(at)).max(Duration::from_micros(1));
         let after = |at| Timer::Retransmit(self.timing.after(now, left(at)));
         self.timer = repair.segments.first().map_or(Timer::Off, |head| after(head.at));
     }
 
-    /// Waits for the time of a probe, if one may be sent; else for the time-out. `afresh`: the time-out begins now; else it
-    /// began when the first segment left (Linux: `tcp_schedule_loss_probe`).
+    /// Starts the timer of a tail loss probe if one may be sent, else the time-out. `afresh`: the time-out begins now;
+    /// otherwise it began when the first segment was sent (Linux: `tcp_schedule_loss_probe`).
     pub(super) fn watch_tail(&mut self, now: Instant, repair: &Repair, afresh: bool) {
         let Some(head) =
             repair.segments.first().filter(|_| repair.does.tlp && repair.standing == Standing::Open)

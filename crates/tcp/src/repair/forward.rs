@@ -1,15 +1,15 @@
-//! Whether a time-out was for nothing (RFC 5682, section 3.1, F-RTO with selective acknowledgments): new data is sent instead
-//! of what seems lost, and what is answered tells.
+//! Detection of spurious time-outs (RFC 5682, section 3.1: F-RTO with selective acknowledgments). New data is sent
+//! instead of what seems lost. The next acknowledgment shows whether the original segments arrived.
 
-/// Where the question stands.
+/// The step of F-RTO.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Forward {
-    /// It is not asked.
+    /// F-RTO is not in progress.
     #[default]
     Off,
     /// Step 1: the first segment was sent again.
     Asked,
-    /// Step 2b: only new data may go, until the next acknowledgment.
+    /// Step 2b: only new data may be sent until the next acknowledgment.
     NewData,
 }
 
@@ -17,28 +17,28 @@ pub enum Forward {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of the RFC's steps of its own")]
 pub(crate) struct Seen {
-    /// It acknowledges, in either way, data that was sent once and before the time-out.
+    /// It acknowledges, cumulatively or selectively, data that was sent once and before the time-out.
     pub(crate) original: bool,
     /// The cumulative acknowledgment advanced.
     pub(crate) advanced: bool,
-    /// It covers all that was sent before the time-out.
+    /// It acknowledges everything sent before the time-out.
     pub(crate) recovered: bool,
-    /// New data was sent since.
+    /// New data was sent since the time-out.
     pub(crate) new_sent: bool,
     /// It is a duplicate, or acknowledges something selectively.
     pub(crate) duplicate: bool,
-    /// There is new data, and the peer has a window for it.
+    /// There is new data, and the peer's window has room for it.
     pub(crate) can_send: bool,
 }
 
-/// What follows.
+/// The decision after an acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// The time-out was spurious: nothing is lost.
     Spurious,
     /// New data is to be sent.
     SendNew,
-    /// What was lost is sent again.
+    /// What is lost is to be sent again.
     Mend,
 }
 
@@ -53,7 +53,7 @@ impl Forward {
             return Step::Spurious; // step 3b
         }
         if seen.new_sent {
-            // Step 3a: a duplicate says that the loss was real.
+            // Step 3a: a duplicate shows that the loss was real.
             *self = if seen.duplicate { Self::Off } else { Self::Asked };
         } else if seen.advanced && !seen.recovered {
             if seen.can_send {

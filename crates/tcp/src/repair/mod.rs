@@ -1,15 +1,15 @@
-//! What a sender does about losses where it keeps track of each segment, as Linux does ([`Recovery::Segments`]): losses by time,
-//! probes of the tail, proportional rate reduction, spurious time-outs found out, reductions taken back.
+//! Per-segment loss recovery, as in Linux ([`Recovery::Segments`]): losses by time, tail loss probes, proportional rate
+//! reduction, detection of spurious time-outs, undo of reductions.
 //!
 //! | what | by | where |
 //! |---|---|---|
-//! | each segment, when it left, what became of it | RFC 6675, RFC 8985 5.1 | `segments.rs` |
+//! | the state of each segment | RFC 6675, RFC 8985 5.1 | `segments.rs` |
 //! | losses by time | RFC 8985, sections 5, 6 | `rack.rs` |
-//! | probes of the tail | RFC 8985, section 7 | `tail.rs` |
-//! | how much may be sent in a recovery | RFC 6937 | `prr.rs` |
+//! | tail loss probes | RFC 8985, section 7 | `tail.rs` |
+//! | the amount sent in a recovery | RFC 6937 | `prr.rs` |
 //! | spurious time-outs | RFC 5682 | `forward.rs` |
-//! | reductions taken back | RFC 3522, RFC 3708 | `undo.rs` |
-//! | what acknowledgments, time and sending do with it | | `answer.rs states.rs clock.rs transmit.rs` |
+//! | undo of reductions | RFC 3522, RFC 3708 | `undo.rs` |
+//! | the handling of acknowledgments, states, timers and sending | | `answer.rs states.rs clock.rs transmit.rs` |
 //!
 //! [`Recovery::Segments`]: crate::Recovery::Segments
 
@@ -34,84 +34,85 @@ pub use undo::Undo;
 use crate::{Profile, Recovery, Seq};
 use wire::{Duration, Instant};
 
-/// Which of the mechanisms a sender has; Linux has all.
+/// The mechanisms that a sender uses; Linux uses all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is switched on its own")]
 pub struct Mechanisms {
-    /// Losses by time (RFC 8985: RACK); else three segments above that have arrived mean a loss (RFC 6675).
+    /// Losses by time (RFC 8985: RACK). Otherwise three segments above that have arrived indicate a loss (RFC 6675).
     pub rack: bool,
-    /// Probes of the tail (RFC 8985: TLP).
+    /// Tail loss probes (RFC 8985: TLP).
     pub tlp: bool,
-    /// Proportional rate reduction (RFC 6937); else the window is the threshold at once (RFC 6675).
+    /// Proportional rate reduction (RFC 6937). Otherwise the window is set to the threshold at once (RFC 6675).
     pub prr: bool,
-    /// Spurious time-outs are found out (RFC 5682: F-RTO).
+    /// Detection of spurious time-outs (RFC 5682: F-RTO).
     pub frto: bool,
 }
 
 impl Mechanisms {
-    /// All of them: Linux.
+    /// All of them, as in Linux.
     pub const ALL: Self = Self { rack: true, tlp: true, prr: true, frto: true };
     /// None of them.
     pub const NONE: Self = Self { rack: false, tlp: false, prr: false, frto: false };
 }
 
-/// Where a sender stands (Linux: `tcp_ca_state`).
+/// The recovery state of a sender (Linux: `tcp_ca_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Standing {
-    /// Nothing seems to be missing.
+    /// Nothing is known to be missing.
     #[default]
     Open,
-    /// Something is missing, which may come yet.
+    /// Something is missing, but may only be late.
     Disorder,
-    /// What was lost is sent again, and the window is reduced.
+    /// Lost segments are sent again, and the window is reduced.
     Recovery,
     /// After a time-out.
     Loss,
 }
 
-/// All that a sender knows for repairing losses.
+/// The state of per-segment recovery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Repair {
-    /// What it may use.
+    /// The mechanisms that are used.
     pub does: Mechanisms,
-    /// What is not acknowledged.
+    /// The unacknowledged segments.
     pub segments: Segments,
-    /// Losses by time.
+    /// Losses by time (RACK).
     pub rack: Rack,
-    /// The probe of the tail.
+    /// The tail loss probe.
     pub tail: Tail,
-    /// A reduction of the window.
+    /// The counters of proportional rate reduction.
     pub prr: Prr,
-    /// Whether the last time-out was for nothing.
+    /// The detection of a spurious time-out.
     pub forward: Forward,
-    /// To take a reduction back.
+    /// The state before the last reduction, to undo it.
     pub undo: Undo,
-    /// Where it stands.
+    /// The recovery state.
     pub standing: Standing,
-    /// All below was sent when it came to stand there (`RecoveryPoint`).
+    /// The end of what was sent when `standing` last changed (`RecoveryPoint`).
     pub high: Seq,
-    /// The window was used up since `usage` was sent, or so many segments were out.
+    /// Whether the window limited the sender in the period that `usage` ends.
     pub limited: bool,
-    /// Most segments that were out since then.
+    /// The largest number of segments in flight in this period.
     pub most_out: u32,
-    /// Until this is acknowledged, these two hold.
+    /// The end of the period of `limited` and `most_out`: they hold until this number is acknowledged.
     pub usage: Seq,
-    /// When the window was used up last, or judged; most segments that were out since then (RFC 2861).
+    /// When the window last limited the sender, or its use was last checked (RFC 2861).
     pub used_up: Instant,
-    /// See `used_up`.
+    /// The largest number of segments in flight since `used_up`.
     pub used: u32,
-    /// Segments that the peer reported to have come twice (RFC 2883).
+    /// The number of segments that the peer reported as duplicates (RFC 2883).
     pub duplicates: u64,
-    /// How long an acknowledgment of a single segment may be delayed: added to the time before a probe.
+    /// The time by which the acknowledgment of a single segment may be delayed; it is added to the time before a probe.
     delay: Duration,
-    /// The time before a probe without a round trip, and the tick of timestamps.
+    /// The time before a probe without a round-trip sample, and the tick of the timestamps.
     initial: Duration,
     tick: Duration,
     threshold: u32,
 }
 
 impl Repair {
-    /// For a connection whose next number is `una`; `None` if the profile has another way.
+    /// The state for a connection whose first unacknowledged number is `una`; `None` if the profile has another
+    /// recovery.
     pub(crate) fn new(profile: &Profile, una: Seq) -> Option<Box<Self>> {
         let Recovery::Segments(does) = profile.recovery else { return None };
         Some(Box::new(Self {
@@ -137,23 +138,23 @@ impl Repair {
         }))
     }
 
-    /// A round trip was measured. One that is shorter than the clock can tell is a tick.
+    /// Notes a round trip. If it is shorter than the timestamp clock can measure, it counts as a tick.
     pub(crate) fn measured(&mut self, rtt: Duration) {
         self.rack.measured(if rtt.is_zero() { self.tick } else { rtt });
     }
 
-    /// Whether a copy is on its way, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
+    /// Whether a copy is in flight, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
     fn any_resent(&self) -> bool {
         self.segments.resent() > 0 || self.segments.first().is_some_and(|sent| sent.ever_resent)
     }
 
-    /// `RACK_update_reo_wnd()` as things stand.
+    /// `RACK_update_reo_wnd()` in the current state.
     fn late(&self, srtt: Option<Duration>) -> Duration {
         let mending = matches!(self.standing, Standing::Recovery | Standing::Loss);
         self.rack.window(srtt, mending, self.segments.sacked(), self.threshold)
     }
 
-    /// Looks for losses; says for how long to wait until there may be more.
+    /// Marks lost segments. Returns the time until there may be more; `None` if there is nothing to wait for.
     fn look(&mut self, now: Instant, srtt: Option<Duration>) -> Option<Duration> {
         if self.does.rack {
             let window = self.late(srtt);

@@ -1,26 +1,26 @@
-//! How much may be sent in a recovery (RFC 6937, with the slow start reduction bound): as much as arrives, until the window is
-//! the threshold's.
+//! The amount that may be sent in a recovery (RFC 6937, with the slow start reduction bound): as much as arrives, until
+//! the window equals the threshold.
 
 /// Counters of a recovery, in segments; names are those of RFC 6937, section 3.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Prr {
-    /// `prr_delivered`: what has arrived since it began.
+    /// `prr_delivered`: segments that arrived since the recovery began.
     pub delivered: u32,
-    /// `prr_out`: what was sent.
+    /// `prr_out`: segments sent since then.
     pub out: u32,
-    /// `RecoverFS`: what was on its way, or the window then.
+    /// `RecoverFS`: the window when the recovery began.
     pub before: u32,
 }
 
 impl Prr {
-    /// A recovery begins with a window of `before` segments.
+    /// The counters of a recovery that begins with a window of `before` segments.
     pub(crate) const fn new(before: u32) -> Self {
         Self { delivered: 0, out: 0, before }
     }
 
-    /// `sndcnt`: how many segments may leave now that `delivered` arrived, with `pipe` on their way. `safe` says that the
-    /// acknowledgment advanced and told of no further loss: only then the window grows by more than what arrives, as the
-    /// kernel has it.
+    /// `sndcnt`: the number of segments that may be sent now that `delivered` arrived, with `pipe` in flight. `safe`:
+    /// the acknowledgment advanced and showed no further loss. Only then the window grows by more than what arrives, as
+    /// in the kernel.
     pub(crate) fn count(&mut self, ssthresh: u32, pipe: u32, delivered: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let count = if pipe > ssthresh {
@@ -38,7 +38,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937, section 4, figure: 20 in flight, one lost, to be reduced to 10. What arrives lets out every second.
+    /// RFC 6937, section 4, figure: 20 in flight, one lost, to be reduced to 10. One segment is sent for every second
+    /// that arrives.
     #[test]
     fn one_loss_of_twenty() {
         let (mut prr, mut sent) = (Prr::new(20), Vec::new());
@@ -54,8 +55,8 @@ mod tests {
         assert_eq!(pipe, 10, "the threshold, and no burst on the way");
     }
 
-    /// RFC 6937, section 4: 15 of 20 are lost; four answers let eight out at most, and never is the window the threshold's at
-    /// once.
+    /// RFC 6937, section 4: 15 of 20 are lost. Four acknowledgments release at most eight segments, and the window does
+    /// not jump to the threshold.
     #[test]
     fn a_burst_of_losses() {
         let mut prr = Prr::new(20);

@@ -5,17 +5,17 @@ use super::segments::{Segments, Sent};
 use crate::Seq;
 use wire::{Duration, Instant};
 
-/// Recoveries for which a window that duplicates made wider stays so (RFC 8985, section 6.2, step 4: 16).
+/// The number of recoveries for which a window that duplicates widened stays wide (RFC 8985, section 6.2, step 4: 16).
 const PERSIST: u32 = 16;
-/// The widest window, in quarters of the least round trip, before the smoothed round trip bounds it.
+/// The widest window, in quarters of the minimum round trip. The smoothed round trip bounds it too.
 const MOST_STEPS: u32 = 255;
 
-/// What RACK knows of a connection; names are those of RFC 8985, section 5.2.
+/// The state of RACK. Names are those of RFC 8985, section 5.2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rack {
-    /// `RACK.xmit_ts`: when the segment left that was sent last of those that arrived; `None` before one has.
+    /// `RACK.xmit_ts`: the latest transmission time of all segments that arrived; `None` before one has.
     pub sent: Option<Instant>,
-    /// `RACK.end_seq`: its end.
+    /// `RACK.end_seq`: the end of that segment.
     pub end: Seq,
     /// `RACK.rtt`: its round trip.
     pub rtt: Duration,
@@ -25,11 +25,11 @@ pub struct Rack {
     pub reordered: bool,
     /// `RACK.reo_wnd_mult`.
     pub steps: u32,
-    /// `RACK.reo_wnd_persist`: recoveries until the window is narrow again.
+    /// `RACK.reo_wnd_persist`: the number of recoveries until the window becomes narrow again.
     pub persist: u32,
-    /// `RACK.dsack_round`: until this is acknowledged, duplicates widen the window no further.
+    /// `RACK.dsack_round`: until this number is acknowledged, duplicates do not widen the window further.
     pub round: Option<Seq>,
-    /// Something arrived since losses were last looked for.
+    /// Whether something arrived since the last search for losses.
     pub advanced: bool,
 }
 
@@ -49,22 +49,22 @@ impl Default for Rack {
     }
 }
 
-/// Whether a segment was sent after another; of two that left at once, the one with the higher numbers (RFC 8985,
-/// section 6.1).
+/// Whether a segment was sent after another. Of two that were sent at the same time, the later is the one with the
+/// higher numbers (RFC 8985, section 6.1).
 fn sent_after(one: (Instant, Seq), other: (Instant, Seq)) -> bool {
     one.0 > other.0 || (one.0 == other.0 && one.1.after(other.1))
 }
 
 impl Rack {
-    /// A round trip was measured.
+    /// Notes a round trip.
     pub(crate) fn measured(&mut self, rtt: Duration) {
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Steps 1 to 2: a segment has arrived.
+    /// Steps 1 to 2: notes that a segment has arrived.
     pub(crate) fn arrived(&mut self, now: Instant, segment: &Sent) {
         let rtt = now.since(segment.at);
-        // What seems to be an answer to the second copy within less than any round trip answers the first.
+        // An acknowledgment that comes sooner after the copy than any round trip acknowledges the original.
         if segment.ever_resent && self.min_rtt.is_some_and(|least| rtt < least) {
             return;
         }
@@ -75,7 +75,8 @@ impl Rack {
         }
     }
 
-    /// Step 4: the peer told of a duplicate (`dsack`), below `una`; all below `next` was sent.
+    /// Step 4: adapts the window. `dsack`: the peer reported a duplicate. `una`: the first unacknowledged number;
+    /// `next`: the end of what was sent.
     pub(crate) fn adapt(&mut self, dsack: bool, una: Seq, next: Seq) {
         self.round = self.round.filter(|round| una.before(*round));
         if dsack && self.round.is_none() {
@@ -87,18 +88,18 @@ impl Rack {
         }
     }
 
-    /// All that was sent again in a recovery came twice.
+    /// Notes a recovery in which everything sent again was a duplicate.
     pub(crate) fn found_early(&mut self) {
         self.persist = (self.persist + 1).min(PERSIST);
     }
 
-    /// A recovery is over.
+    /// Notes the end of a recovery.
     pub(crate) const fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
     }
 
-    /// `RACK_update_reo_wnd()`: how long a segment may be late. Without any sign of reordering not at all, once a recovery
-    /// is under way (`mending`) or `sacked` segments reach the threshold of duplicates.
+    /// `RACK_update_reo_wnd()`: the reordering window. Without any sign of reordering it is zero in a recovery
+    /// (`mending`), or when `sacked` segments reach the threshold of duplicates.
     pub(crate) fn window(
         &self,
         srtt: Option<Duration>,
@@ -113,7 +114,7 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// `RACK_detect_loss()`: marks what is lost, and says for how long to wait until more may be.
+    /// `RACK_detect_loss()`: marks lost segments. Returns the time until more may be lost.
     pub(crate) fn detect(
         &mut self,
         now: Instant,
@@ -131,7 +132,7 @@ impl Rack {
             }
             if !sent_after(latest, (sent.at, sent.end)) {
                 if in_order && !sent.ever_resent {
-                    break; // what follows was sent later still
+                    break; // all further segments were sent even later
                 }
                 continue;
             }
@@ -144,7 +145,7 @@ impl Rack {
         wait
     }
 
-    /// How long until a segment counts as lost; `None` if it does.
+    /// The time until a segment counts as lost; `None` if it does now.
     pub(crate) fn remaining(&self, now: Instant, sent: &Sent, window: Duration) -> Option<Duration> {
         (self.rtt + window).checked_sub(now.since(sent.at)).filter(|left| !left.is_zero())
     }
@@ -159,7 +160,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Segments of 1000 that left at these instants, with a least round trip of 40 ms.
+    /// Segments of 1000 bytes that were sent at these instants, with a minimum round trip of 40 ms.
     fn flight(at: &[u64]) -> (Rack, Segments) {
         let (mut rack, mut segments) = (Rack::default(), Segments::default());
         for (i, at) in (0..).zip(at) {
@@ -184,7 +185,7 @@ mod tests {
         segments.iter().filter(|sent| sent.lost).map(|sent| sent.from.0 / 1000).collect()
     }
 
-    /// RFC 8985, section 3.2: the third of three arrives; the first two wait a quarter of the least round trip.
+    /// RFC 8985, section 3.2: the third of three arrives; the first two wait a quarter of the minimum round trip.
     #[test]
     fn lost_after_the_reordering_window() {
         let (mut rack, mut segments) = flight(&[0, 1, 2]);
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(rack.steps, 1);
     }
 
-    /// What was sent again is lost again only if something sent later than that has arrived.
+    /// A retransmission is lost only if something that was sent after it has arrived.
     #[test]
     fn a_lost_retransmission_is_found() {
         let (mut rack, mut segments) = flight(&[0, 1, 2, 60]);
@@ -246,7 +247,7 @@ mod tests {
         );
     }
 
-    /// RFC 8985, section 6.2, step 2: an answer too soon for the second copy says nothing.
+    /// RFC 8985, section 6.2, step 2: an acknowledgment too soon after the copy is not taken as one of the copy.
     #[test]
     fn an_answer_to_the_first_copy_is_not_one_to_the_second() {
         let (mut rack, mut segments) = flight(&[0, 1]);

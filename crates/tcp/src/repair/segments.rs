@@ -1,4 +1,4 @@
-//! The segments that were sent and are not acknowledged, one by one: when each left last, and what is believed of it.
+//! The unacknowledged segments, each with its last transmission time and state.
 
 use crate::Seq;
 use std::collections::VecDeque;
@@ -12,46 +12,46 @@ pub struct Sent {
     pub from: Seq,
     /// The number after its last.
     pub end: Seq,
-    /// When it left, the last time.
+    /// When it was last sent.
     pub at: Instant,
-    /// The peer has it (RFC 2018).
+    /// The peer reported it as received (RFC 2018).
     pub sacked: bool,
-    /// It is believed to be lost.
+    /// It is considered lost.
     pub lost: bool,
-    /// It was sent again, and that copy is not believed to be lost.
+    /// It was sent again, and that copy is not considered lost.
     pub resent: bool,
     /// It was sent again at least once.
     pub ever_resent: bool,
 }
 
 impl Sent {
-    /// How many copies of it are believed to be on their way.
+    /// The number of its copies that are considered in flight.
     const fn flying(&self) -> u32 {
         (!self.sacked && !self.lost) as u32 + (!self.sacked && self.resent) as u32
     }
 }
 
-/// What an acknowledgment told of segments.
+/// What an acknowledgment reports about segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 pub(crate) struct News {
-    /// Segments that are known now to have arrived, by whatever way: `DeliveredData` of RFC 6937, in segments.
+    /// The number of segments that arrived, acknowledged in either way: `DeliveredData` of RFC 6937, in segments.
     pub(crate) delivered: u32,
     /// Data was acknowledged cumulatively.
     pub(crate) acked: bool,
-    /// Some of it had been sent again.
+    /// Some of the cumulatively acknowledged data had been sent again.
     pub(crate) again: bool,
     /// Data was acknowledged selectively that was not before.
     pub(crate) sacked: bool,
     /// Some of what arrived was sent only once, and before the recovery began.
     pub(crate) original: bool,
-    /// Some of what arrived was sent only once, below what had arrived before: the network reorders.
+    /// Some of what arrived was sent only once, and is below what had arrived before: the network reorders.
     pub(crate) reordered: bool,
-    /// When the oldest left of what was acknowledged and sent only once.
+    /// The earliest transmission time of what was acknowledged cumulatively and sent only once.
     pub(crate) oldest: Option<Instant>,
-    /// When the newest left of these.
+    /// The latest transmission time of these.
     pub(crate) newest: Option<Instant>,
-    /// The same of what was acknowledged selectively.
+    /// The same for what was acknowledged selectively.
     pub(crate) sacked_oldest: Option<Instant>,
     pub(crate) sacked_newest: Option<Instant>,
     /// The end of the highest segment that had arrived before this acknowledgment.
@@ -69,7 +69,7 @@ impl News {
     }
 }
 
-/// All of them, in the order of their numbers, without a gap between them.
+/// The list of segments, in the order of their numbers and without gaps, with sums over their states.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Segments {
     list: VecDeque<Sent>,
@@ -78,12 +78,12 @@ pub struct Segments {
     lost: u32,
     resent: u32,
     losses: u64,
-    /// The end of the highest that the peer has.
+    /// The end of the highest segment that the peer has.
     fack: Option<Seq>,
 }
 
 impl Segments {
-    /// Segments that are not acknowledged.
+    /// The number of unacknowledged segments.
     pub(crate) fn len(&self) -> u32 {
         self.list.len() as u32
     }
@@ -96,17 +96,17 @@ impl Segments {
         self.sacked
     }
 
-    /// Segments that are believed to be lost, sent again or not.
+    /// The number of segments that are considered lost, sent again or not.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// How often a segment came to be believed lost so far, or a copy of one.
+    /// The number of times so far that a segment or a copy was declared lost.
     pub(crate) const fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// Copies of what was sent again that may still arrive.
+    /// The number of copies that may still arrive.
     pub(crate) const fn resent(&self) -> u32 {
         self.resent
     }
@@ -132,12 +132,12 @@ impl Segments {
         self.fack
     }
 
-    /// What an acknowledgment that comes now tells, before any of it is taken in.
+    /// An empty report for the next acknowledgment.
     pub(crate) fn news(&self) -> News {
         News { before: self.fack, ..News::default() }
     }
 
-    /// Something left: new data, or what follows in the list already.
+    /// Appends a segment that is sent at `at`.
     pub(crate) fn push(&mut self, from: Seq, end: Seq, at: Instant) {
         let sent = Sent { from, end, at, sacked: false, lost: false, resent: false, ever_resent: false };
         self.count(&sent, true);
@@ -152,7 +152,7 @@ impl Segments {
         add(&mut self.resent, u32::from(sent.resent));
     }
 
-    /// Changes one, and keeps the sums true.
+    /// Changes one segment, and updates the sums.
     pub(crate) fn edit(&mut self, at: usize, change: impl FnOnce(&mut Sent)) {
         let Some(mut sent) = self.list.get(at).copied() else { return };
         self.count(&sent, false);
@@ -163,7 +163,7 @@ impl Segments {
         }
     }
 
-    /// Cuts one in two before `at`, if that lies within it.
+    /// Splits a segment at `at`, if that is within it.
     pub(crate) fn split(&mut self, index: usize, at: Seq) {
         let Some(sent) =
             self.list.get(index).copied().filter(|sent| at.after(sent.from) && at.before(sent.end))
@@ -176,21 +176,21 @@ impl Segments {
         self.list.insert(index + 1, second);
     }
 
-    /// It is believed to be lost, with the copy that was sent again, if there is one.
+    /// Declares a segment lost, and its copy if there is one.
     pub(crate) fn lose(&mut self, at: usize) {
         let further = self.get(at).is_some_and(|sent| !sent.sacked && (!sent.lost || sent.resent));
         self.losses += u64::from(further);
         self.edit(at, |sent| (sent.lost, sent.resent) = (!sent.sacked, false));
     }
 
-    /// None of them is believed to be lost any more.
+    /// Takes back that segments were declared lost.
     pub(crate) fn find_again(&mut self) {
         for at in 0..self.list.len() {
             self.edit(at, |sent| sent.lost = false);
         }
     }
 
-    /// What the peer says it has is forgotten: it may take that back (RFC 2018, section 8).
+    /// Forgets what the peer reported as received: it may discard that (RFC 2018, section 8).
     pub(crate) fn renege(&mut self) {
         for at in 0..self.list.len() {
             self.edit(at, |sent| sent.sacked = false);
@@ -198,8 +198,8 @@ impl Segments {
         self.fack = None;
     }
 
-    /// Takes a block of a selective acknowledgment; `each` is given each segment that is known now to have arrived. Of several
-    /// blocks the lowest comes first: what arrived in order and is reported at once is not reordered (RFC 8985, section 6.2,
+    /// Applies a SACK block; `each` is called for each segment that arrived. The caller applies several blocks in
+    /// ascending order, so that segments that one acknowledgment reports do not look reordered (RFC 8985, section 6.2,
     /// step 3).
     pub(crate) fn sack(
         &mut self,
@@ -234,14 +234,14 @@ impl Segments {
         }
     }
 
-    /// The segments that lie within a block.
+    /// The segments that are wholly within a block.
     pub(crate) fn within(&self, from: Seq, end: Seq) -> impl Iterator<Item = &Sent> {
         let first = self.list.partition_point(|sent| sent.from.before(from));
         self.list.range(first..).take_while(move |sent| !sent.end.after(end))
     }
 
-    /// The peer has all below `una`. Reordered is what lies below what arrived before this acknowledgment, whatever its blocks
-    /// say.
+    /// Removes all segments below `una`. A segment counts as reordered if it is below what had arrived before this
+    /// acknowledgment; its own blocks do not count.
     pub(crate) fn acked(&mut self, una: Seq, high: Seq, news: &mut News, mut each: impl FnMut(&Sent)) {
         while let Some(sent) = self.list.front().copied().filter(|sent| sent.from.before(una)) {
             news.acked = true;
@@ -326,8 +326,8 @@ mod tests {
         assert!(news.reordered && !news.original, "it was sent after the recovery began");
     }
 
-    /// RFC 8985, section 6.2, step 3: an acknowledgment takes in what arrived in the order of the numbers. Here 0 and 1 arrive
-    /// in order, and 2 is lost.
+    /// RFC 8985, section 6.2, step 3: an acknowledgment is applied in the order of the numbers. Here 0 and 1 arrive in
+    /// order, and 2 is lost.
     #[test]
     fn what_arrived_in_order_is_not_reordered_for_a_block_beside_it() {
         let (mut s, high) = (five(), Seq(9000));

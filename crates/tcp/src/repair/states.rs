@@ -1,4 +1,4 @@
-//! Where a sender stands, and what brings it elsewhere (Linux: `tcp_fastretrans_alert`, `tcp_enter_loss`).
+//! Per-segment recovery: the states and their changes (Linux: `tcp_fastretrans_alert`, `tcp_enter_loss`).
 
 use super::forward::{self, Forward, Step};
 use super::prr::Prr;
@@ -8,27 +8,27 @@ use crate::timers::Timer;
 use crate::{Phase, Seq};
 use wire::Instant;
 
-/// What an acknowledgment shows of losses.
+/// What an acknowledgment shows about losses.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub(super) struct Seen {
     pub(super) now: Instant,
-    /// What was acknowledged before it.
+    /// The cumulative acknowledgment before it.
     pub(super) before: Seq,
     /// The cumulative acknowledgment advanced.
     pub(super) advanced: bool,
-    /// It acknowledges selectively what it did not before.
+    /// It selectively acknowledges data that was not acknowledged before.
     pub(super) sacked: bool,
-    /// Something arrived that was sent once, and before the recovery began.
+    /// Data arrived that was sent once, and before the recovery began.
     pub(super) original: bool,
-    /// It says nothing but what the one before said.
+    /// It is a duplicate of the acknowledgment before it.
     pub(super) duplicate: bool,
-    /// It answers something that left before the first segment that was sent again.
+    /// It echoes a timestamp from before the first retransmission.
     pub(super) older: bool,
 }
 
 impl Sender {
-    /// Something may be wrong. Says whether the timer waits for reordering.
+    /// Updates the state after a sign of a loss. Returns whether the timer now waits for reordering.
     pub(super) fn alert(&mut self, seen: &Seen, repair: &mut Repair) -> bool {
         if matches!(repair.standing, Standing::Open) {
             repair.undo.first = None;
@@ -36,7 +36,7 @@ impl Sender {
             self.recovered(seen, repair);
         }
         if repair.standing == Standing::Recovery && seen.advanced && seen.older {
-            // What was late filled the gap, and not what was sent again (Linux: `tcp_try_undo_partial`).
+            // The late original filled the gap, not the retransmission (Linux: `tcp_try_undo_partial`).
             repair.rack.reordered |= seen.before.before(repair.segments.fack().unwrap_or(self.una));
             if repair.segments.resent() > 0 {
                 return false;
@@ -73,7 +73,7 @@ impl Sender {
         wait.is_some()
     }
 
-    /// All that was out when the recovery began is acknowledged.
+    /// Ends a recovery: everything that was in flight when it began is acknowledged.
     fn recovered(&mut self, seen: &Seen, repair: &mut Repair) {
         if seen.older || repair.undo.all_were_duplicates() {
             self.take_back(repair, false);
@@ -128,7 +128,7 @@ impl Sender {
         self.congestion.phase = Phase::No;
     }
 
-    /// The window is to be reduced: to the threshold, at once or as segments arrive.
+    /// Begins a reduction of the window to the threshold, at once or as segments arrive.
     pub(super) fn reduce(&mut self, repair: &mut Repair) {
         self.begin_undo(repair);
         repair.high = self.max;
@@ -137,7 +137,7 @@ impl Sender {
         self.congestion.lower();
     }
 
-    /// Keeps what the window was, to take a reduction of it back (Linux: `tcp_init_undo`).
+    /// Stores the window, to undo a reduction (Linux: `tcp_init_undo`).
     fn begin_undo(&self, repair: &mut Repair) {
         let probes = u32::from(repair.tail.end.is_some() && repair.tail.again);
         let copies = repair.segments.resent() + probes;
@@ -151,18 +151,18 @@ impl Sender {
         self.fast_retransmits += 1;
     }
 
-    /// A reduction was for nothing; with `find`, nothing is lost either.
+    /// Undoes a reduction that was spurious. `find`: segments are no longer considered lost either.
     fn take_back(&mut self, repair: &mut Repair, find: bool) {
         if find {
             repair.segments.find_again();
         }
         self.congestion.restore_window(repair.undo.cwnd, repair.undo.ssthresh);
         repair.undo.marker = None;
-        repair.rack.advanced = true; // losses are looked for anew
+        repair.rack.advanced = true; // search for losses again
         (self.unanswered, self.spared) = (0, None);
     }
 
-    /// The retransmission timer went off (Linux: `tcp_enter_loss`).
+    /// Enters the state Loss after a time-out (Linux: `tcp_enter_loss`).
     pub(super) fn enter_loss(&mut self, now: Instant, repair: &mut Repair) {
         let fresh = !matches!(repair.standing, Standing::Recovery | Standing::Loss);
         Self::mark_after_timeout(now, repair);
@@ -182,11 +182,11 @@ impl Sender {
         self.timer = Timer::Off;
     }
 
-    /// RFC 8985, section 6.3: what was sent too recently to be lost is not lost yet.
+    /// RFC 8985, section 6.3: segments that were sent too recently to be lost are not declared lost.
     fn mark_after_timeout(now: Instant, repair: &mut Repair) {
         let reneged = repair.segments.first().is_some_and(|sent| sent.sacked);
         if reneged {
-            repair.segments.renege(); // the peer took back what it had, so that nothing is known of what is on its way
+            repair.segments.renege(); // the peer discarded data, so its reports no longer count
         }
         for at in 0..repair.segments.len() as usize {
             let Some(sent) = repair.segments.get(at).copied() else { break };

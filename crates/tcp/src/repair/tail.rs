@@ -1,41 +1,42 @@
-//! Probes of the tail (RFC 8985, section 7: TLP): when nothing answers for two round trips, the last segment is sent again, or
-//! a new one, so that its answer tells what is missing.
+//! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for two round trips, the last segment is
+//! sent again, or a new one. Its acknowledgment shows what is missing.
 
 use crate::Seq;
 use wire::Duration;
 
-/// The kernel's least distance of a time-out (`TCP_TIMEOUT_MIN`): two ticks of a thousand a second.
+/// The kernel's minimum for a timer (`TCP_TIMEOUT_MIN`): two ticks of a thousand a second.
 const LEAST: Duration = Duration::from_millis(2);
 
-/// The probe of a connection, of which one at most is out.
+/// The probe of a connection. At most one is in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tail {
-    /// `TLP.end_seq`: all below was sent when the probe left; `None`: none is out.
+    /// `TLP.end_seq`: the end of what was sent when the probe was sent; `None`: no probe is in flight.
     pub end: Option<Seq>,
-    /// `TLP.is_retrans`: it repeated a segment.
+    /// `TLP.is_retrans`: the probe repeated a segment.
     pub again: bool,
 }
 
-/// What an acknowledgment says of a probe.
+/// What an acknowledgment shows about a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// Nothing.
     Open,
     /// Nothing was lost.
     Clean,
-    /// The probe made good a loss that nothing else told of: the window is to be reduced.
+    /// The probe repaired a loss that nothing else showed: the window is to be reduced.
     Repaired,
 }
 
-/// `TLP_calc_PTO()`: how long to wait before a probe. With one segment out its acknowledgment may be delayed, by `delay`.
+/// `TLP_calc_PTO()`: the time before a probe. With one segment in flight, `delay` is added for a delayed
+/// acknowledgment.
 pub(crate) fn timeout(srtt: Option<Duration>, segments: u32, delay: Duration, initial: Duration) -> Duration {
     let Some(srtt) = srtt else { return initial };
     srtt * 2 + if segments == 1 { delay } else { LEAST }
 }
 
 impl Tail {
-    /// `TLP_process_ack()`: all below `ack` is acknowledged. `dsack` says that the peer had the probe's data twice, `pure`
-    /// that it says nothing else.
+    /// `TLP_process_ack()` for the cumulative acknowledgment `ack`. `dsack`: the peer reports the probe as a duplicate.
+    /// `pure`: the segment is a plain duplicate acknowledgment.
     pub(crate) fn judge(&mut self, ack: Seq, dsack: bool, pure: bool) -> Verdict {
         let Some(end) = self.end.filter(|end| !ack.before(*end)) else { return Verdict::Open };
         let verdict = if !self.again || dsack {

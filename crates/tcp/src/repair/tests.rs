@@ -1,4 +1,4 @@
-//! A sender and a peer's acknowledgments, by hand. Segments have 1000 bytes, times are in milliseconds.
+//! Tests with a sender and hand-made acknowledgments of a peer. Segments have 1000 bytes, times are in milliseconds.
 
 use super::{Mechanisms, Standing};
 use crate::acknowledge::Ack;
@@ -23,7 +23,7 @@ fn with(does: Mechanisms) -> Profile {
     }
 }
 
-/// A sender with ten segments out since 100 ms, which knows of a round trip of 50 ms.
+/// A sender with ten segments in flight since 100 ms, and a measured round trip of 50 ms.
 struct Talk(Sender);
 
 impl Talk {
@@ -39,12 +39,12 @@ impl Talk {
         talk
     }
 
-    /// The numbers, in thousands, of what leaves now.
+    /// The sequence numbers, in thousands, of what is sent now.
     fn sends(&mut self, now: u64) -> Vec<u32> {
         std::iter::from_fn(|| self.0.next(at(now), 0)).map(|chunk| chunk.seq.0 / 1000).collect()
     }
 
-    /// An acknowledgment in thousands, and what leaves then.
+    /// Handles an acknowledgment, in thousands. Returns what is sent then.
     fn hears(&mut self, now: u64, below: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
         let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
@@ -53,7 +53,7 @@ impl Talk {
         self.sends(now)
     }
 
-    /// An acknowledgment in thousands of what left at `echoed`, and what leaves then.
+    /// Handles an acknowledgment, in thousands, of what was sent at `echoed`. Returns what is sent then.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
         let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
@@ -61,7 +61,7 @@ impl Talk {
         self.sends(now)
     }
 
-    /// The timer goes off, which must be this one.
+    /// Lets the timer expire, which must be `timer`. Returns what is sent then.
     fn waits(&mut self, timer: Timer) -> Vec<u32> {
         assert_eq!(self.0.timer, timer);
         let when = timer.at().unwrap();
@@ -82,7 +82,8 @@ impl Talk {
     }
 }
 
-/// RFC 8985, section 3.3: the last of ten are lost; a probe after two round trips and 2 ms tells, long before the time-out.
+/// RFC 8985, section 3.3: the last of ten are lost. A probe after two round trips and 2 ms shows it, long before the
+/// time-out.
 #[test]
 fn a_lost_tail_is_mended_without_a_time_out() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -92,14 +93,14 @@ fn a_lost_tail_is_mended_without_a_time_out() {
     assert_eq!((talk.standing(), talk.0.timeouts), (Standing::Recovery, 0));
     assert_eq!(talk.hears(352, 10, &[]), [] as [u32; 0]);
     assert_eq!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Off));
-    // The breaker: without probes it is the time-out.
+    // Counter-check: without probes only the time-out finds the loss.
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
     talk.hears(150, 8, &[]);
     assert_eq!(talk.waits(Timer::Retransmit(at(400))), [8]);
     assert_eq!(talk.0.timeouts, 1);
 }
 
-/// RFC 8985, section 7.3: new data is the probe where there is some; 7.4: that its answer comes says nothing of a loss.
+/// RFC 8985, section 7.3: the probe is new data if there is some. Section 7.4: its acknowledgment alone shows no loss.
 #[test]
 fn a_probe_is_new_data_if_there_is_any() {
     let mut talk = Talk::ten(Mechanisms::ALL, 11_000);
@@ -115,7 +116,7 @@ fn a_loss_that_the_probe_repaired_reduces_the_window() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 9, &[]);
     let window = talk.cwnd();
-    // One is out: the answer may be delayed by 200 ms, and the time-out is earlier.
+    // One segment is in flight: its acknowledgment may be delayed by 200 ms, and the time-out is earlier.
     assert_eq!(talk.waits(Timer::Tail(at(400))), [9]);
     talk.0.write(&[7; 2000]);
     assert_eq!(talk.sends(401), [10, 11]);
@@ -123,13 +124,13 @@ fn a_loss_that_the_probe_repaired_reduces_the_window() {
     assert_eq!(talk.cwnd(), window / 2);
 }
 
-/// RFC 8985, section 6.2, step 5: one that was overtaken has a quarter of a round trip to come.
+/// RFC 8985, section 6.2, step 5: an overtaken segment may be late by a quarter of a round trip.
 #[test]
 fn what_is_late_is_waited_for() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
     assert_eq!(talk.hears(150, 0, &[(1, 2)]), [10]);
     assert_eq!(talk.standing(), Standing::Disorder);
-    // 50 ms of round trip and 12.5 ms of window after it left, and 2 ms: 164.5 ms.
+    // 50 ms of round trip and 12.5 ms of window after it was sent, and 2 ms: 164.5 ms.
     let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
     assert_eq!(when.0, 164_500_000);
     let mut lost = Talk(talk.0.clone());
@@ -140,7 +141,7 @@ fn what_is_late_is_waited_for() {
     assert_eq!(lost.standing(), Standing::Recovery);
 }
 
-/// RFC 6675's three duplicates, where losses are not told by time.
+/// RFC 6675's three duplicates, if losses are not found by time.
 #[test]
 fn without_rack_three_segments_above_mean_a_loss() {
     let mut talk = Talk::ten(Mechanisms { rack: false, ..Mechanisms::ALL }, 40_000);
@@ -150,8 +151,8 @@ fn without_rack_three_segments_above_mean_a_loss() {
     assert_eq!(talk.standing(), Standing::Recovery);
 }
 
-/// RFC 6937: the window goes down with what arrives, and is the threshold's in the end. Without it nothing leaves until half
-/// has arrived.
+/// RFC 6937: the window decreases as segments arrive, until it equals the threshold. Without PRR nothing is sent until
+/// half has arrived.
 #[test]
 fn the_rate_is_reduced_in_proportion() {
     let sent = |does| {
@@ -166,7 +167,7 @@ fn the_rate_is_reduced_in_proportion() {
     assert_eq!((at_once, window), (vec![1, 0, 0, 1, 1, 1, 1], 5));
 }
 
-/// RFC 5682, section 3.1, with selective acknowledgments: nothing was lost but time.
+/// RFC 5682, section 3.1, with selective acknowledgments: no segment was lost, they were only late.
 #[test]
 fn a_spurious_time_out_is_taken_back() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -176,13 +177,13 @@ fn a_spurious_time_out_is_taken_back() {
     talk.hears(361, 2, &[]);
     assert_eq!((talk.standing(), talk.cwnd() >= 10), (Standing::Open, true), "step 3b");
     assert_eq!(talk.0.retransmissions, 1);
-    // The breaker: the second is sent again for nothing.
+    // Counter-check: without F-RTO the second segment is sent again needlessly.
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 40_000);
     talk.waits(Timer::Retransmit(at(350)));
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// RFC 5682, step 3a: after a real one what is lost is sent again.
+/// RFC 5682, step 3a: after a real time-out, what is lost is sent again.
 #[test]
 fn a_real_time_out_is_mended() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -192,12 +193,12 @@ fn a_real_time_out_is_mended() {
     assert_eq!(talk.standing(), Standing::Loss);
 }
 
-/// RFC 8985, section 6.3: a time-out of the first does not mean that what left a moment ago is lost.
+/// RFC 8985, section 6.3: a time-out of the first segment does not mean that recently sent segments are lost.
 #[test]
 fn what_left_a_moment_ago_is_not_lost_with_the_first() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
     talk.0.write(&[7; 1000]);
-    talk.hears(150, 1, &[]); // lets the eleventh out
+    talk.hears(150, 1, &[]); // the eleventh is sent
     talk.0.timer = Timer::Retransmit(at(180));
     talk.0.timeout(at(180));
     let lost: Vec<_> = talk.0.repair.as_ref().unwrap().segments.iter().map(|sent| sent.lost).collect();
@@ -205,7 +206,7 @@ fn what_left_a_moment_ago_is_not_lost_with_the_first() {
     assert_eq!(lost.last(), Some(&false));
 }
 
-/// RFC 2883, RFC 3708: the peer had all that was sent again.
+/// RFC 2883, RFC 3708: the peer already had everything that was sent again.
 #[test]
 fn duplicates_take_a_recovery_back() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -214,14 +215,14 @@ fn duplicates_take_a_recovery_back() {
     talk.hears(152, 5, &[]); // it was only late
     talk.hears(200, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.cwnd()), (Standing::Open, 10));
-    // The same acknowledgment of what was sent once says nothing: the network made the copy.
+    // The same report about data that was sent once has no effect: the network made the copy.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.rack().steps, talk.cwnd()), (Standing::Open, 1, 15));
 }
 
-/// RFC 8985, section 6.2, step 3: an acknowledgment that tells of data in order and of the first beyond a gap, as where that of
-/// the segment before was lost, is no sign of reordering: the third duplicate means a loss.
+/// RFC 8985, section 6.2, step 3: one acknowledgment reports data in order and the first block beyond a gap, because
+/// the acknowledgment before it was lost. That is no sign of reordering: the third duplicate indicates a loss.
 #[test]
 fn data_in_order_beside_a_block_is_not_reordered() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
@@ -230,18 +231,18 @@ fn data_in_order_beside_a_block_is_not_reordered() {
     talk.hears(151, 2, &[(3, 5)]);
     assert_eq!(talk.hears(152, 2, &[(3, 6)])[0], 2);
     assert_eq!(talk.standing(), Standing::Recovery);
-    // Two runs that one acknowledgment reports first, the higher before the lower.
+    // One acknowledgment reports two runs for the first time, the higher before the lower.
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
     talk.hears(150, 0, &[(5, 6), (2, 3)]);
     assert!(!talk.rack().reordered);
     assert_eq!(talk.hears(151, 0, &[(5, 7), (2, 3)])[0], 0);
-    // The breaker: what comes after what was sent later.
+    // Counter-check: a segment arrives after one that was sent later.
     talk.hears(152, 0, &[(1, 3), (5, 7)]);
     assert!(talk.rack().reordered);
 }
 
-/// RFC 8985, section 6.2, step 2: an answer to what left before the copy says nothing of the copy, so that what left between
-/// the two is not late. With RFC 3522 a time-out for nothing costs one segment.
+/// RFC 8985, section 6.2, step 2: an acknowledgment of the original gives no time of the copy. So what was sent between
+/// the two is not late. With RFC 3522 a spurious time-out costs one segment.
 #[test]
 fn an_answer_older_than_the_copy_loses_nothing() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -250,7 +251,8 @@ fn an_answer_older_than_the_copy_loses_nothing() {
     assert_eq!((talk.standing(), talk.cwnd() >= 10, talk.0.retransmissions), (Standing::Open, true, 1));
 }
 
-/// What was late filled the gap after it was sent again (RFC 3522): the network reorders, and the next is waited for.
+/// The late original filled the gap after it was sent again (RFC 3522): the network reorders, and the next segment gets
+/// time.
 #[test]
 fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -259,8 +261,8 @@ fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     assert!(talk.rack().reordered);
 }
 
-/// RFC 8985, section 6.2, step 4: a duplicate after reordering widens the window; one without reordering, and that of a probe,
-/// do not.
+/// RFC 8985, section 6.2, step 4: a duplicate after reordering widens the window. One without reordering, and that of a
+/// probe, do not.
 #[test]
 fn a_duplicate_after_reordering_widens_the_window() {
     let widened = |reordered: bool| {
@@ -291,7 +293,7 @@ fn a_duplicate_after_reordering_widens_the_window() {
     );
 }
 
-/// An acknowledgment that a later one overtook still tells of what has arrived.
+/// An acknowledgment that a later one overtook still reports what has arrived.
 #[test]
 fn the_blocks_of_an_overtaken_acknowledgment_count() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -303,7 +305,7 @@ fn the_blocks_of_an_overtaken_acknowledgment_count() {
     assert_eq!((talk.sends(151), talk.standing()), (vec![2], Standing::Recovery));
 }
 
-/// A path that carries less: what is too long is sent again in pieces, and the window counts segments.
+/// The path carries less: what is too long is sent again in pieces, and the window counts segments.
 #[test]
 fn what_is_too_long_for_the_path_is_cut() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);

@@ -1,4 +1,4 @@
-//! What a sender that keeps track of each segment sends next (Linux: `tcp_xmit_retransmit_queue`, `tcp_write_xmit`,
+//! Per-segment recovery: what is sent next (Linux: `tcp_xmit_retransmit_queue`, `tcp_write_xmit`,
 //! `tcp_send_loss_probe`).
 
 use super::forward::Forward;
@@ -9,7 +9,7 @@ use crate::timers::Timer;
 use wire::Instant;
 
 impl Sender {
-    /// The next segment: what is lost, or new data, as long as the window has room for a whole one.
+    /// The next segment: a lost one, or new data, while the window has room for a whole one.
     pub(crate) fn transmit(&mut self, now: Instant, limit: u32, errand: Errand) -> Option<Chunk> {
         let mut repair = self.repair.take()?;
         let chunk = match errand {
@@ -79,7 +79,7 @@ impl Sender {
         chunk
     }
 
-    /// Cuts a segment out of those that were sent, to be sent again.
+    /// Makes a segment of the list to be sent again; one that is longer than `limit` is split.
     fn again(&mut self, now: Instant, at: usize, limit: u32, repair: &mut Repair) -> Chunk {
         let (from, end) = repair.segments.get(at).map_or((self.una, self.una), |sent| (sent.from, sent.end));
         let data = self.data_end(end).since(from);
@@ -93,13 +93,14 @@ impl Sender {
         repair.segments.edit(at, |sent| {
             (sent.at, sent.ever_resent) = (now, true);
             if last {
-                sent.end = sent.end.latest(end); // a FIN that was not there before
+                sent.end = sent.end.latest(end); // the FIN was queued later
             }
         });
         chunk
     }
 
-    /// New data, whatever the congestion window; else the last segment again (RFC 8985, section 7.3). One at a time is out.
+    /// Sends new data as a tail loss probe, whatever the congestion window, or else the last segment again (RFC 8985,
+    /// section 7.3). At most one probe is in flight.
     fn send_probe(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
         if repair.tail.end.is_some() || repair.segments.len() == 0 {
             self.rearm_from_head(now, repair);
@@ -127,13 +128,14 @@ impl Sender {
         Some(chunk)
     }
 
-    /// The end of the data of a segment that ends at `end`: a FIN has a number, and takes no room.
+    /// The end of the data of a segment that ends at `end`: a FIN takes a number, but no room.
     fn data_end(&self, end: Seq) -> Seq {
         let written = self.una.plus(self.buffer.len() as u32);
         if end.after(written) { written } else { end }
     }
 
-    /// After all that may leave has left; `full` says that the window has no room for more (Linux: `tcp_cwnd_validate`).
+    /// Notes the use of the window after all that may be sent was sent. `full`: the window has no room for more (Linux:
+    /// `tcp_cwnd_validate`).
     fn use_of_window(&mut self, now: Instant, repair: &mut Repair, full: bool) {
         let out = repair.segments.len();
         if !self.una.before(repair.usage) || full || (!repair.limited && out > repair.most_out) {
@@ -145,7 +147,7 @@ impl Sender {
         }
         repair.used = repair.used.max(out);
         if self.idle_restart && now.since(repair.used_up) >= self.rto.current() {
-            // What waits for a full send buffer is not limited by the application.
+            // A sender whose buffer is full is not limited by the application.
             if repair.standing == Standing::Open && self.buffer.len() < self.capacity {
                 self.congestion.not_used(repair.used);
             }
@@ -153,7 +155,7 @@ impl Sender {
         }
     }
 
-    /// Segments that left before this sender kept track of them, or are too long for the path now, are lost.
+    /// Declares lost what was sent before this sender tracked segments, and what is longer than `than` bytes.
     pub(crate) fn lose_longer(&mut self, than: u32) {
         let Some(mut repair) = self.repair.take() else { return };
         let known = repair.segments.last().map_or(self.una, |sent| sent.end);
@@ -161,7 +163,7 @@ impl Sender {
             repair.segments.push(known, self.max, self.last_sent);
         }
         for at in 0..repair.segments.len() as usize {
-            // A FIN alone is lost with all others (`than` is 0), and fits.
+            // A FIN alone fits every path. It is lost only if all are (`than` is 0).
             let len = |sent: &Sent| self.data_end(sent.end).since(sent.from).max(1);
             if repair.segments.get(at).is_some_and(|sent| len(sent) > than) {
                 repair.segments.lose(at);
@@ -177,8 +179,8 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// What was sent before is another host's: when it left, and how often, is not known here. So its acknowledgment gives no
-    /// round-trip time, unless a timestamp does (Karn; RFC 7323, section 4).
+    /// Marks all segments as sent by another host: when and how often is not known here. So their acknowledgments give
+    /// no round-trip time, unless a timestamp does (Karn; RFC 7323, section 4).
     pub(crate) fn forget_when_sent(&mut self) {
         let Some(repair) = &mut self.repair else { return };
         for at in 0..repair.segments.len() as usize {
@@ -187,7 +189,7 @@ impl Sender {
     }
 }
 
-/// The first that is lost and was not sent again since.
+/// The index of the first segment that is lost and not sent again since.
 fn first_lost(repair: &Repair) -> Option<usize> {
     if repair.segments.lost() == repair.segments.resent() {
         return None;

@@ -1,19 +1,19 @@
-//! Taking back a reduction of the window that was for nothing: all that was sent again is told of as a duplicate (RFC 2883,
-//! RFC 3708), or answers are older than the first segment that was sent again (Eifel, RFC 3522).
+//! Undo of a spurious reduction of the window. It is spurious if the peer reports everything sent again as a duplicate
+//! (RFC 2883, RFC 3708), or if an acknowledgment is older than the first retransmission (Eifel, RFC 3522).
 
 use crate::Seq;
 use wire::{Duration, Instant};
 
-/// What is kept to take a reduction back.
+/// The state before a reduction, to undo it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Undo {
-    /// Where the recovery began; `None`: there is nothing to take back.
+    /// The first unacknowledged number when the recovery began; `None`: there is nothing to undo.
     pub marker: Option<Seq>,
-    /// Segments sent again since then that the peer has not told of as duplicates.
+    /// The number of segments sent again since then that the peer has not reported as duplicates.
     pub resent: u32,
-    /// Whether any was.
+    /// Whether any segment was sent again.
     pub any: bool,
-    /// When the first was.
+    /// When the first segment was sent again.
     pub first: Option<Instant>,
     /// The window before, in bytes.
     pub cwnd: u32,
@@ -22,38 +22,38 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// A reduction is about to be made at `una`, while so many `copies` are on their way.
+    /// Stores the state before a reduction at `una`, with `copies` retransmissions in flight.
     pub(crate) const fn begin(&mut self, una: Seq, copies: u32, cwnd: u32, ssthresh: u32) {
         (self.marker, self.resent, self.any) = (Some(una), copies, copies > 0);
         (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
     }
 
-    /// A segment was sent again.
+    /// Notes that a segment was sent again.
     pub(crate) fn resent(&mut self, now: Instant) {
         self.first.get_or_insert(now);
         (self.resent, self.any) = (self.resent + 1, true);
     }
 
-    /// The peer reports that so many `segments`, which end at `end`, came twice. Those below the marker were sent again for
-    /// another reason.
+    /// Notes that the peer reports `segments` duplicates that end at `end`. Those below the marker belong to an earlier
+    /// recovery.
     pub(crate) fn duplicate(&mut self, end: Seq, segments: u32) {
         if self.marker.is_some_and(|marker| end.after(marker)) {
             self.resent = self.resent.saturating_sub(segments);
         }
     }
 
-    /// Whether an acknowledgment answers a segment that left before the first that was sent again.
+    /// Whether an acknowledgment echoes a timestamp from before the first retransmission.
     pub(crate) fn is_older(&self, echoed: Option<Instant>, tick: Duration) -> bool {
         self.marker.is_some() && is_before(echoed, self.first, tick)
     }
 
-    /// Whether all that was sent again was for nothing.
+    /// Whether everything sent again was a duplicate.
     pub(crate) const fn all_were_duplicates(&self) -> bool {
         self.marker.is_some() && self.any && self.resent == 0
     }
 }
 
-/// Whether what an acknowledgment answers left before something else did: both are known in ticks of the timestamp clock.
+/// Whether an echoed timestamp is from before `other`. Both are compared in ticks of the timestamp clock.
 pub(super) fn is_before(echoed: Option<Instant>, other: Option<Instant>, tick: Duration) -> bool {
     let ticks = |at: Instant| u128::from(at.0) / tick.as_nanos().max(1);
     echoed.zip(other).is_some_and(|(echoed, other)| ticks(echoed) < ticks(other))

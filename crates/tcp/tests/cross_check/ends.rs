@@ -1,4 +1,4 @@
-//! The two stacks behind one door, each with its application: one writes, the other reads all at once.
+//! The two stacks with a common interface, each with its application: one writes, the other reads everything at once.
 
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};
@@ -11,14 +11,14 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 pub(crate) const ADDRESSES: [SocketAddrV4; 2] =
     [SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000), SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80)];
-/// The largest payload. smoltcp begins with 2048 bytes whatever a segment has: with this, they are two segments.
+/// The largest payload. smoltcp's initial window is 2048 bytes, which is two segments of this size.
 pub(crate) const MSS: u16 = 1024;
-/// Both buffers. Whole segments, or smoltcp cuts one short where its ring ends; and below 64 KiB, where smoltcp caps the
-/// congestion window.
+/// The size of both buffers. It is a multiple of segments, because smoltcp cuts a segment where its ring ends. It is
+/// below 64 KiB, at which smoltcp caps the congestion window.
 pub(crate) const BUFFER: u32 = 44 * MSS as u32;
 pub(crate) const DELAYED_ACK: Duration = Duration::from_millis(200);
 
-/// What both stacks can be told to do.
+/// The configuration that both stacks support.
 pub(crate) fn profile() -> Profile {
     Profile {
         mss: MSS,
@@ -32,16 +32,16 @@ pub(crate) fn profile() -> Profile {
 
 /// One end: the first connects and writes, the second listens and reads.
 pub(crate) trait End {
-    /// A segment comes.
+    /// Handles a segment that arrives.
     fn hear(&mut self, now: Instant, segment: &Segment<'_>);
-    /// The application works, timers go off; what leaves.
+    /// Runs the application and the timers. Returns the segments to send.
     fn work(&mut self, now: Instant) -> Vec<Segment<'static>>;
-    /// When it wants to work next.
+    /// When `work` must be called next.
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
     /// What the application has read.
     fn got(&self) -> &[u8];
-    /// Whether the threshold was ever made of the window, because that was less than what was outstanding, which RFC 5681
-    /// halves (section 3.1, equation 4: "no more than").
+    /// Whether the threshold was ever computed from the window, because that was less than the outstanding data. RFC
+    /// 5681 halves the outstanding data (section 3.1, equation 4: "no more than").
     fn has_halved_window(&self) -> bool {
         false
     }
@@ -55,7 +55,7 @@ pub(crate) struct Ours {
     data: Vec<u8>,
     written: usize,
     got: Vec<u8>,
-    /// The last thing that happened to the oldest segment was a time-out.
+    /// The last event of the oldest segment was a time-out.
     again: bool,
     has_halved_window: bool,
 }
@@ -74,7 +74,7 @@ impl Ours {
         }
     }
 
-    /// Something that may halve the threshold.
+    /// Executes a step, and notes whether the threshold was computed from the window.
     fn watched(&mut self, happens: impl FnOnce(&mut Connection)) {
         let Some(tcp) = &mut self.tcp else { return };
         let before = tcp.info();

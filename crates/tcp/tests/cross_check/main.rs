@@ -1,21 +1,22 @@
-//! Our TCP and smoltcp's (0.14.0) in virtual time: the same conversation, segment by segment, to the microsecond, where the
-//! rules are the same.
+//! Compares our TCP with smoltcp 0.14.0 in virtual time: the conversations must be equal, segment by segment and to the
+//! microsecond, where the rules are the same.
 //!
-//! **Made equal**: segments of 1024 bytes, so that smoltcp's first window of 2048 bytes is two of them; Reno (RFC 5681,
-//! section 3.2) without RFC 6582, as smoltcp's; time-outs from 1 s to 60 s (its constants), which also hides its estimator's
-//! milliseconds; every second segment acknowledged at once and others after 200 ms; Nagle; no window scaling, no timestamps,
-//! no use of selective acknowledgments (smoltcp's sender reads none); buffers of 44 segments, which is no remainder in its
-//! ring and below the 64 KiB at which it caps its window; 32 gaps in the receiver. The wire charges no options and loses no
-//! SYN. Nobody closes: after a close smoltcp sends what is less than a segment.
+//! **Made equal**: segments of 1024 bytes, so that smoltcp's initial window of 2048 bytes is two of them. Reno (RFC
+//! 5681, section 3.2) without RFC 6582, as in smoltcp. Time-outs from 1 s to 60 s, which are smoltcp's constants; they
+//! also hide that its estimator counts milliseconds. Every second segment is acknowledged at once, others after 200 ms.
+//! Nagle is on. Window scaling, timestamps and the use of selective acknowledgments are off (smoltcp's sender reads
+//! none). Buffers of 44 segments leave no remainder in smoltcp's ring, and are below the 64 KiB at which it caps its
+//! window. The receiver stores 32 gaps. On the wire options take no time, and no SYN is lost. Connections are not
+//! closed: after a close smoltcp sends a final short segment.
 //!
-//! **What keeps it from more**, by measurement here and by its source:
+//! **Known differences**, measured here and found in its source:
 //!
 //! | smoltcp 0.14.0 | what follows |
 //! |---|---|
-//! | halves all that is outstanding (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`) | ours halves the less of that and the window: they differ where a second loss finds more outstanding than the window, and from there on only |
-//! | an acknowledgment that fills a gap announces the window before the application has read (`tcp.rs`, `process`) | a smaller window for an instant; receivers are compared where no gap is filled |
-//! | after such a window of zero it probes at once | its sender is compared in front of our receiver |
-//! | a lost SYN lowers the threshold; duplicates are counted on across a time-out; nothing is restarted after idling; no limit on retransmissions; a first time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7) | not made to happen |
+//! | halves all outstanding data (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`) | ours halves the smaller of that and the window: they differ from the first loss at which more than the window is outstanding |
+//! | an acknowledgment that fills a gap announces the window before the application has read (`tcp.rs`, `process`) | a smaller window for an instant; receivers are compared only where no gap is filled |
+//! | after such a window of zero it probes at once | its sender is compared with our receiver only |
+//! | a lost SYN lowers the threshold; duplicates are counted across a time-out; no restart after idling; no limit of retransmissions; a first time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7) | these cases do not occur |
 
 #![cfg(test)]
 
@@ -43,7 +44,7 @@ impl Stack {
 
 const SEGMENTS: usize = 200;
 
-/// The first of the stacks sends to the second.
+/// Runs a transfer from the first stack to the second.
 fn run(stacks: [Stack; 2], faults: &Faults) -> Talk {
     let mut seed = Seed::new(3);
     let data: Vec<u8> = (0..SEGMENTS * usize::from(MSS)).map(|_| seed.draw() as u8).collect();
@@ -65,7 +66,7 @@ fn assert_same(name: &str, ours: &Talk, theirs: &Talk) {
     }
 }
 
-/// What goes wrong, and how many segments of data are sent again for it.
+/// Faults, and the number of data segments that they cause to be sent again.
 fn cases() -> Vec<(&'static str, Faults, usize)> {
     let lost = |data: &[usize]| Faults { data: data.to_vec(), ..Faults::default() };
     let outage = |from, to| Faults { outage: Some((from, to)), ..Faults::default() };
@@ -97,7 +98,7 @@ fn senders_say_the_same() {
     }
 }
 
-/// Where no gap is filled; and both pairs of one stack, which have nothing in common then but the wire.
+/// Without filled gaps. Also compares pairs of one stack, which have only the wire in common.
 #[test]
 fn receivers_say_the_same() {
     let without_gaps = cases().into_iter().filter(|(_, faults, _)| faults.data.is_empty());
@@ -109,8 +110,8 @@ fn receivers_say_the_same() {
     }
 }
 
-/// Losses by chance, from half a percent to five, with a queue that overflows and without: equal to the end, or to where
-/// ours halved the window and smoltcp all that was outstanding.
+/// Random losses from 0.5 % to 5 %, with and without a queue that overflows. The conversations are equal to the end, or
+/// until ours halves the window and smoltcp all outstanding data.
 #[test]
 fn by_chance_they_differ_for_one_reason_only() {
     let (mut equal, mut halved) = (0, 0);

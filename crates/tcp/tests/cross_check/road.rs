@@ -1,4 +1,4 @@
-//! The wire between two ends, in virtual time, and what was said on it, line by line.
+//! The wire between two ends, in virtual time, and a log of its segments, line by line.
 
 use crate::ends::End;
 use std::collections::BTreeMap;
@@ -6,22 +6,22 @@ use std::fmt::Write as _;
 use tcp::{Flags, Segment, Seq};
 use wire::{Duration, Instant, Seed};
 
-/// What goes wrong on a wire of 2 Mb/s and 20 ms.
+/// The faults of a wire of 2 Mb/s and 20 ms.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
-    /// So many segments may wait at each end; all, if none is given.
+    /// The number of segments that may wait at each end; `None`: no limit.
     pub(crate) queue: Option<usize>,
-    /// These segments with data are lost, counted from 1 as they are sent, whatever they carry.
+    /// These data segments are lost, counted from 1 in the order of sending.
     pub(crate) data: Vec<usize>,
-    /// These acknowledgments are lost, counted alike.
+    /// These acknowledgments are lost, counted in the same way.
     pub(crate) acks: Vec<usize>,
-    /// What ends its transmission within is lost, both ways.
+    /// Segments whose transmission ends in this time are lost, in both directions; in milliseconds.
     pub(crate) outage: Option<(u64, u64)>,
-    /// So many of a thousand are lost, both ways, by chance.
+    /// The probability of a loss in thousandths, in both directions, and the random seed.
     pub(crate) chance: Option<(u64, Seed)>,
 }
 
-/// Both directions wait for their own transmitter.
+/// The transmitter of one direction.
 #[derive(Default)]
 struct Transmitter {
     leaving: Vec<Instant>,
@@ -31,11 +31,11 @@ struct Transmitter {
 
 const RATE: u64 = 2_000_000;
 const DELAY: Duration = Duration::from_millis(20);
-/// IP's and TCP's headers. Options count for nothing, so that a stack that offers more is not later for it.
+/// The length of the IP and TCP headers. Options do not count, so that a stack that sends more of them is not slower.
 const HEADERS: u64 = 40;
 
 impl Transmitter {
-    /// When it arrives, if it does.
+    /// When a segment arrives; `None` if it is lost.
     fn carry(&mut self, now: Instant, segment: &Segment, faults: &mut Faults) -> Option<Instant> {
         let has_data = !segment.payload.is_empty();
         let number = if has_data { &mut self.carried } else { &mut self.bare };
@@ -54,23 +54,23 @@ impl Transmitter {
         let cut = faults
             .outage
             .is_some_and(|(from, to)| (Instant::from_millis(from)..Instant::from_millis(to)).contains(&out));
-        // A handshake that loses a segment is a comparison of its own.
+        // Random losses spare the handshake: lost SYNs are a known difference.
         let spared = segment.has(Flags::SYN) || now < Instant::from_millis(100);
         let is_lost = chosen || cut || (unlucky && !spared);
         (!is_lost).then_some(out + DELAY)
     }
 }
 
-/// What was said, and how it went.
+/// The log of a conversation, and its counters.
 pub(crate) struct Talk {
     pub(crate) lines: Vec<String>,
-    /// Segments of data that were sent again.
+    /// The number of data segments that were sent again.
     pub(crate) again: usize,
-    /// How many lines there were when the window was first halved; see [`End::has_halved_window`].
+    /// The number of lines when the window was first halved; see [`End::has_halved_window`].
     pub(crate) halved_window: Option<usize>,
 }
 
-/// Has the first end send its data to the second, until the second has all of it.
+/// Lets the first end send its data to the second, until the second has all of it.
 pub(crate) fn talk(mut ends: [Box<dyn End>; 2], data: &[u8], mut faults: Faults) -> Talk {
     let mut wires = [Transmitter::default(), Transmitter::default()];
     let mut road: BTreeMap<(Instant, u64), (usize, Segment)> = BTreeMap::new();

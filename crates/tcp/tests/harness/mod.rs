@@ -7,15 +7,15 @@ use wire::{Duration, Instant, Ipv4Addr, Seed, SocketAddrV4};
 pub(crate) const A: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 pub(crate) const B: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
 
-/// One direction.
+/// One direction of a link.
 #[derive(Clone)]
 pub(crate) struct Link {
-    /// Bits a second; 0 is without limit.
+    /// Bits per second; 0 is unlimited.
     pub(crate) rate: u64,
     pub(crate) delay: Duration,
-    /// Packets that may wait, the one under way included.
+    /// The number of packets that may wait, including the one on the wire.
     pub(crate) queue: usize,
-    /// Percent.
+    /// The probabilities of the faults, in percent.
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,
@@ -45,7 +45,7 @@ impl Link {
         self.seed.draw() % 100 < percent
     }
 
-    /// Bits flip, now and then.
+    /// Flips a random bit, with the probability `corrupt`.
     fn spoil(&mut self, bytes: &mut [u8]) {
         if self.corrupt > 0 && self.chance(self.corrupt) {
             let at = self.seed.draw() as usize % bytes.len();
@@ -53,7 +53,7 @@ impl Link {
         }
     }
 
-    /// When copies of a packet of `bytes` arrive.
+    /// The arrival times of the copies of a packet of `bytes` bytes.
     fn carry(&mut self, now: Instant, bytes: usize) -> Vec<Instant> {
         if self.chance(self.loss) {
             return Vec::new();
@@ -77,7 +77,7 @@ impl Link {
     }
 }
 
-/// One end and its application: writes `data`, reads all, finishes after its last byte.
+/// One end and its application, which writes `data`, reads everything, and finishes after its last byte.
 pub(crate) struct End {
     pub(crate) tcp: Option<Connection>,
     pub(crate) data: Vec<u8>,
@@ -85,7 +85,7 @@ pub(crate) struct End {
     pub(crate) got: Vec<u8>,
     pub(crate) profile: Profile,
     pub(crate) iss: Seq,
-    /// At most so many bytes are read at once.
+    /// The largest number of bytes read at once.
     pub(crate) appetite: usize,
 }
 
@@ -111,13 +111,13 @@ pub(crate) struct World {
     pub(crate) ends: [End; 2],
     pub(crate) links: [Link; 2],
     pub(crate) sent: u64,
-    /// All that was sent, and when, in one number (FNV-1a).
+    /// The fingerprint (FNV-1a) of all that was sent, and when.
     pub(crate) number: u64,
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
 }
 
 impl World {
-    /// The first end connects to the second.
+    /// Two ends, of which the first connects to the second.
     pub(crate) fn new(mut ends: [End; 2], links: [Link; 2]) -> Self {
         let [a, _] = &mut ends;
         a.tcp = Some(Connection::connect(A, B, a.iss, &a.profile));
@@ -160,9 +160,9 @@ impl World {
         self.flush(who);
     }
 
-    /// The next thing that happens; false when nothing will.
+    /// Executes the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
-        // An application that left something unread comes back for more.
+        // An application that left something unread reads again later.
         let again = self.now + Duration::from_millis(10);
         let deadline = |end: &End| {
             let tcp = end.tcp.as_ref()?;
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// Runs until `done`, or nothing happens any more, or for too long.
+    /// Runs until `done`, or until there are no more events; panics after too many steps.
     pub(crate) fn run(&mut self, done: impl Fn(&Self) -> bool) {
         self.flush(0);
         for _ in 0..20_000_000 {

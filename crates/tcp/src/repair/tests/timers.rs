@@ -3,8 +3,8 @@
 use super::*;
 use crate::Fin;
 
-/// RFC 8985, section 6.2, step 1: `RACK.min_RTT` is the least of all round trips, that of the handshake among them, or the answer
-/// to a probe that is shorter than the segments before it would count as one to the original.
+/// RFC 8985, section 6.2, step 1: `RACK.min_RTT` is the minimum of all round trips, including the handshake. Otherwise
+/// the acknowledgment of a short probe would count as one of the original.
 #[test]
 fn the_round_trip_of_the_handshake_counts() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -16,8 +16,8 @@ fn the_round_trip_of_the_handshake_counts() {
     assert_eq!(talk.hears(probe + 55, 8, &[(9, 10)]), [8]);
 }
 
-/// Linux probes the tail in the states Open and CWR only (`tcp_schedule_loss_probe`): after a time-out that was found to be
-/// spurious, and not while the state is Loss.
+/// Linux probes the tail only in the states Open and CWR (`tcp_schedule_loss_probe`): after a time-out that was found
+/// to be spurious, but not while the state is Loss.
 #[test]
 fn a_probe_comes_after_a_spurious_time_out_and_not_after_a_loss() {
     let timed_out = || {
@@ -37,7 +37,7 @@ fn a_probe_comes_after_a_spurious_time_out_and_not_after_a_loss() {
     assert!(matches!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Tail(_))));
 }
 
-/// The same of a round trip that timestamps tell (Linux: `tcp_ack_update_rtt`), which is a tick at least.
+/// The same for a round trip that timestamps give (Linux: `tcp_ack_update_rtt`); it is at least a tick.
 #[test]
 fn the_round_trip_of_a_timestamp_counts() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -49,7 +49,7 @@ fn the_round_trip_of_a_timestamp_counts() {
     assert_eq!(talk.rack().min_rtt, Some(Duration::from_millis(1)));
 }
 
-/// A FIN has a number and takes no room: a whole segment that has one is sent again as it was.
+/// A FIN takes a number, but no room: a whole segment with a FIN is sent again in one piece.
 #[test]
 fn a_fin_does_not_cut_the_last_segment() {
     let ended = |does| {
@@ -67,7 +67,7 @@ fn a_fin_does_not_cut_the_last_segment() {
     assert_eq!(ended(Mechanisms { tlp: false, ..Mechanisms::ALL }), (10_000, 1000, true, 1), "a time-out");
 }
 
-/// A path that carries less cuts what is too long with a FIN, and not a FIN alone.
+/// If the path carries less, a segment with a FIN that is too long is split, and a FIN alone is not resent.
 #[test]
 fn a_fin_is_not_too_long_for_a_path() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -76,7 +76,7 @@ fn a_fin_is_not_too_long_for_a_path() {
     assert_eq!(talk.hears(150, 10, &[]), [10]);
     talk.0.path_mss(500);
     assert_eq!((talk.sends(160), talk.0.retransmissions), (vec![], 0));
-    // But it is lost with all else where nothing is known of what left.
+    // But a FIN alone is lost with everything else if nothing is known of what was sent.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 10, &[]);
     talk.0.fin = Fin::Queued;
@@ -85,8 +85,7 @@ fn a_fin_is_not_too_long_for_a_path() {
     assert_eq!(talk.0.repair.as_ref().unwrap().segments.lost(), 1);
 }
 
-/// RFC 8985, section 7.3: the probe is new data where the window has room for it, however little there is (Linux:
-/// `TCP_NAGLE_OFF`).
+/// RFC 8985, section 7.3: the probe is new data if the window has room for it, however short (Linux: `TCP_NAGLE_OFF`).
 #[test]
 fn a_probe_does_not_wait_for_a_whole_segment() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -100,8 +99,8 @@ fn a_probe_does_not_wait_for_a_whole_segment() {
     assert_eq!((chunk.seq.0, chunk.bytes.len()), (10_100, 100));
 }
 
-/// Linux: `tcp_rack_reo_timeout`: what was late and is lost begins a recovery; where one is under way, that arrives nothing
-/// opens the window no further.
+/// Linux: `tcp_rack_reo_timeout`: a loss found by time begins a recovery. In a recovery it does not open the window,
+/// because nothing arrived.
 #[test]
 fn time_alone_lets_nothing_out_in_a_recovery() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
@@ -119,11 +118,11 @@ fn time_alone_lets_nothing_out_in_a_recovery() {
     assert!(talk.0.repair.as_ref().unwrap().segments.lost() > 1, "the second and the third are lost too");
 }
 
-/// RFC 2018, section 8: a peer that took back what it had has nothing of what was sent, however recently.
+/// RFC 2018, section 8: after a peer discards what it had, everything sent counts as lost, however recent.
 #[test]
 fn after_reneging_all_is_lost() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 11_000);
-    talk.hears(150, 1, &[]); // lets the eleventh out
+    talk.hears(150, 1, &[]); // the eleventh is sent
     talk.0.repair.as_mut().unwrap().segments.edit(0, |sent| sent.sacked = true);
     talk.0.timer = Timer::Retransmit(at(180));
     talk.0.timeout(at(180));
@@ -131,8 +130,8 @@ fn after_reneging_all_is_lost() {
     assert_eq!((segments.sacked(), segments.lost(), segments.len()), (0, 10, 10));
 }
 
-/// RFC 8985, section 7.3: one probe is out at a time; then it is the time-out, from when the first segment left (Linux:
-/// `tcp_rearm_rto`).
+/// RFC 8985, section 7.3: at most one probe is in flight. Then the time-out runs, counted from when the first segment
+/// was sent (Linux: `tcp_rearm_rto`).
 #[test]
 fn a_second_probe_waits_for_the_answer_to_the_first() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -145,16 +144,16 @@ fn a_second_probe_waits_for_the_answer_to_the_first() {
     assert_eq!(talk.0.timer, Timer::Retransmit(overdue), "it left longer than a time-out ago");
 }
 
-/// RFC 5682, section 3.1, step 2b: where no new data can be sent the question is dropped, and what is lost is sent again.
+/// RFC 5682, section 3.1, step 2b: if no new data can be sent, F-RTO ends, and what is lost is sent again.
 #[test]
 fn without_new_data_a_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
     talk.waits(Timer::Retransmit(at(350)));
-    talk.0.window = 9010; // ten bytes more than are out: not worth a segment
+    talk.0.window = 9010; // room for ten bytes: too little for a segment
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// Linux: `tcp_rearm_rto`: where a wait for reordering ends the time-out counts from when the first segment left.
+/// Linux: `tcp_rearm_rto`: when a wait for reordering ends, the time-out counts from when the first segment was sent.
 #[test]
 fn a_time_out_counts_from_the_first_segment_after_another_timer() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -175,7 +174,7 @@ fn a_time_out_counts_from_the_first_segment_after_another_timer() {
     assert_eq!(talk.0.timer, Timer::Retransmit(at(9000) + Duration::from_micros(1)), "it is overdue");
 }
 
-/// RFC 8985, section 6.2, step 5: losses are looked for when the wait is over, whether something arrived meanwhile or not.
+/// RFC 8985, section 6.2, step 5: losses are searched for when the wait ends, also if nothing arrived in the meantime.
 #[test]
 fn time_alone_finds_losses() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -187,8 +186,8 @@ fn time_alone_finds_losses() {
     assert_eq!((repair.standing, repair.segments.lost(), repair.prr.delivered), (Standing::Recovery, 1, 1));
 }
 
-/// RFC 2883, section 4: a duplicate above the acknowledgment lies within the second block; it is taken back, and is a sign of
-/// reordering where more has arrived above.
+/// RFC 2883, section 4: a duplicate above the acknowledgment is within the second block. It counts towards the undo,
+/// and is a sign of reordering if more has arrived above it.
 #[test]
 fn a_duplicate_above_the_acknowledgment() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -202,12 +201,12 @@ fn a_duplicate_above_the_acknowledgment() {
     talk.hears(200, 0, &[(2, 3), (2, 7)]);
     let repair = talk.0.repair.as_ref().unwrap();
     assert_eq!((repair.duplicates, repair.undo.resent, repair.rack.reordered), (1, copies - 1, true));
-    // The network made the copy of what was sent once.
+    // The data was sent once, so the network made the copy.
     let resent = repair.undo.resent;
     talk.hears(201, 0, &[(4, 5), (2, 7)]);
     let repair = talk.0.repair.as_ref().unwrap();
     assert_eq!((repair.duplicates, repair.undo.resent), (2, resent));
-    // What no other block covers is no duplicate.
+    // A block that no other block covers reports no duplicate.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 0, &[(3, 7)]);
     talk.hears(200, 0, &[(8, 9), (3, 7)]);

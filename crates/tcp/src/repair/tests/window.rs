@@ -1,8 +1,9 @@
-//! The congestion window: how it is used, reduced and taken back.
+//! The congestion window: its use, reduction and undo.
 
 use super::*;
 
-/// RFC 6937, section 3.1: the loss of what was sent again is a further loss, and the window grows by no more than what arrives.
+/// RFC 6937, section 3.1: the loss of a retransmission is a further loss. The window grows by no more than what
+/// arrives.
 #[test]
 fn a_lost_copy_is_a_further_loss() {
     let mut segments = crate::Segments::default();
@@ -13,18 +14,18 @@ fn a_lost_copy_is_a_further_loss() {
     segments.edit(0, |sent| sent.resent = true);
     segments.lose(0);
     assert_eq!((segments.lost(), segments.losses()), (1, 2));
-    // Seven of ten are lost; of the first three copies the second is lost again. Two arrived, so two leave.
+    // Seven of ten are lost; of the first three copies the second is lost again. Two arrived, so two are sent.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     assert_eq!(talk.hears(150, 0, &[(7, 10)]), [0, 1, 2]);
     assert_eq!(talk.hears(200, 1, &[(2, 3), (7, 10)]), [1, 3]);
-    // The breaker: all three arrived, and one more leaves than arrived.
+    // Counter-check: all three arrived, and one more is sent than arrived.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 0, &[(7, 10)]);
     assert_eq!(talk.hears(200, 3, &[(7, 10)]), [3, 4, 5, 6]);
 }
 
-/// RFC 2861, section 3.2 (Linux: `tcp_cwnd_application_limited`): of a window that was not used up for a time-out half of what was
-/// not used goes; and it does not grow meanwhile, whatever is acknowledged.
+/// RFC 2861, section 3.2 (Linux: `tcp_cwnd_application_limited`): if the window was not used up for a time-out, half of
+/// the unused part is taken away. It does not grow in the meantime, whatever is acknowledged.
 #[test]
 fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -44,7 +45,7 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     // The time-out is 250 ms: at 400 ms, 700 ms and so on.
     assert_eq!(windows, [20, 20, 15, 15, 15, 12, 12, 12, 11, 11, 11, 10, 10, 10]);
     assert_eq!(talk.0.congestion.ssthresh, 15_000, "three quarters of what there was");
-    // In five round trips one of fifteen segments counts.
+    // Within a time-out, one burst of fifteen segments counts as the use of the window.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 10, &[]);
     talk.0.congestion.ssthresh = 1;
@@ -63,7 +64,7 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     talk.sends(450);
     assert_eq!(talk.cwnd(), 20);
     talk.0.capacity = 100_000;
-    // Nor is one that has a gap, nor one that may use an old window, nor is it a sign that nothing leaves now.
+    // The window does not shrink after a gap, without `idle_restart`, or if the peer's window stops the sender.
     let cwnd = |change: &dyn Fn(&mut Talk)| {
         let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
         talk.hears(150, 10, &[]);
@@ -79,7 +80,7 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     assert_eq!(cwnd(&|talk| talk.0.window = 10), 20);
 }
 
-/// After an idle time the window is lower, and what was not used until then has been counted (RFC 2861).
+/// After an idle time the window is smaller; what was unused until then has been counted (RFC 2861).
 #[test]
 fn an_idle_sender_begins_with_less() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -104,7 +105,7 @@ fn a_time_out_begins_a_new_curve() {
     assert_eq!((talk.0.congestion.cubic.most, talk.0.congestion.cubic.epoch), (0, None));
 }
 
-/// RFC 8985, section 7.4.2: the window is the threshold at once, and a duplicate that comes later takes nothing back.
+/// RFC 8985, section 7.4.2: the window is set to the threshold at once, and a later duplicate undoes nothing.
 #[test]
 fn a_loss_that_the_probe_repaired_is_no_recovery() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -119,7 +120,7 @@ fn a_loss_that_the_probe_repaired_is_no_recovery() {
     assert_eq!((talk.cwnd(), talk.0.congestion.ssthresh), (9, 9000));
 }
 
-/// RFC 5681: a spurious recovery restores the window to what it was, and the threshold, and each to no less than it is now.
+/// RFC 5681: the end of a spurious recovery restores window and threshold; neither becomes smaller than it is now.
 #[test]
 fn what_is_taken_back_is_the_window_and_the_threshold() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -135,8 +136,8 @@ fn what_is_taken_back_is_the_window_and_the_threshold() {
     assert_eq!((more.cwnd, more.ssthresh), (10_000, 8000));
 }
 
-/// A time-out that a block shows to be spurious, before anything is acknowledged: the peer has answered (Linux:
-/// `tcp_undo_cwnd_reduction` by `tcp_try_undo_loss` resets `icsk_retransmits`), so the next time-out is a first one again.
+/// A block shows that a time-out was spurious, before anything is acknowledged. The peer has answered, so the next
+/// time-out is a first one again (Linux: `tcp_undo_cwnd_reduction` by `tcp_try_undo_loss` resets `icsk_retransmits`).
 #[test]
 fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -147,7 +148,7 @@ fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
     assert_eq!(talk.0.unanswered, 0);
 }
 
-/// RFC 5681, section 3.1: the threshold is lowered once for one loss, however often it times out.
+/// RFC 5681, section 3.1: one loss lowers the threshold once, however often the timer expires.
 #[test]
 fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -155,7 +156,7 @@ fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     assert_eq!(talk.0.congestion.ssthresh, 5000);
     talk.waits(Timer::Retransmit(at(850)));
     assert_eq!(talk.0.congestion.ssthresh, 5000);
-    // One whose copy was answered has another loss.
+    // After the copy is acknowledged, the next time-out is another loss.
     talk.hears(900, 1, &[]);
     talk.0.congestion.cwnd = 4000;
     let when = talk.0.timer.at().unwrap();
@@ -163,8 +164,8 @@ fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     assert_eq!(talk.0.congestion.ssthresh, 2000);
 }
 
-/// Linux: `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`: what was believed lost is looked at anew, and what is too late is lost
-/// again.
+/// Linux: `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`: after an undo, losses are searched for anew, and
+/// segments that are too late are declared lost again.
 #[test]
 fn losses_are_looked_for_anew_after_a_reduction_was_taken_back() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
