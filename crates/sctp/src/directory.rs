@@ -65,7 +65,7 @@ impl Association {
         const UNPROVED: Reason = Reason("sctp_abort_unproved");
         let (aborts, is_done) = (matches!(chunk, Chunk::Abort { .. }), self.state == State::ShutdownAckSent);
         if aborts && self.state == State::CookieEchoed && self.opening.doubtful {
-            self.give_up_cookie(now); // who made it is not proved either
+            self.give_up_cookie(now); // nor is the host proved that made the cookie
             return Err(UNPROVED);
         }
         if self.paths.get(src).is_none_or(|path| !path.hearsay || path.signed) {

@@ -266,7 +266,7 @@ impl Association {
         let offer = keys::offer(ack);
         let doubtful = self.paths.get(src).is_some_and(|path| path.hearsay);
         if doubtful && self.config.pair_key.is_some() && offer != Offer::Authenticated {
-            return; // who has the key authenticates
+            return; // a peer with the key authenticates
         }
         if self.config.require_reconfiguration && offer != Offer::Authenticated {
             // RFC 5061, section 4.2.7: drop the packet, destroy the TCB, notify the user.
@@ -330,7 +330,7 @@ impl Association {
             return;
         }
         if let Some(here) = self.opens_from() {
-            self.locals = Locals::new(&[here]); // INIT says where we are by its source
+            self.locals = Locals::new(&[here]); // the source of INIT shows our address
         }
         self.opening.stale = Some(staleness / 1000 + 1);
         self.wait_for_init_ack();

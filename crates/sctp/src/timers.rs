@@ -202,7 +202,7 @@ impl Association {
         }
     }
 
-    /// Sends a HEARTBEAT on the data path, whatever its timer says: it shows the peer that we can be reached.
+    /// Sends a HEARTBEAT on the data path, whatever its timer is: it shows the peer that we can be reached.
     pub(crate) fn announce(&mut self, now: Instant) {
         if self.probes() {
             self.probe(now, self.paths.for_data());
