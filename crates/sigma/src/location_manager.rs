@@ -53,8 +53,8 @@ struct Entry {
     /// already.
     under_way: VecDeque<Option<Accepted>>,
     /// The clock for its signatures, at [`Instant::ZERO`]. It is never set back: otherwise a mobile node that has
-    /// signed with a later time could not update its addresses until the clock had caught up. Each entry has its own,
-    /// as it depends on the last accepted update.
+    /// signed with a later time could not update its addresses until the clock had caught up. Each entry has a
+    /// separate one, as it depends on the last accepted update.
     signature_zero: WallTime,
     updates: Rate,
     queries: Rate,

@@ -50,7 +50,7 @@ impl Place {
         self.data(of).into_iter().map(record).collect()
     }
 
-    /// Returns whether the MACs of `signed` are so many that a replay of another update could not be recognized.
+    /// Returns whether the MACs of `signed` fill the list, so that a replay of one more update could not be recognized.
     pub(crate) const fn is_full_at(&self, signed: u64) -> bool {
         self.signed == signed && self.codes.len() >= CODES
     }
