@@ -223,7 +223,8 @@ impl Association {
         }
     }
 
-    /// Returns the number of bytes that may be written now. [`Event::Room`] reports what is added.
+    /// Returns the number of bytes that may be written now, zero if the association is not open. [`Event::Room`]
+    /// reports what is added.
     pub fn room(&self) -> usize {
         if self.state == State::Established { self.outbound.room() } else { 0 }
     }
@@ -250,6 +251,7 @@ impl Association {
     }
 
     /// Shuts the association down. What was written is still delivered; then the association ends in both directions.
+    /// One that is not open yet is aborted.
     pub fn finish(&mut self, now: Instant) {
         match self.state {
             State::Established => {
@@ -281,7 +283,7 @@ impl Association {
     /// used (RFC 5061, section 5.3). This changes the route, so measurements of the old one are reset (RFC 9260,
     /// section 7.2). A change that waits for an answer is sent again at once, as the old address may no longer work.
     /// It leaves from `local` even if it deletes `local`: the host has returned there, and packets to the other
-    /// address do not reach it.
+    /// address do not reach it. Fails with [`Cannot::Unknown`] if `local` is not ours, or `peer` not the peer's.
     pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
         if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting | Use::Here)) {
             return Err(Cannot::Unknown);
@@ -299,10 +301,11 @@ impl Association {
         Ok(())
     }
 
-    /// Like [`Self::prefer`] for all addresses of the peer, but `local` may be an address that the peer was not asked
-    /// to add yet, because an earlier change is not answered. The answer can reach only `local`, so that change
-    /// leaves from there, and no other chunk does. `here`: all addresses that this host has now. Nothing leaves from
-    /// others, even if their deletion was not requested yet: no answer would come back.
+    /// Prefers `local` as the source of packets to all of the peer's addresses. Unlike with [`Self::prefer`], the
+    /// peer need not have been asked to add `local` yet, if an earlier change is not answered. The answer can reach
+    /// only `local`, so that change leaves from there, and no other chunk does. `here`: all addresses that this host
+    /// has now. Nothing leaves from others, even if their deletion was not requested yet: no answer would come back.
+    /// Fails if `local` is not unicast, or if the peer does not support address changes.
     pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), Cannot> {
         if !unicast(local) {
             return Err(Cannot::Address);
@@ -321,7 +324,8 @@ impl Association {
         self.prefer(now, None, local)
     }
 
-    /// Sends new data to this address of the peer, if it is confirmed (RFC 9260, section 11.1.5).
+    /// Sends new data to this address of the peer (RFC 9260, section 11.1.5). Fails with [`Cannot::Unknown`] if the
+    /// peer does not have it, or if it is not confirmed.
     pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), Cannot> {
         let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(Cannot::Unknown)?;
         path.superseded = false;
@@ -423,12 +427,12 @@ impl Association {
         !matches!(self.state, State::Closed | State::CookieWait | State::CookieEchoed)
     }
 
-    /// Whether SHUTDOWN or SHUTDOWN ACK was sent and is not answered.
+    /// Returns whether SHUTDOWN or SHUTDOWN ACK was sent and is not answered.
     pub(crate) const fn waits_for_shutdown(&self) -> bool {
         matches!(self.state, State::ShutdownSent | State::ShutdownAckSent)
     }
 
-    /// Called after each input: reports a change of the data path, continues a shutdown, and probes new addresses.
+    /// Reports a change of the data path, continues a shutdown, and probes new addresses. Called after each input.
     pub(crate) fn settle(&mut self, now: Instant) {
         if !self.is_open() {
             return;
@@ -451,9 +455,9 @@ impl Association {
         (self.errors, self.returns, self.tried) = (0, 0, 0);
     }
 
-    /// Called when a HEARTBEAT was answered. While data are outstanding, the counter of failures stays as it is (RFC
-    /// 9260, section 8.1). Otherwise a path that carries HEARTBEATs and no data would keep the association open
-    /// without end, without an error.
+    /// Resets the counters of failures, because a HEARTBEAT was answered. While data are outstanding, the counter of
+    /// the association stays as it is (RFC 9260, section 8.1). Otherwise a path that carries HEARTBEATs and no data
+    /// would keep the association open without end, without an error.
     pub(crate) fn probe_was_answered(&mut self) {
         if self.outbound.is_outstanding() {
             self.tried = 0;

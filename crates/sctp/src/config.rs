@@ -13,7 +13,7 @@ pub struct Config {
     pub rto_min: Duration,
     /// RTO.Max.
     pub rto_max: Duration,
-    /// Max.Burst: packets with new data that may leave at one instant, for each path.
+    /// Max.Burst: packets with data that may leave at one instant, for each path.
     pub max_burst: u32,
     /// Valid.Cookie.Life: how long a listening endpoint accepts its cookie.
     pub cookie_life: Duration,

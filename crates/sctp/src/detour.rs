@@ -140,9 +140,9 @@ impl Association {
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
-    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses, and
-    /// the peer's other addresses: each may be the only one that works (RFC 9260, section 6.4.1). A missing answer is
-    /// not counted as a failure, as the peer may have left that address long ago.
+    /// Probes other routes after each time-out of `peer` from the second in a row: `peer` from our other addresses,
+    /// and the peer's other addresses. Each may be the only one that works (RFC 9260, section 6.4.1). A missing
+    /// answer is not counted as a failure, as the peer may have left that address long ago.
     pub(crate) fn probe_other_routes(&mut self, peer: Ipv4Addr) {
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed && path.errors >= SILENT) else {
             return;

@@ -157,7 +157,7 @@ impl Endpoint {
         id
     }
 
-    /// Called after each change of an association: updates the index of addresses, its timer, and the lists to poll.
+    /// Updates the index of addresses, the timer, and the lists to poll, after a change of an association.
     fn touched(&mut self, id: AssociationId) {
         self.ready.insert(id);
         self.told.insert(id);

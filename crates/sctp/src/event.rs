@@ -60,7 +60,7 @@ pub enum Cannot {
     Last,
     /// Not a unicast address.
     Address,
-    /// Too many changes wait already.
+    /// More than 16 changes in one request, or too many requests wait already.
     Full,
 }
 

@@ -61,11 +61,11 @@ impl Association {
         self.locals.source_of_change(&[]).filter(|_| opens)
     }
 
-    /// Continues the opening from `local`, because the host has lost the address that it used, and answers to it are
-    /// lost. After COOKIE ECHO, if the peer supports address changes, COOKIE ECHO is sent from `local`, and the peer
-    /// is asked for the change once the association is open. A new opening would conflict with the association that
-    /// the peer may have already. In the other cases the opening begins anew from `local`: nothing was written yet.
-    /// Returns whether the association is still opening.
+    /// Continues the opening from `local`, because the host has lost the address that it used, and answers do not
+    /// reach it there. After COOKIE ECHO, if the peer supports address changes, COOKIE ECHO is sent from `local`. The
+    /// peer is asked for the change once the association is open. A new opening would conflict with the association
+    /// that the peer may have already. In the other cases the opening begins anew from `local`: nothing was written
+    /// yet. Returns whether the association is still opening.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.ours.supported => {
@@ -141,7 +141,8 @@ impl Association {
         self.open_again(now, src, false);
     }
 
-    /// Like [`Self::established`]. `was_told`: a restart that lost nothing, so the user gets neither event again.
+    /// Establishes the association, for the first time or after a restart. `was_told`: it was open and lost nothing,
+    /// so the user gets [`Event::Opened`] and [`Event::Room`] no second time.
     pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
         (self.timer, self.second) = (None, None);

@@ -148,7 +148,7 @@ impl Path {
         (u32::from(self.mtu) - HEADERS) & !3
     }
 
-    /// Section 7.2.1.
+    /// Returns the initial congestion window, in bytes (section 7.2.1).
     fn initial_window(&self) -> u32 {
         let chunk = self.largest_chunk();
         (4 * chunk).min((2 * chunk).max(4404))
@@ -165,8 +165,8 @@ impl Path {
         lower
     }
 
-    /// Called before data leave. Restores the full MTU [`NARROW`] after a report lowered it (RFC 1191, section 6.3).
-    /// If the path still carries less, a router reports it again.
+    /// Restores the full MTU, if data are about to leave [`NARROW`] after a report lowered it (RFC 1191, section
+    /// 6.3). If the path still carries less, a router reports it again.
     pub(crate) fn widen(&mut self, now: Instant) {
         if self.mtu < self.widest && now >= *self.narrow.get_or_insert(now) + NARROW {
             (self.mtu, self.narrow) = (self.widest, None);
@@ -205,16 +205,16 @@ impl Path {
         self.confirmed && (hurry || (self.flight < self.cwnd && self.burst > 0))
     }
 
-    /// Returns whether the path has failed, and its data wait for a backed-off T3 although the time-out without
-    /// back-off has passed since they were last repeated (`woken`).
+    /// Returns whether data wait for a backed-off T3 after a failure of the path. Not if they were repeated (`woken`)
+    /// within the last time-out without back-off.
     pub(crate) fn asleep(&self, now: Instant) -> bool {
         let (base, doublings) = self.rto.backing();
         let waits = self.woken.is_none_or(|woken| now >= woken + base);
         self.confirmed && self.errors > 0 && self.t3.is_some() && doublings > 0 && waits
     }
 
-    /// Returns whether an unconfirmed address waits for a backed-off time-out of its probe although the time-out
-    /// without back-off has passed since the probe was last sent.
+    /// Returns whether an unconfirmed address waits for a backed-off time-out of its probe. Not if the probe was sent
+    /// within the last time-out without back-off.
     pub(crate) fn probe_sleeps(&self, now: Instant) -> bool {
         let (base, doublings) = self.rto.backing();
         let is_late = |last: Option<Instant>| last.is_none_or(|last| now >= last + base);
@@ -430,8 +430,8 @@ impl Paths {
     }
 
     /// Lets paths send a burst, because something was written. Writes in a row share a burst. A path gets the next
-    /// one [`WRITES`] after the last that a write allowed, or if nothing is in flight there, as no acknowledgment
-    /// would allow it.
+    /// one [`WRITES`] after the last that a write allowed. It gets one at once if nothing is in flight there, as no
+    /// acknowledgment would allow it.
     pub(crate) fn allow_bursts_again(&mut self, now: Instant, most: u32) {
         for path in &mut self.list {
             if path.flight == 0 || now >= path.burst_by_write + WRITES {

@@ -10,8 +10,8 @@ use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
     /// Returns whether COOKIE ECHO failed so often that INIT is sent too: after more than half of
-    /// Max.Init.Retransmits. Not if only the peer can answer COOKIE ECHO: then COOKIE ECHO itself goes to the address
-    /// that a directory gave.
+    /// Max.Init.Retransmits. Not if only the peer can answer COOKIE ECHO and its cookie came from an address that the
+    /// user gave. Then COOKIE ECHO itself goes to the address of a directory.
     fn looks_elsewhere(&self) -> bool {
         let half = self.opening.tries > self.config.max_init_retransmits / 2;
         half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself())

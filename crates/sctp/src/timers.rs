@@ -53,7 +53,7 @@ impl Association {
         self.settle(now);
     }
 
-    /// T2 (section 9.2).
+    /// Handles the expiry of T2: SHUTDOWN or SHUTDOWN ACK is due again (section 9.2).
     fn shutdown_timeout(&mut self) {
         let address = self.shutdown_to.unwrap_or_else(|| self.paths.for_data());
         if !self.path_failed(address, true) {
@@ -63,7 +63,7 @@ impl Association {
         }
     }
 
-    /// Section 6.3.3.
+    /// Handles the expiry of T3: data in flight to `address` are lost (section 6.3.3).
     fn t3_timeout(&mut self, address: Ipv4Addr) {
         if let Some(path) = self.paths.get_mut(address) {
             path.timed_out();
@@ -121,8 +121,7 @@ impl Association {
         self.probes().then_some(next)
     }
 
-    /// Returns when an idle path is probed next: after HB.interval and a time-out, with a jitter of half the
-    /// time-out.
+    /// Returns when an idle path is probed next: after HB.interval and 0.5 to 1.5 time-outs, at random.
     pub(crate) fn next_heartbeat(&mut self, now: Instant, address: Ipv4Addr) -> Instant {
         let rto = self.paths.get(address).map_or(self.config.rto_initial, |path| path.rto.current());
         let nanos = nanos_of(rto).max(1);

@@ -94,7 +94,7 @@ impl Registrar {
         self.begin(now, out);
     }
 
-    /// Like [`Registrar::register`], unless the address is confirmed, or was sent at most once and is not answered.
+    /// Registers `address`, unless it is confirmed, or was sent at most once and is not answered.
     pub fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let said = self.pending.as_ref().filter(|pending| pending.attempts <= 1);
         let says = said.map(|pending| pending.address);

@@ -513,7 +513,7 @@ fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     assert_eq!(moves(&mut stage, NEW, WALL + 2), Some(1));
 }
 
-/// A mobile node whose clock is ahead by nearly the fudge does not affect the clock for the signatures of others,
+/// A mobile node's clock is ahead by nearly the fudge. This does not affect the clock for the signatures of others,
 /// however often the location manager restarts.
 #[test]
 fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {

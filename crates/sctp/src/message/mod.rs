@@ -111,7 +111,7 @@ impl Packet {
         self.emit_signed(|_| Vec::new())
     }
 
-    /// Like [`Self::emit`]; `sign` returns the HMAC of the packet from its AUTH chunk on, whose HMAC is zero.
+    /// Returns the IP payload. `sign` returns the HMAC of the packet from its AUTH chunk on, whose HMAC is zero.
     pub(crate) fn emit_signed(&self, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.src_port.to_be_bytes());
@@ -156,7 +156,7 @@ fn checksum_holds(bytes: &[u8]) -> bool {
     bytes.get(CHECKSUM..HEADER) == Some(&sum(bytes).to_le_bytes())
 }
 
-/// Whether a chunk must be alone in a packet (RFC 9260, section 6.10).
+/// Returns whether a chunk must be alone in a packet (RFC 9260, section 6.10).
 fn alone(chunk: &Chunk) -> bool {
     matches!(chunk.kind(), kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
 }

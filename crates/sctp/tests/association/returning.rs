@@ -148,8 +148,8 @@ fn in_a_row(world: &World, who: usize) -> Option<u32> {
     world.events(who).iter().filter_map(silent).max()
 }
 
-/// The count of time-outs in a row restarts with a change from the peer, which is alive, and when our own link
-/// returns, as the peer may not have failed.
+/// The count of time-outs in a row restarts when the peer requests a change, as it is alive. It also restarts when
+/// our own link returns, as the peer may not have failed.
 #[test]
 fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
     for link in [false, true] {

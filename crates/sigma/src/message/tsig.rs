@@ -150,7 +150,8 @@ impl Tsig {
 }
 
 impl Signed {
-    /// `from`: offset of the signature's record; `additional`: number of additional records without it.
+    /// Returns the signature and the message before it was signed. `from`: offset of the signature's record;
+    /// `additional`: number of additional records without it.
     pub(super) fn new(message: &[u8], from: usize, additional: u16, tsig: Tsig) -> Self {
         let mut bytes = message.get(..from).unwrap_or_default().to_vec();
         put(&mut bytes, 0, tsig.original_id);

@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Received {
-    /// Parses a message, with at most [`RECORDS`] questions and records and a signature.
+    /// Parses a message of at most 64 questions and records, and a signature.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header = Header::peek(bytes)?;
         let mut r = Reader::new(bytes.get(4..).unwrap_or_default(), SHORT);

@@ -67,8 +67,8 @@ impl MobileNode {
         }
     }
 
-    /// Asks an association for all that it lacks now: to add the addresses of networks that we are in, to set the
-    /// primary address if `primary`, and to delete addresses that the host no longer has.
+    /// Asks the peer of an association for all changes that it lacks now. They add the addresses of networks that we
+    /// are in, set the primary address if `primary`, and delete addresses that the host no longer has.
     fn catch_up(&mut self, now: Instant, id: AssociationId, primary: bool) {
         self.waiting.remove(&id);
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();

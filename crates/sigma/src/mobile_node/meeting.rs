@@ -1,7 +1,7 @@
 //! Peers that move too. If both ends lose their networks before either could notify the other, each knows only a lost
 //! address of the other. But both register with the location manager. A node that has lost a network asks it for the
-//! address of such a peer, at once and again when its own registration is confirmed. So of two nodes that move at the
-//! same time, the later one finds the earlier one. A node whose peer is silent asks too.
+//! address of such a peer. It asks at once, and again when its own registration is confirmed. So of two nodes that
+//! move at the same time, the later one finds the earlier one. A node whose peer is silent asks too.
 
 use super::MobileNode;
 use crate::mark::Event;
@@ -71,8 +71,8 @@ impl MobileNode {
     }
 
     /// Handles the answer that a peer is at `address`. An outstanding change is sent there, as the peer may not have
-    /// received it. Without one, our primary address is requested again: the peer may have lost only its own network,
-    /// and learns so that we can be reached at the address where its own requests were not answered.
+    /// received it. Without one, our primary address is requested again, as the peer may have lost only its own
+    /// network. It then learns that we can be reached at the address where its own requests were not answered.
     pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
         let of = |id: &&AssociationId| self.met.get(id) == Some(name);
         let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();

@@ -511,9 +511,9 @@ impl MobileNode {
         self.lost_sight(now, out);
     }
 
-    /// Called when no network was left, or the current one was lost before another was primary. Packets to the old
-    /// address do not reach us, so the location manager is updated at once. Peers that move too may have lost their
-    /// addresses as well.
+    /// Updates the location manager at once and looks for peers, because no network was left, or the current one was
+    /// lost before another was primary. Packets to the old address do not reach us. Peers that move too may have lost
+    /// their addresses as well.
     fn lost_sight(&mut self, now: Instant, out: &mut Outbox) {
         self.register(now, out);
         self.seek_all(now, out);
