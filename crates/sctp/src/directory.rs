@@ -24,7 +24,7 @@ impl Association {
         }
         if let Some(old) = self.paths.hearsay().filter(|old| *old != peer) {
             self.remove_path(old);
-            self.theirs.has_left(old); // it may have been there, and sent what is on its way
+            self.theirs.has_left(old); // late packets from there: the peer may have been there before
         }
         self.add_path(now, peer, true);
         self.tried += usize::from(is_new);
@@ -65,7 +65,7 @@ impl Association {
         const UNPROVED: Reason = Reason("sctp_abort_unproved");
         let (aborts, is_done) = (matches!(chunk, Chunk::Abort { .. }), self.state == State::ShutdownAckSent);
         if aborts && self.state == State::CookieEchoed && self.opening.doubtful {
-            self.give_up_cookie(now); // nor is the host proved that made the cookie
+            self.give_up_cookie(now); // the host that made the cookie is not proved either
             return Err(UNPROVED);
         }
         if self.paths.get(src).is_none_or(|path| !path.hearsay || path.signed) {

@@ -301,7 +301,7 @@ impl Association {
         let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
             self.remove_path(address);
-            self.theirs.has_left(address); // it may have been there when the first COOKIE ECHO came
+            self.theirs.has_left(address); // late packets from there: the peer may have been there before
         }
         (self.paths.primary, self.data_path, self.moved) = (here, here, true);
     }
@@ -434,7 +434,7 @@ impl Association {
                     self.opening = Opening::default();
                     self.established(now, cookie.remote);
                 }
-                self.wake(now, src); // our data are not acknowledged before COOKIE ACK is there
+                self.wake(now, src); // the peer acknowledges our data only after COOKIE ACK
                 true
             }
             // C, and combinations that no peer sends.

@@ -345,7 +345,7 @@ impl Inbound {
         };
         self.held = self.held.saturating_sub(piece.data.len());
         if self.ready.is_empty() && self.runs.is_empty() && self.waiting.is_empty() {
-            self.held = 0; // what small chunks counted more
+            self.held = 0; // small chunks count more than their length
         }
         // The window has opened from less than a quarter to half of the buffer: tell the peer, which may be waiting
         // (RFC 9260, section 6.2).

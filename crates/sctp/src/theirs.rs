@@ -146,7 +146,7 @@ impl Association {
             return Ok(());
         }
         if turn.taken.contains(&address) {
-            return Err(Code::NO_AUTHORIZATION); // another peer's, at the same ports
+            return Err(Code::NO_AUTHORIZATION); // it is an address of another peer with the same ports
         }
         let added = &mut self.theirs.added;
         while added.front().is_some_and(|(at, _)| turn.now.since(*at) >= MINUTE) {
@@ -167,7 +167,7 @@ impl Association {
             return Err(Code::UNRESOLVABLE_ADDRESS);
         }
         if self.paths.len() == 1 {
-            return Err(Code::DELETE_LAST_ADDRESS); // before the next: section 5.2, D6 and D7
+            return Err(Code::DELETE_LAST_ADDRESS); // this check precedes the next: section 5.2, D6 and D7
         }
         if address == turn.src {
             return Err(Code::DELETE_SOURCE_ADDRESS);

@@ -71,7 +71,7 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
-        self.one_packet(address); // E3; where another path takes over, its own window bounds what leaves
+        self.one_packet(address); // E3; if the data go to another path, its own window limits them
     }
 
     /// Counts a failure of a path and of the association. Returns whether that ended the association.

@@ -43,7 +43,7 @@ impl Outbound {
         }
         let mut news = News::default();
         if upto < self.cumulative {
-            return Ok(news); // an older one that was overtaken
+            return Ok(news); // an older SACK that was overtaken by a newer one
         }
         let advanced = upto > self.cumulative;
         let mut shares = Self::shares(paths);
