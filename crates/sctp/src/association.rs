@@ -234,7 +234,8 @@ impl Association {
         self.outbound.held()
     }
 
-    /// Returns the next piece of a message, of at most `most` bytes. Reading opens the window.
+    /// Returns the next piece of a message, of at most `most` bytes, or `None` if there is nothing to read. Reading
+    /// opens the window.
     pub fn read(&mut self, most: usize) -> Option<Piece> {
         self.inbound.read(most)
     }

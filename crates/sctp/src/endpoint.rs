@@ -57,7 +57,7 @@ pub struct Endpoint {
     /// Used cookies: when each becomes stale, and the tags of its association, ours and the peer's. A COOKIE ECHO
     /// that comes after the end of its association is a late copy.
     spent: VecDeque<(Instant, u32, u32)>,
-    /// Associations that may have packets to send.
+    /// Associations that may have packets to send, and those that may have events.
     ready: BTreeSet<AssociationId>,
     told: BTreeSet<AssociationId>,
     timers: BTreeSet<(Instant, AssociationId)>,

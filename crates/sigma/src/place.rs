@@ -8,7 +8,7 @@ pub(crate) const ADDRESSES: usize = 8;
 pub(crate) const TEXTS: usize = 2;
 /// Length of the longest text, in bytes.
 const LONGEST_TEXT: usize = 255;
-/// Number of updates of one second whose MACs are remembered.
+/// Number of updates of one second whose MACs are remembered, at most.
 pub(crate) const CODES: usize = 16;
 
 /// The state of a mobile node, and of its last update. The latter is kept when the addresses lapse, so that an old

@@ -57,7 +57,7 @@ pub enum Chunk {
     },
     /// 7, SHUTDOWN: the sender has no more data; its cumulative TSN.
     Shutdown(u32),
-    /// 8, SHUTDOWN ACK: nor has the receiver of SHUTDOWN.
+    /// 8, SHUTDOWN ACK: the receiver of SHUTDOWN has no more data either.
     ShutdownAck,
     /// 9, ERROR: reports errors that do not end the association.
     Error(Vec<Cause>),

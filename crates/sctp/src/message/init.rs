@@ -189,7 +189,7 @@ impl Init {
         unknown.map(Parameter::emit)
     }
 
-    /// Returns the cookie of an INIT ACK.
+    /// Returns the cookie of an INIT ACK, or `None` if it has none.
     pub fn cookie(&self) -> Option<&[u8]> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::Cookie(cookie) => Some(cookie.as_slice()),
