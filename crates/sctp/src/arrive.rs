@@ -21,7 +21,7 @@ const SLACK: usize = 40;
 enum DataSeen {
     /// There are none.
     None,
-    /// All of them were dropped for lack of room.
+    /// All of them were dropped: there was no room, or their TSNs were too high.
     Dropped,
     /// None is new, and some are duplicates; the lowest TSN of these.
     Repeated(Tsn),

@@ -142,7 +142,7 @@ impl Association {
     }
 
     /// Establishes the association, for the first time or after a restart. `was_told`: it was open and lost nothing,
-    /// so the user gets [`Event::Opened`] and [`Event::Room`] no second time.
+    /// so the user does not get [`Event::Opened`] and [`Event::Room`] again.
     pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
         (self.timer, self.second) = (None, None);

@@ -16,7 +16,7 @@ const MISSES: u8 = 3;
 enum Fate {
     /// In flight.
     Flying,
-    /// To be sent again: after a time-out, a gap, or because its path was removed or its source is gone.
+    /// To be sent again: after a time-out or a gap report, or because its path, its source or the old MTU is gone.
     Lost { timed_out: bool },
     /// Acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
