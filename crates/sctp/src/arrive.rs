@@ -1,4 +1,4 @@
-//! Packets that come to an association (RFC 9260, sections 6 and 8.5).
+//! Packets that this end receives (RFC 9260, sections 6 and 8.5).
 
 use crate::association::{Association, Transmit};
 use crate::event::{Ended, Event, State};
@@ -11,26 +11,26 @@ use crate::path::PathState;
 use crate::serial::Tsn;
 use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason};
 
-/// Bytes of an IPv4 header.
+/// Length of an IPv4 header, in bytes.
 const IP_HEADER: usize = 20;
-/// What an answer leaves free of a packet: an AUTH chunk has at most 40 bytes.
+/// Bytes of a packet that an answer leaves free: the length of the longest AUTH chunk.
 const SLACK: usize = 40;
 
-/// The DATA chunks of one packet.
+/// A summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum DataSeen {
-    /// There is none.
+    /// There are none.
     None,
-    /// None of them is here: there was no room.
+    /// All of them were dropped: there was no room, or their TSNs were too high.
     Dropped,
-    /// All that are here were here before; this is the first one.
+    /// None is new, and some are duplicates; the lowest TSN of these.
     Repeated(Tsn),
-    /// At least one that is new.
+    /// At least one is new.
     New,
 }
 
 impl DataSeen {
-    /// With one more chunk.
+    /// Returns the summary with one more chunk.
     fn and(self, taken: Taken) -> Self {
         match (self, taken) {
             (_, Taken::New) | (Self::New, _) => Self::New,
@@ -41,16 +41,16 @@ impl DataSeen {
     }
 }
 
-/// One packet while it is read.
+/// The state while one packet is processed.
 pub(crate) struct Turn<'a> {
     pub(crate) now: Instant,
     pub(crate) src: Ipv4Addr,
     pub(crate) dst: Ipv4Addr,
-    /// A good AUTH chunk came before.
+    /// A valid AUTH chunk came before.
     pub(crate) authenticated: bool,
     /// Addresses that other associations with the same ports have.
     pub(crate) taken: &'a [Ipv4Addr],
-    /// What goes back, in one packet (never more than one, or it would amplify).
+    /// Replies, which leave in one packet: several for one would amplify an attack.
     pub(crate) replies: Vec<Chunk>,
     pub(crate) causes: Vec<Cause>,
     /// An ASCONF came before in this packet.
@@ -74,13 +74,14 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The T bit (section 8.5.1, B and C).
+/// Returns whether the T bit is set (section 8.5.1, B and C).
 const fn is_reflected(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true })
 }
 
 impl Association {
-    /// A packet whose ports are this association's. An error says why nothing of it counted, or not all.
+    /// Handles a packet whose ports are this association's. An error is the reason why the packet, or a part of it,
+    /// was dropped.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -99,7 +100,8 @@ impl Association {
         self.paths.allow_bursts(self.config.max_burst);
         let mut turn = Turn::new(now, src, dst, taken);
         let mut verdict = Ok(());
-        // Who reflects a tag has no association, so it has nothing else to say: our own tag, which protects data, is not in the packet.
+        // A host that reflects a tag has no association, so only its ABORT or SHUTDOWN COMPLETE counts. The packet
+        // does not contain our own tag, which protects the other chunks.
         let says = |chunk: &&Chunk| !reflected || is_reflected(chunk);
         for chunk in packet.chunks.iter().filter(says) {
             verdict = self.chunk(&mut turn, chunk, bytes);
@@ -119,9 +121,10 @@ impl Association {
             }
         }
         self.answer(turn);
-        // A peer that moves too may have learnt our new address from a directory before our ASCONF arrived there.
+        // An ASCONF does not prove that the peer has added `dst`: a directory may have given it to the peer.
         let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
-        // Or it uses an address that we asked it to delete, and that we have again: it refused, or our ASCONF was lost.
+        // The same if the peer uses an address whose deletion we requested, and to which the host has returned: the
+        // peer has refused the deletion, or did not receive the request.
         let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
         let asked = back || self.locals.get(dst) == Some(Use::Adding);
         if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
@@ -136,14 +139,16 @@ impl Association {
         verdict
     }
 
-    /// Section 8.5.1. Returns whether the tag is the peer's own, which a host without the association reflects.
+    /// Checks the tag (section 8.5.1). Returns whether it is the peer's own, reflected by a host without the
+    /// association.
     fn check_tag(&self, dst: Ipv4Addr, packet: &Packet) -> Result<bool, Reason> {
         let reflected = packet.chunks.iter().any(is_reflected);
         let expected = if reflected { self.peer_tag } else { self.local_tag };
         if expected == 0 || packet.tag != expected {
             return Err(Reason("sctp_tag"));
         }
-        // Who has got our old address now may say what he likes of us (RFC 5061, section 5.3). If we are there again, it is ours.
+        // Another host may have our old address now, and must not end the association (RFC 5061, section 5.3). Not if
+        // we have returned to it.
         let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)))
             && self.locals.preferred != Some(dst);
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
@@ -157,13 +162,15 @@ impl Association {
         if kind == kind::AUTH {
             return self.authenticate(turn, chunk, bytes);
         }
-        // A change is signed or dropped, also of a peer that can sign nothing (RFC 5061, sections 4.1.1 and 4.1.2).
+        // ASCONF and ASCONF-ACK without AUTH are dropped, even of a peer that does not support AUTH (RFC 5061,
+        // sections 4.1.1 and 4.1.2).
         let is_signed_only = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_))
             || self.keys.as_ref().is_some_and(|keys| keys.we_want(kind));
         if !turn.authenticated && is_signed_only {
             return Err(Reason("sctp_unauthenticated"));
         }
-        // From an address that is not the peer's only a signed wish to change that counts; INIT ACK may come from any.
+        // From an address that is not the peer's, only an authenticated ASCONF or COOKIE ECHO counts; INIT ACK may
+        // come from any address.
         let known = self.paths.get(turn.src).is_some();
         let exempt = matches!(chunk, Chunk::InitAck(_))
             || (turn.authenticated && matches!(chunk, Chunk::Asconf(_) | Chunk::CookieEcho(_)));
@@ -194,17 +201,18 @@ impl Association {
                 self.asconf_came(turn, asconf);
             }
             Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(turn.now, ack),
-            // The upper bits of an unknown type (section 3.2); whether to go on was the parser's.
+            // The upper bits of an unknown type (section 3.2). The parser has decided already whether the chunks
+            // after it are read.
             Chunk::Unknown { kind, .. } if kind & 0x40 != 0 => {
                 turn.causes.push(Cause::new(Code::UNRECOGNIZED_CHUNK, chunk.emit()));
             }
-            // INIT and COOKIE ECHO are the endpoint's.
+            // The endpoint handles INIT and COOKIE ECHO.
             _ => {}
         }
         Ok(())
     }
 
-    /// RFC 4895, section 6.3. A wrong one drops itself and all behind it.
+    /// Verifies AUTH (RFC 4895, section 6.3). If it is wrong, all chunks behind it are dropped as well.
     fn authenticate(&mut self, turn: &mut Turn<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
         let (Chunk::Auth(auth), Some(keys), Some(covered)) = (chunk, &self.keys, authenticated(bytes)) else {
             return Err(Reason("sctp_auth_without_key"));
@@ -224,7 +232,7 @@ impl Association {
         }
     }
 
-    /// What goes back, in one packet, from the address that was spoken to.
+    /// Sends the replies, in one packet, from the address that the packet came to.
     pub(crate) fn answer(&mut self, turn: Turn<'_>) {
         let mut chunks = turn.replies;
         if !turn.causes.is_empty() && self.peer_tag != 0 {
@@ -245,15 +253,15 @@ impl Association {
         }
     }
 
-    /// Bytes for chunks in an answer to `peer`.
+    /// Returns the bytes that an answer to `peer` has for chunks.
     pub(crate) fn answer_room(&self, peer: Ipv4Addr) -> usize {
         let mtu = self.paths.get(peer).map_or(self.config.mtu, |path| path.mtu);
         usize::from(mtu).saturating_sub(IP_HEADER + HEADER + SLACK)
     }
 
-    /// A packet back to where one came from. Also from an address whose addition is not acknowledged yet: who sends there
-    /// knows it, and a probe that is answered from elsewhere would prove nothing. And from one whose end we have asked for, if we are
-    /// there again.
+    /// Sends a packet from `dst` back to `src`. `dst` may be an address whose addition is not confirmed: the peer
+    /// knows it, and a probe must be answered from where it came to. It may be an address whose deletion was
+    /// requested, if the host has returned to it.
     pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
         let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding | Use::Here))
             || self.locals.preferred == Some(dst);
@@ -264,7 +272,7 @@ impl Association {
 
     // --- data and acknowledgments ----------------------------------------------------------------------------------
 
-    /// Section 6.2.
+    /// Handles DATA (section 6.2).
     fn data(&mut self, turn: &mut Turn<'_>, data: &Data) {
         if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent) {
             return;
@@ -297,7 +305,7 @@ impl Association {
             return;
         }
         let news = self.outbound.acknowledge(now, &mut self.paths, sack.cumulative, Some(sack));
-        // The peer answers probes of its closed window: it is there (section 6.1, A).
+        // The peer answers probes of its closed window, so it is alive (section 6.1, A).
         if sack.a_rwnd == 0 && news.is_ok() {
             self.heard();
             let data_path = self.paths.for_data();
@@ -310,7 +318,8 @@ impl Association {
 
     fn acknowledged(&mut self, news: Result<News, Unsent>) {
         let Ok(news) = news else {
-            // Who acknowledges what never came has not got what did: a stranger at work (RFC 5062, section 5).
+            // It acknowledges data that were not sent, so it did not receive what it acknowledges: an attack (RFC
+            // 5062, section 5).
             self.violated("an acknowledgment of what was not sent");
             return;
         };
@@ -327,7 +336,8 @@ impl Association {
 
     // --- heartbeats ------------------------------------------------------------------------------------------------
 
-    /// Sections 5.4 and 8.3: the address and the nonce must be those of a probe that is out.
+    /// Handles HEARTBEAT ACK (sections 5.4 and 8.3): the address and the nonce must be those of a probe that waits
+    /// for its answer.
     fn heartbeat_ack(&mut self, now: Instant, dst: Ipv4Addr, info: &[u8]) {
         let mut r = Reader::new(info, Malformed("sctp_heartbeat"));
         let (Ok(octets), Ok(nonce)) = (r.array::<4>(), r.u64()) else { return };
@@ -346,14 +356,14 @@ impl Association {
         }
         path.end_back_off(now);
         if !path.confirmed {
-            self.probing = now; // HB.Max.Burst counts probes that are not answered
+            self.probing = now; // HB.Max.Burst limits only probes that are not answered
         }
         self.probe_was_answered();
         self.confirm(now, address);
     }
 
-    /// In SHUTDOWN-ACK-SENT both ends have acknowledged all data. An ABORT then says that the peer has no association any more:
-    /// it was complete there, SHUTDOWN COMPLETE was lost, and something else than SHUTDOWN ACK reached the peer first.
+    /// Handles ABORT. In SHUTDOWN-ACK-SENT both ends have acknowledged all data. An ABORT then shows that the peer
+    /// has ended already: its SHUTDOWN COMPLETE was lost, and another packet than SHUTDOWN ACK reached it first.
     fn abort_came(&mut self, causes: &[Cause]) {
         let is_done = self.state == State::ShutdownAckSent;
         let why = Ended::AbortedByPeer(causes.first().map(|cause| cause.code));
@@ -369,7 +379,7 @@ impl Association {
                     let micros = cause.info.as_slice().try_into().map_or(0, u32::from_be_bytes);
                     self.stale_cookie(micros);
                 }
-                // RFC 5061, section 5.1, C: never again in this association.
+                // RFC 5061, section 5.1, C: no more changes in this association.
                 Code::UNRECOGNIZED_CHUNK if cause.info.first() == Some(&kind::ASCONF) => self.cannot_change(),
                 Code::UNSUPPORTED_HMAC => self.cannot_change(),
                 _ => {}
@@ -385,7 +395,7 @@ impl Association {
         }
         let news = self.outbound.acknowledge(turn.now, &mut self.paths, cumulative, None);
         self.acknowledged(news);
-        // It is answered between the addresses that it came by.
+        // The answer leaves between the same two addresses.
         (self.shutdown_to, self.shutdown_by) = (Some(turn.src), Some(turn.dst));
         match self.state {
             State::Established | State::ShutdownPending => {
@@ -393,7 +403,7 @@ impl Association {
                 self.outbound.finish();
                 self.events.push_back(Event::PeerFinished);
             }
-            // Both at once.
+            // Both ends shut down at once.
             State::ShutdownSent => {
                 self.state = State::ShutdownAckSent;
                 self.shutdown_due = true;
@@ -408,7 +418,7 @@ impl Association {
                 turn.replies.push(Chunk::ShutdownComplete { reflected: false });
                 self.end(Ended::Finished);
             }
-            // Section 8.5.1, E: for us it is out of the blue, but for the peer it is the end.
+            // Section 8.5.1, E: the packet is out of the blue for us, but ends the association for the peer.
             State::CookieWait | State::CookieEchoed => {
                 let (src_port, dst_port) = (self.local_port, self.peer_port);
                 let chunks = vec![Chunk::ShutdownComplete { reflected: true }];
@@ -419,7 +429,7 @@ impl Association {
         }
     }
 
-    /// All is delivered that was to be: the next step of a shutdown.
+    /// Takes the next step of a shutdown, if all data are acknowledged.
     pub(crate) fn shut_down_further(&mut self, now: Instant) {
         if !self.outbound.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! An association: what it knows, and what its user calls (RFC 9260, section 11.1).
+//! An association: its state, and the calls of its user (RFC 9260, section 11.1).
 
 use crate::Config;
 use crate::chance::Chance;
@@ -19,17 +19,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
-/// A packet that leaves: the payload of IP protocol 132.
+/// A packet to send: the payload of IP protocol 132.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// The address that it must leave from.
+    /// The source address that it must have.
     pub src: Ipv4Addr,
-    /// Where it goes.
+    /// The destination address.
     pub dst: Ipv4Addr,
     /// Common header and chunks.
     pub bytes: Vec<u8>,
-    /// The packet is larger than its path carries, as its chunk was cut before the path became narrow: it must leave without
-    /// DF, in fragments of IP of at most so many bytes each (RFC 9260, sections 6.9 and 7.3). `None`: whole, with DF.
+    /// `Some(n)`: the packet is larger than the path MTU, as its chunk was built before the MTU was lowered. It must
+    /// leave without DF, in IP fragments of at most `n` bytes each (RFC 9260, sections 6.9 and 7.3). `None`:
+    /// unfragmented, with DF.
     pub cut: Option<u16>,
 }
 
@@ -39,33 +40,33 @@ impl Transmit {
     }
 }
 
-/// The two ends, as they are named when an association is asked for.
+/// The two ends of an association that is to be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Open {
-    /// Our addresses: at least one. The first is used until another is preferred.
+    /// Our addresses: at least one. The first is the source until another is preferred.
     pub local: Vec<Ipv4Addr>,
     /// Our port.
     pub local_port: u16,
-    /// The peer's addresses, as far as they are known: INIT goes to the first, then to the next.
+    /// The known addresses of the peer, at least one: INIT goes to the first, then to the next.
     pub peer: Vec<Ipv4Addr>,
     /// The peer's port.
     pub peer_port: u16,
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WriteError {
-    /// The association is not open, or one of the two has finished.
+    /// The association is not open, or one of the ends has finished.
     NotOpen,
-    /// Less room than the message needs: see [`Association::room`].
+    /// The message is larger than the room: see [`Association::room`].
     NoRoom,
-    /// Not one of the streams that were agreed.
+    /// Not one of the negotiated streams.
     Stream,
     /// A message has at least one byte (RFC 9260, section 3.3.1).
     Empty,
 }
 
-/// One end of an association. An [`crate::Endpoint`] has them and carries their packets.
+/// One end of an association. An [`crate::Endpoint`] holds the associations and routes packets to them.
 #[derive(Clone, Debug)]
 pub struct Association {
     pub(crate) config: Arc<Config>,
@@ -73,13 +74,13 @@ pub struct Association {
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
     pub(crate) state: State,
-    /// What the peer puts into its packets, and we into ours.
+    /// The tag of packets from the peer, and that of our packets.
     pub(crate) local_tag: u32,
     pub(crate) peer_tag: u32,
-    /// Nonces for the cookie of an INIT that meets this association. Not the tags themselves: a cookie passes through
-    /// strange hands (RFC 5062, section 3).
+    /// The tie-tags for the cookie of an INIT that meets this association. Random numbers instead of the tags, as
+    /// other hosts may read a cookie (RFC 5062, section 3).
     pub(crate) ties: (u32, u32),
-    /// What we said in INIT or INIT ACK.
+    /// Our INIT or INIT ACK, without the cookie.
     pub(crate) init: Init,
     pub(crate) locals: Locals,
     pub(crate) paths: Paths,
@@ -89,38 +90,39 @@ pub struct Association {
     pub(crate) keys: Option<Keys>,
     /// Failures in a row, over all paths.
     pub(crate) errors: u32,
-    /// How often our link has come back since the peer was heard last.
+    /// How often our link has returned since the peer was last heard.
     pub(crate) returns: u32,
-    /// Addresses that a directory gave since then, and that were tried.
+    /// Number of addresses from a directory that were tried since then.
     pub(crate) tried: usize,
     pub(crate) opening: handshake::Opening,
-    /// While COOKIE ECHO is not answered: another begin of the same association, which waits for INIT ACK.
+    /// While COOKIE ECHO is not answered: a second opening of the same association, which waits for INIT ACK.
     pub(crate) second: Option<Box<Self>>,
     /// T1 while the association opens, T2 while it shuts down.
     pub(crate) timer: Option<Instant>,
-    /// T5: a shutdown ends, one way or another.
+    /// T5: when a shutdown is given up.
     pub(crate) guard: Option<Instant>,
     pub(crate) shutdown_due: bool,
-    /// Where SHUTDOWN or SHUTDOWN ACK went last, or goes next, and which of our addresses the peer's came to.
+    /// Where the last SHUTDOWN or SHUTDOWN ACK went, or the next one goes, and to which of our addresses the peer's
+    /// came.
     pub(crate) shutdown_to: Option<Ipv4Addr>,
     pub(crate) shutdown_by: Option<Ipv4Addr>,
     pub(crate) ours: Ours,
     pub(crate) theirs: Theirs,
     pub(crate) outbox: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
-    /// Between which addresses the newest data came: ours, the peer's.
+    /// Our address and the peer's of the newest data that came.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
     pub(crate) detour: Detour,
-    /// Something was written since packets left last.
+    /// Something was written since the last call of `poll_transmit`.
     pub(crate) written: bool,
-    /// Before this, no unconfirmed address is probed.
+    /// No unconfirmed address is probed before this.
     pub(crate) probing: Instant,
     pub(crate) data_path: Ipv4Addr,
-    /// The peer's addresses are not those that the endpoint knows.
+    /// The peer's addresses differ from those in the endpoint's index.
     pub(crate) moved: bool,
 }
 
-/// What our INIT or INIT ACK says, without a cookie.
+/// Returns our INIT or INIT ACK, without a cookie.
 pub(crate) fn introduction(
     config: &Config,
     tag: u32,
@@ -129,7 +131,7 @@ pub(crate) fn introduction(
     locals: &[Ipv4Addr],
 ) -> Init {
     let mut parameters = Vec::new();
-    // A single address stands in the IP header (RFC 9260, section 3.3.2).
+    // A single address is in the IP header (RFC 9260, section 3.3.2).
     if locals.len() > 1 {
         parameters.extend(locals.iter().map(|address| Parameter::Ipv4(*address)));
     }
@@ -141,7 +143,7 @@ pub(crate) fn introduction(
 }
 
 impl Association {
-    /// One of which only our side is known.
+    /// Returns a closed association of which only our side is known.
     pub(crate) fn new(
         now: Instant,
         config: &Arc<Config>,
@@ -195,7 +197,7 @@ impl Association {
 
     // --- the user: data --------------------------------------------------------------------------------------------
 
-    /// Sends a message in a stream; the whole of it, or an error.
+    /// Queues a message for a stream: the whole message, or an error.
     pub fn write(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, false, bytes);
@@ -203,7 +205,7 @@ impl Association {
         Ok(())
     }
 
-    /// The same outside of the stream's order.
+    /// Queues a message that may overtake others of its stream.
     pub fn write_unordered(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, true, bytes);
@@ -221,32 +223,36 @@ impl Association {
         }
     }
 
-    /// Bytes that may be written now. [`Event::Room`] says what is added to it.
+    /// Returns the number of bytes that may be written now, zero if the association is not open. [`Event::Room`]
+    /// reports what is added.
     pub fn room(&self) -> usize {
         if self.state == State::Established { self.outbound.room() } else { 0 }
     }
 
-    /// Bytes that were written and that the peer has not acknowledged.
+    /// Returns the number of bytes that were written and not acknowledged.
     pub const fn unacknowledged(&self) -> usize {
         self.outbound.held()
     }
 
-    /// The next piece of a message, of at most so many bytes. Reading opens the window.
+    /// Returns the next piece of a message, of at most `most` bytes, or `None` if there is nothing to read. Reading
+    /// opens the window.
     pub fn read(&mut self, most: usize) -> Option<Piece> {
         self.inbound.read(most)
     }
 
-    /// Whether there is anything to read.
+    /// Returns whether there is anything to read.
     pub fn readable(&self) -> bool {
         self.inbound.readable()
     }
 
-    /// Bytes that are kept for the user, whole messages or not.
+    /// Returns the bytes of the receive buffer that are in use, also by incomplete messages. A small chunk counts
+    /// more than its length.
     pub const fn unread(&self) -> usize {
         self.inbound.held()
     }
 
-    /// Nothing more will be written. What was, is still delivered; then the association ends, both ways at once.
+    /// Shuts the association down. What was written is still delivered; then the association ends in both directions.
+    /// One that is not open yet is aborted.
     pub fn finish(&mut self, now: Instant) {
         match self.state {
             State::Established => {
@@ -259,7 +265,7 @@ impl Association {
         self.settle(now);
     }
 
-    /// Gives up at once; the peer is told.
+    /// Aborts the association, and notifies the peer.
     pub fn abort(&mut self) {
         if self.state != State::Closed {
             self.abort_with(Cause::new(Code::USER_INITIATED_ABORT, []), Ended::Aborted);
@@ -268,16 +274,17 @@ impl Association {
 
     // --- the user: addresses ---------------------------------------------------------------------------------------
 
-    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. Each is answered by
-    /// [`Event::Changed`]. Nothing is asked if one of them cannot be.
+    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`Event::Changed`] reports
+    /// the answer to each. If one of them is invalid, an error is returned and none is requested.
     pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
         self.request(now, changes)
     }
 
-    /// Packets to `peer`, or to all of the peer's addresses, leave from `local` as soon as they may (RFC 5061,
-    /// section 5.3). That is another route, so what was learned of the old one is forgotten (RFC 9260, section 7.2). A
-    /// change that waits for an answer is asked for again at once: the old address may be dead. It leaves from `local` even if it
-    /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us.
+    /// Prefers `local` as the source of packets to `peer`, or to all of the peer's addresses, as soon as it may be
+    /// used (RFC 5061, section 5.3). This changes the route, so measurements of the old one are reset (RFC 9260,
+    /// section 7.2). A change that waits for an answer is sent again at once, as the old address may no longer work.
+    /// It leaves from `local` even if it deletes `local`: the host has returned there, and packets to the other
+    /// address do not reach it. Fails with [`Cannot::Unknown`] if `local` is not ours, or `peer` not the peer's.
     pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
         if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting | Use::Here)) {
             return Err(Cannot::Unknown);
@@ -295,14 +302,17 @@ impl Association {
         Ok(())
     }
 
-    /// The same where `local` may be one that the peer was not asked for yet, because an answer to an earlier change is awaited. We
-    /// are there, so the answer has to come there: that change leaves from there, and nothing else does. `here`: all addresses that
-    /// this host has by now. Nothing leaves from others, also if the peer was not asked for their end yet: no answer would come back.
+    /// Prefers `local` as the source of packets to all of the peer's addresses. Unlike with [`Self::prefer`], the
+    /// peer need not have been asked to add `local` yet, if an earlier change is not answered. The answer can reach
+    /// only `local`, so that change leaves from there, and no other chunk does. `here`: all addresses that this host
+    /// has now. Nothing leaves from others, even if their deletion was not requested yet: no answer would come back.
+    /// Fails if `local` is not unicast, or if the peer does not support address changes.
     pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), Cannot> {
         if !unicast(local) {
             return Err(Cannot::Address);
         }
-        // A peer that cannot be told sends to where we were: nothing is changed, and time-outs end the association.
+        // A peer without support keeps sending to the old address. Then nothing is changed, and time-outs end the
+        // association.
         if !self.ours.supported {
             return Err(Cannot::Unsupported);
         }
@@ -315,7 +325,8 @@ impl Association {
         self.prefer(now, None, local)
     }
 
-    /// New data go to this address of the peer's, if it is confirmed (RFC 9260, section 11.1.5).
+    /// Sends new data to this address of the peer (RFC 9260, section 11.1.5). Fails with [`Cannot::Unknown`] if the
+    /// peer does not have it, or if it is not confirmed.
     pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), Cannot> {
         let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(Cannot::Unknown)?;
         path.superseded = false;
@@ -324,8 +335,8 @@ impl Association {
         Ok(())
     }
 
-    /// A router reports that the path to `peer` carries packets of at most `mtu` bytes. A report that does not lower the MTU
-    /// changes nothing. What is on its way there and too large is sent again at once.
+    /// Handles a router's report that the path to `peer` carries packets of at most `mtu` bytes. A report that does
+    /// not lower the MTU has no effect. Packets in flight that are too large are sent again at once.
     pub(crate) fn too_big(&mut self, peer: Ipv4Addr, mtu: u16) {
         if self.paths.get_mut(peer).is_some_and(|path| path.lower_mtu(mtu)) {
             self.outbound.lose_the_large(&mut self.paths, peer);
@@ -333,11 +344,12 @@ impl Association {
         }
     }
 
-    /// Our link has come back after an interruption: nothing waits for a time-out that was backed off meanwhile, here or at
-    /// the peer, which a HEARTBEAT wakes.
+    /// Handles the return of our link after an interruption. Data that wait for a backed-off time-out are sent at
+    /// once. A HEARTBEAT makes the peer do the same.
     pub fn link_returned(&mut self, now: Instant) {
-        // What was not answered while we had no link says nothing about the peer. But each return that brought no word of it counts
-        // as one failure, or a link that comes and goes would keep a dead peer for ever (RFC 9260, section 8.1).
+        // Time-outs without a link do not show that the peer failed. But each return without an answer since the last
+        // one counts as one failure. Otherwise a link that comes and goes would keep a dead peer for ever (RFC 9260,
+        // section 8.1).
         self.errors = self.errors.min(self.returns);
         self.returns = self.returns.saturating_add(1);
         self.ours.hasten(now);
@@ -349,7 +361,7 @@ impl Association {
         for address in addresses {
             self.paths.get_mut(address).into_iter().for_each(|path| path.woken = None);
             self.wake(now, address);
-            // What was not answered meanwhile says nothing about the path either.
+            // Nor do those time-outs show that the path failed.
             self.paths.get_mut(address).into_iter().for_each(|path| path.end_back_off(now));
         }
         self.announce(now);
@@ -357,29 +369,29 @@ impl Association {
         self.settle(now);
     }
 
-    // --- the user: news --------------------------------------------------------------------------------------------
+    // --- the user: state -------------------------------------------------------------------------------------------
 
-    /// What happened since the last call; until `None`.
+    /// Returns the next event; call until `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Where it stands.
+    /// Returns the state.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Our port and the peer's.
+    /// Returns our port and the peer's.
     pub const fn ports(&self) -> (u16, u16) {
         (self.local_port, self.peer_port)
     }
 
-    /// Our addresses that the peer knows, and that may be used.
+    /// Returns our addresses that the peer has confirmed and that are not being deleted.
     pub fn local_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.locals.with(Use::All)
     }
 
-    /// The peer's addresses.
+    /// Returns the paths: one for each address of the peer.
     pub fn paths(&self) -> impl Iterator<Item = PathInfo> {
         self.paths.iter().map(|path| PathInfo {
             address: path.address,
@@ -394,34 +406,34 @@ impl Association {
         })
     }
 
-    /// How many streams there are to write to.
+    /// Returns the number of streams to write to.
     pub const fn streams(&self) -> u16 {
         self.outbound.streams
     }
 
-    /// Whether addresses can be changed: both know how, and authenticate it.
+    /// Returns whether addresses can be changed: both ends support it, with authentication.
     pub const fn reconfigurable(&self) -> bool {
         self.ours.supported && self.keys.is_some()
     }
 
-    /// What had to be sent again.
+    /// Returns the counts of retransmissions.
     pub const fn counts(&self) -> Counts {
         self.outbound.counts
     }
 
-    // --- for all ---------------------------------------------------------------------------------------------------
+    // --- common ----------------------------------------------------------------------------------------------------
 
-    /// Whether both sides know each other: addresses can be changed, also while the two shut down.
+    /// Returns whether both ends know each other: addresses can be changed, also during a shutdown.
     pub const fn is_open(&self) -> bool {
         !matches!(self.state, State::Closed | State::CookieWait | State::CookieEchoed)
     }
 
-    /// SHUTDOWN or SHUTDOWN ACK is out.
+    /// Returns whether SHUTDOWN or SHUTDOWN ACK was sent and is not answered.
     pub(crate) const fn waits_for_shutdown(&self) -> bool {
         matches!(self.state, State::ShutdownSent | State::ShutdownAckSent)
     }
 
-    /// After anything that may have changed something: consequences that are the same whatever it was.
+    /// Reports a change of the data path, continues a shutdown, and probes new addresses. Called after each input.
     pub(crate) fn settle(&mut self, now: Instant) {
         if !self.is_open() {
             return;
@@ -439,13 +451,14 @@ impl Association {
         self.events.push_back(Event::Path(address, state));
     }
 
-    /// The peer has answered, or has proved itself: what failed before does not count.
+    /// Resets the counters of failures: the peer has answered, or has proved itself.
     pub(crate) const fn heard(&mut self) {
         (self.errors, self.returns, self.tried) = (0, 0, 0);
     }
 
-    /// A HEARTBEAT was answered. While data are outstanding, the counter of failures stays as it is (RFC 9260, section 8.1). Otherwise
-    /// a path that carries HEARTBEATs and no data would keep the association open without end, and its user would get no error.
+    /// Resets the counters of failures, because a HEARTBEAT was answered. While data are outstanding, the counter of
+    /// the association stays as it is (RFC 9260, section 8.1). Otherwise a path that carries HEARTBEATs and no data
+    /// would keep the association open without end, without an error.
     pub(crate) fn probe_was_answered(&mut self) {
         if self.outbound.is_outstanding() {
             self.tried = 0;
@@ -454,7 +467,7 @@ impl Association {
         }
     }
 
-    /// One failure more. Says whether it was one too many.
+    /// Counts a failure. Returns whether that ended the association.
     pub(crate) fn failed(&mut self) -> bool {
         self.errors = self.errors.saturating_add(1);
         if self.errors > self.config.association_max_retrans {
@@ -477,7 +490,7 @@ impl Association {
         }
     }
 
-    /// The end, of which the peer is told if it can be.
+    /// Ends the association, and sends ABORT if the peer's tag is known.
     pub(crate) fn abort_with(&mut self, cause: Cause, why: Ended) {
         let to = self.paths.for_data();
         let source = self.locals.source(&[self.paths.get(to).and_then(|path| path.source)]);
@@ -494,7 +507,8 @@ impl Association {
         self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, what), Ended::Violation(what));
     }
 
-    /// A packet with these chunks for the peer, authenticated where the peer wants it (RFC 4895, section 6.2).
+    /// Returns a packet with these chunks, authenticated if the peer requires it for one of them (RFC 4895, section
+    /// 6.2).
     pub(crate) fn seal(&self, mut chunks: Vec<Chunk>) -> Vec<u8> {
         let packet = |chunks| Packet {
             src_port: self.local_port,

@@ -1,13 +1,13 @@
-//! Numbers that a stranger cannot guess, and a seal that he cannot forge.
+//! Random tags, nonces and keys, and the MAC of cookies.
 
 use auth::{Key, hmac_sha256};
 use wire::{Duration, Instant, Seed};
 
-/// For how long cookies are sealed under one key.
+/// How long one key authenticates new cookies.
 const KEY_LIFE: Duration = Duration::from_hours(1);
 
-/// A secret and a sequence. The [`Seed`] says which number comes next, so that a run can be repeated; the secret is what
-/// makes it hard to guess (RFC 9260, section 5.3.1: tags are random).
+/// A generator of random numbers. [`Seed`] makes the sequence repeatable; the secret makes it unpredictable to others
+/// (RFC 9260, section 5.3.1: tags are random).
 #[derive(Clone, Debug)]
 pub(crate) struct Chance {
     secret: Key,
@@ -19,7 +19,7 @@ impl Chance {
         Self { secret, seed }
     }
 
-    /// A sequence of its own.
+    /// Returns an independent generator with the same secret.
     pub(crate) fn fork(&mut self) -> Self {
         Self { secret: self.secret.clone(), seed: Seed::new(self.seed.draw()) }
     }
@@ -33,13 +33,13 @@ impl Chance {
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// A verification tag, which is not zero.
+    /// Returns a verification tag, which is not zero.
     pub(crate) fn tag(&mut self) -> u32 {
         (self.u64() as u32).max(1)
     }
 
-    /// The seal of a cookie that was made at `made`. Its key changes every [`KEY_LIFE`] (RFC 9260, section 5.1.3): whoever finds
-    /// one out can forge no cookie of another period.
+    /// Returns the MAC of a cookie that was made at `made`. Its key changes every [`KEY_LIFE`] (RFC 9260, section
+    /// 5.1.3), so a disclosed key forges no cookie of another period.
     pub(crate) fn seal(&self, made: Instant, cookie: &[u8]) -> [u8; 32] {
         let period = made.since(Instant::ZERO).as_secs() / KEY_LIFE.as_secs();
         let key = Key::new(hmac_sha256(&self.secret, &[b"cookie key", &period.to_be_bytes()]));

@@ -1,55 +1,58 @@
-//! The knobs of an endpoint. The defaults are those of RFC 9260, section 16.
+//! Parameters of an endpoint. The defaults are those of RFC 9260, section 16.
 
 use crate::handshake::LEAST_WINDOW;
 use auth::Key;
 use wire::{Duration, Rto, RtoBounds};
 
-/// How an endpoint behaves.
+/// The parameters of an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// RTO.Initial: the time-out before there is a sample.
+    /// RTO.Initial: the time-out before a round trip was measured.
     pub rto_initial: Duration,
     /// RTO.Min.
     pub rto_min: Duration,
     /// RTO.Max.
     pub rto_max: Duration,
-    /// Max.Burst: packets with new data that may leave at one instant, for each path.
+    /// Max.Burst: packets with data that may leave at one instant, for each path.
     pub max_burst: u32,
-    /// Valid.Cookie.Life: how long a listening endpoint honours its cookie.
+    /// Valid.Cookie.Life: how long a listening endpoint accepts its cookie.
     pub cookie_life: Duration,
-    /// Association.Max.Retrans: failures in a row, over all paths, that are survived.
+    /// Association.Max.Retrans: failures in a row, over all paths, that do not end the association. One more does.
     pub association_max_retrans: u32,
     /// Path.Max.Retrans: failures in a row of one path after which it still counts as active.
     pub path_max_retrans: u32,
-    /// Max.Init.Retransmits: INITs and COOKIE ECHOs that are sent again.
+    /// Max.Init.Retransmits: retransmissions of INIT and COOKIE ECHO.
     pub max_init_retransmits: u32,
-    /// HB.interval: what is added to the time-out between two heartbeats on an idle path.
+    /// HB.interval: the time between two heartbeats on an idle path, in addition to its time-out.
     pub heartbeat_interval: Duration,
-    /// How long an acknowledgment may wait for a second packet: at most 500 ms (section 6.2).
+    /// How long a SACK may wait for a second packet: at most 500 ms (section 6.2).
     pub sack_delay: Duration,
-    /// Bytes of the largest IP packet on a path of which nothing else is known.
+    /// Size of the largest IP packet on a path whose MTU is not known, in bytes.
     pub mtu: u16,
-    /// Bytes of the user that may wait to be acknowledged, or to be sent.
+    /// Send buffer: bytes that were written and are not acknowledged.
     pub send_buffer: u32,
-    /// Bytes that may wait to be read: the largest window announced. Less than 1500 counts as 1500.
+    /// Receive buffer, in bytes: the largest window announced. Less than 1500 counts as 1500.
     pub receive_buffer: u32,
-    /// How many streams are asked for, and taken, each way.
+    /// Number of streams that are requested, and accepted, in each direction.
     pub streams: u16,
-    /// How many addresses a peer may have; more are refused for lack of resources. One more is tried if a directory gives it.
+    /// Number of addresses that a peer may have; more are refused for lack of resources. An address from a directory
+    /// is tried in addition.
     pub max_addresses: usize,
-    /// How many addresses that it has not proved to be its own a peer may add in a minute; more are refused likewise. One that
-    /// answers a probe does not count, so a peer may move as often as it likes.
+    /// Number of unproved addresses that a peer may add in a minute; more are refused likewise. An address that
+    /// answers a probe is not counted, so there is no limit to how often a peer moves.
     pub added_per_minute: usize,
-    /// How many associations an endpoint has at most, with those that are over and not released yet; more peers are refused. Each
-    /// keeps at most `send_buffer` and about `receive_buffer` bytes of data, and `max_addresses` addresses of the peer. There is no limit
-    /// of time for one whose peer answers; one whose peer is gone ends after `association_max_retrans` time-outs.
+    /// Number of associations of an endpoint, including ended ones that are not released yet; more peers are refused.
+    /// Each keeps at most `send_buffer` and about `receive_buffer` bytes of data, and `max_addresses` addresses of the
+    /// peer. An association whose peer answers has no time limit. If the peer is gone, it ends after
+    /// `association_max_retrans` time-outs.
     pub max_associations: usize,
-    /// Whether a peer that cannot change addresses, or not authenticated, is not wanted at all.
+    /// Whether to refuse a peer that does not support authenticated address changes.
     pub require_reconfiguration: bool,
-    /// Algorithms of AUTH that are offered, the preferred first. SHA-1 must be among them (RFC 4895, section 3.3).
+    /// Algorithms of AUTH that are offered, the preferred one first. SHA-1 must be among them (RFC 4895, section
+    /// 3.3).
     pub hmacs: Vec<Hmac>,
-    /// A key that both ends have, and its number, which is not 0 (RFC 4895, section 6.1). With one, chunks under the
-    /// empty key are not believed: whoever saw the handshake could make them.
+    /// An endpoint pair shared key of both ends, and its number, which is not 0 (RFC 4895, section 6.1). With it,
+    /// chunks that are authenticated by the empty key are refused: any host that saw the handshake can make them.
     pub pair_key: Option<(u16, Key)>,
 }
 
@@ -63,7 +66,7 @@ pub enum Hmac {
 }
 
 impl Hmac {
-    /// The identifier on the wire (RFC 4895, section 3.3).
+    /// Returns the identifier on the wire (RFC 4895, section 3.3).
     pub const fn id(self) -> u16 {
         match self {
             Self::Sha1 => 1,
@@ -71,7 +74,7 @@ impl Hmac {
         }
     }
 
-    /// Bytes of a code.
+    /// Returns the length of the HMAC, in bytes.
     pub(crate) const fn len(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -85,7 +88,7 @@ impl Hmac {
 }
 
 impl Config {
-    /// Returns the time from the first INIT until the association is given up (RFC 9260, section 5.1): the sum of all
+    /// Returns the time from the first INIT until the opening fails (RFC 9260, section 5.1): the sum of all
     /// time-outs.
     pub fn opening_patience(&self) -> Duration {
         let rto = Rto::new(self.rto_bounds());
@@ -93,12 +96,13 @@ impl Config {
         waits.fold(Duration::ZERO, Duration::saturating_add)
     }
 
-    /// The first window that is announced, for which there is room: a peer refuses less than 1500 bytes (RFC 9260, section 3.3.2).
+    /// Returns the first window to announce, in bytes. A peer refuses less than 1500 (RFC 9260, section 3.3.2).
     pub(crate) fn window(&self) -> u32 {
         self.receive_buffer.max(LEAST_WINDOW)
     }
 
-    /// What a path's time-out stays within. G1: a variance of zero would be a time-out of exactly one round trip.
+    /// Returns the bounds of a path's time-out. G1 of RFC 9260, section 6.3.1: a variance of zero would make the
+    /// time-out exactly one round trip.
     pub(crate) const fn rto_bounds(&self) -> RtoBounds {
         RtoBounds {
             initial: self.rto_initial,

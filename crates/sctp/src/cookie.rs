@@ -1,27 +1,27 @@
-//! The state cookie: what a listening endpoint would have to remember of an INIT, kept by the peer instead
-//! (RFC 9260, section 5.1.3).
+//! The state cookie: the state that an INIT would create, which the peer keeps instead of the listening endpoint (RFC
+//! 9260, section 5.1.3).
 
 use crate::chance::Chance;
 use crate::message::{Init, RANDOM};
 use auth::equal;
 use wire::{Instant, Ipv4Addr, Malformed, Reader};
 
-/// Bytes of the seal in front.
+/// Length of the MAC at the front, in bytes.
 const SEAL: usize = 32;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     pub(crate) made: Instant,
-    /// The peer's address, which the INIT came from and INIT ACK went to.
+    /// The peer's address: the source of its INIT, and the destination of INIT ACK.
     pub(crate) remote: Ipv4Addr,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
-    /// Nonces of the association that was there already; zero without one (section 5.2.2).
+    /// Tie-tags of the association that existed already; zero without one (section 5.2.2).
     pub(crate) ties: (u32, u32),
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
     pub(crate) random: [u8; RANDOM],
-    /// The addresses that the INIT ACK lists; empty if there is but one.
+    /// The addresses that the INIT ACK lists; empty if there is only one.
     pub(crate) locals: Vec<Ipv4Addr>,
     /// The peer's INIT.
     pub(crate) init: Init,
@@ -46,7 +46,7 @@ impl Cookie {
         [&chance.seal(self.made, &body)[..], &body].concat()
     }
 
-    /// The cookie in these bytes, if we sealed it.
+    /// Parses a cookie. Fails if it is truncated, or if its MAC was not made with our key.
     pub(crate) fn open(bytes: &[u8], chance: &Chance) -> Result<Self, Malformed> {
         let (seal, body) = bytes.split_at_checked(SEAL).ok_or(Malformed("sctp_cookie_truncated"))?;
         let mut r = Reader::new(body, Malformed("sctp_cookie_truncated"));

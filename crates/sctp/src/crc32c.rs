@@ -3,7 +3,7 @@
 /// The polynomial 0x1EDC6F41 with its bits reversed: the lowest bit of a byte comes first.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// `TABLES[k][b]`: what byte `b` does to the sum when `k` more bytes follow it.
+/// `TABLES[k][b]`: the contribution of byte `b` to the sum when `k` more bytes follow it.
 static TABLES: [[u32; 256]; 4] = tables();
 
 const fn tables() -> [[u32; 256]; 4] {
@@ -32,7 +32,7 @@ const fn tables() -> [[u32; 256]; 4] {
     tables
 }
 
-/// `CRC32c` of `parts`, one behind the other.
+/// Returns the `CRC32c` of the concatenation of `parts`.
 pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
     let [last, third, second, first] = &TABLES;
     let mut sum = u32::MAX;

@@ -1,10 +1,10 @@
 //! Another route while the chosen one does not carry packets: from another of our addresses, or to another of the
 //! peer's. No message reports a broken route. There are three signs:
 //!
-//! - Data are repeated twice, to one of our addresses: the acknowledgments, which leave from another, are lost (RFC 9260,
-//!   section 6.4).
-//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours, and for each other address of the
-//!   peer's. A route on which its answer comes works in both directions.
+//! - Data are repeated twice, to one of our addresses: the acknowledgments, which leave from another one, are lost
+//!   (RFC 9260, section 6.4).
+//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours, and one goes to each other
+//!   address of the peer. A route on which its answer comes works in both directions.
 //! - The peer is heard from another address than the silent one: it can be reached there.
 
 use crate::association::Association;
@@ -13,10 +13,11 @@ use crate::path::{Path, PathState};
 use crate::serial::Tsn;
 use wire::{Instant, Ipv4Addr};
 
-/// Time-outs in a row, of ours or of the peer's, after which another route is tried. A single one may be a lost packet.
+/// Number of time-outs in a row, of ours or of the peer's, before another route is tried. A single one may be a lost
+/// packet.
 pub(crate) const SILENT: u32 = 2;
 
-/// A HEARTBEAT of a route that is not answered yet.
+/// A HEARTBEAT on another route that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     local: Ipv4Addr,
@@ -24,52 +25,52 @@ struct Probe {
     nonce: u64,
 }
 
-/// Data that the peer sends again though they were acknowledged.
+/// Data that the peer repeats although they were acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Repeated {
-    /// How often. What comes within half of RTO.Min is one flight.
+    /// How often they were repeated. Packets within half of RTO.Min count as one flight.
     times: u32,
     /// When it was last counted.
     at: Instant,
-    /// All up to here was acknowledged when the first came.
+    /// The cumulative TSN when the first repetition came.
     upto: Tsn,
-    /// Which of our addresses it came to, if another one is in use.
+    /// The address of ours that they came to, if packets leave from another one.
     local: Option<Ipv4Addr>,
 }
 
-/// What an association knows of routes other than the chosen one.
+/// State about routes other than the chosen one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Detour {
-    /// The latest of each route.
+    /// The latest probe of each route.
     probes: Vec<Probe>,
-    /// The chosen address is not probed again before this.
+    /// The preferred address is not probed again before this.
     next: Instant,
     /// The route does not change again before this.
     pause: Instant,
-    /// When new data came last.
+    /// When new data last came.
     news: Instant,
     repeated: Option<Repeated>,
-    /// The next SACK goes to another address of the peer's than the data came from.
+    /// The next SACK goes to another address of the peer than the source of the data.
     elsewhere: bool,
 }
 
 impl Detour {
-    /// Another route is used now, of which nothing is known.
+    /// Forgets repetitions, because another route is used now.
     pub(crate) const fn begin_again(&mut self) {
         (self.repeated, self.elsewhere) = (None, false);
     }
 }
 
 impl Association {
-    /// Returns the address of ours that packets leave from instead of the chosen one, or `None`. From the chosen one
-    /// nothing reaches the peer.
+    /// Returns our address that packets leave from instead of the preferred one, from which nothing reaches the peer.
+    /// `None`: the preferred one works.
     pub fn detour(&self) -> Option<Ipv4Addr> {
         self.locals.detour.filter(|address| self.locals.sends(*address))
     }
 
-    /// Takes note of a packet with DATA that came to `local`. `repeated`: the first of its chunks, if none is new. Duplicates
-    /// within half of RTO.Min of the latest new data are ignored: a peer repeats data that no SACK reports missing only after
-    /// RTO.Min, so they are copies that the network made.
+    /// Records a packet with DATA that came to `local`. `repeated`: the lowest TSN of its chunks, if none is new.
+    /// Duplicates within half of RTO.Min of the latest new data are ignored. A peer repeats data that no SACK reports
+    /// missing only after RTO.Min, so such duplicates are copies that the network made.
     pub(crate) fn data_came(&mut self, now: Instant, local: Ipv4Addr, repeated: Option<Tsn>) {
         match repeated {
             None => (self.detour.news, self.detour.elsewhere) = (now, false),
@@ -80,8 +81,8 @@ impl Association {
         }
     }
 
-    /// The acknowledgment of `first` did not reach the peer. If that of its repetition did not either, packets leave from where the
-    /// repetitions came to.
+    /// Handles a repetition: the acknowledgment of `first` did not reach the peer. After the second one, packets
+    /// leave from the address that the repetitions came to.
     fn data_came_again(&mut self, now: Instant, local: Ipv4Addr, first: Tsn) {
         let is_other =
             self.locals.sends(local) && self.sources().iter().any(|(_, source)| *source != Some(local));
@@ -103,8 +104,8 @@ impl Association {
         }
     }
 
-    /// Returns the peer's address for a SACK of data from `peer`: `peer` itself. After every second repetition it is another one,
-    /// as the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
+    /// Returns the destination of a SACK of data from `peer`: `peer` itself. After every second repetition it is
+    /// another address, as the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
     pub(crate) fn acknowledges_at(&self, peer: Ipv4Addr) -> Ipv4Addr {
         self.detour.elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
     }
@@ -122,15 +123,15 @@ impl Association {
         let backed_off: Vec<(Ipv4Addr, u32)> =
             self.paths.iter().map(|path| (path.address, path.rto.backing().1)).collect();
         self.rerouted(&before);
-        // The back-off belongs to the peer's address, and ends when data are acknowledged (RFC 9260, section 6.3.3). That a HEARTBEAT
-        // was answered does not say that the route carries full packets.
+        // The back-off belongs to the peer's address, and ends when data are acknowledged (RFC 9260, section 6.3.3).
+        // An answered HEARTBEAT does not prove that the route carries full packets.
         for (peer, doublings) in backed_off {
             if let Some(path) = self.paths.get_mut(peer) {
                 path.rto.back_off_to(doublings);
                 path.woken = Some(now);
             }
         }
-        // Repeated packets do not make this end send its flight again more often than time-outs would.
+        // Repetitions by the peer must not make this end repeat its data more often than time-outs would.
         let data_path = self.paths.get(self.paths.for_data());
         let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
         (self.detour.pause, self.detour.next) = (pause, pause);
@@ -139,9 +140,9 @@ impl Association {
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
-    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses, and the peer's other
-    /// addresses: each may be the only one that works (RFC 9260, section 6.4.1). Nothing counts against a route that does not answer, as
-    /// the peer may have left that address long ago.
+    /// Probes other routes after each time-out of `peer` from the second in a row: `peer` from our other addresses,
+    /// and the peer's other addresses. Each may be the only one that works (RFC 9260, section 6.4.1). A missing
+    /// answer is not counted as a failure, as the peer may have left that address long ago.
     pub(crate) fn probe_other_routes(&mut self, peer: Ipv4Addr) {
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed && path.errors >= SILENT) else {
             return;
@@ -160,8 +161,8 @@ impl Association {
         }
     }
 
-    /// Probes from the chosen address, if the peer sends to it while our packets leave from another: the route may work
-    /// again.
+    /// Probes from the preferred address, if the peer sends to it while our packets leave from another: the route may
+    /// work again.
     pub(crate) fn probe_chosen_source(&mut self, now: Instant, local: Ipv4Addr, peer: Ipv4Addr) {
         let is_chosen = self.locals.preferred == Some(local) && self.locals.sends(local);
         if self.detour().is_none() || !is_chosen || now < self.detour.next {
@@ -187,8 +188,8 @@ impl Association {
         self.outbox.push_back(heartbeat);
     }
 
-    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route: one that left from
-    /// there. It counts once: a host that has read it and sends it later has no effect.
+    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route that left
+    /// from `local`. A probe counts only once: a host that has read the answer and replays it has no effect.
     pub(crate) fn route_answered(
         &mut self,
         now: Instant,
@@ -213,8 +214,8 @@ impl Association {
         true
     }
 
-    /// Notes that a packet came from `peer`. Data that wait for a silent address of the peer are retransmitted to one
-    /// where it is heard. The silent one is probed from then on, as nothing else goes there.
+    /// Records that a packet came from `peer`. Data that wait for a silent address of the peer are retransmitted to
+    /// one where the peer is heard. The silent one is probed from then on, as nothing else goes there.
     pub(crate) fn heard_from(&mut self, now: Instant, peer: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(peer) else { return };
         path.heard = now;

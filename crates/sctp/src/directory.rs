@@ -1,5 +1,6 @@
-//! Where a directory says that the peer is. Its answer is not signed, so it may be false: what waits for an answer of the peer is
-//! sent there too, and nothing else. What an unproved host there says begins, changes and ends nothing, unless it is signed.
+//! Addresses of the peer that a directory gives. Its answer is not signed, so it may be false. Packets that wait for
+//! an answer of the peer are sent there too, and nothing else. Chunks from there that are not authenticated open,
+//! change and end nothing.
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -8,11 +9,11 @@ use crate::message::{Chunk, kind};
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
-    /// A directory says that the peer is at `peer`. What waits for an answer goes there at once: INIT, COOKIE ECHO, or a change of our
-    /// addresses, as the peer may have lost all its addresses that we know while we lost those that it knows. COOKIE ECHO goes there
-    /// only if COOKIE ACK is authenticated: otherwise each host that reads COOKIE ECHO could answer it. Until the peer is heard, at
-    /// most `max_addresses` are tried, and the last alone is kept, beside the addresses that the peer has. Returns whether anything
-    /// goes there that did not before.
+    /// Tries `peer`, which a directory has given. What waits for an answer goes there at once: INIT, COOKIE ECHO, or
+    /// a change of our addresses, as both ends may have lost all addresses that the other knows. COOKIE ECHO goes
+    /// there only if COOKIE ACK is authenticated: otherwise each host that reads COOKIE ECHO could answer it. Until
+    /// the peer is heard, at most `max_addresses` are tried. Only the last of them is kept, in addition to the
+    /// addresses that the peer has named. Returns whether anything goes there that did not before.
     pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         let opens_second = self.second_tries_at(now, peer);
         self.next_change();
@@ -23,7 +24,7 @@ impl Association {
         }
         if let Some(old) = self.paths.hearsay().filter(|old| *old != peer) {
             self.remove_path(old);
-            self.theirs.has_left(old); // it may have been there, and sent what is on its way
+            self.theirs.has_left(old); // late packets from there: the peer may have been there before
         }
         self.add_path(now, peer, true);
         self.tried += usize::from(is_new);
@@ -37,7 +38,8 @@ impl Association {
         true
     }
 
-    /// Whether something waits for an answer that may go to an address of a directory, and goes elsewhere.
+    /// Returns whether a packet that may go to an address of a directory waits for an answer, and went to other
+    /// addresses than `peer`.
     fn waits_elsewhere(&self, peer: Ipv4Addr) -> bool {
         let opens_elsewhere =
             self.opening_destination() != peer && self.opening.at.is_none_or(|(at, _)| at != peer);
@@ -49,20 +51,21 @@ impl Association {
         }
     }
 
-    /// Whether only the peer can make COOKIE ACK: it is authenticated by a key that was not sent.
+    /// Returns whether only the peer can make COOKIE ACK: it must be authenticated by a key that was not sent.
     pub(crate) fn proves_itself(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
     }
 
-    /// Whether a chunk counts that came from `src`, if only a directory says that the peer is there. What proves the peer, or is signed,
-    /// counts, and all that comes after a signed chunk. The answers to INIT and COOKIE ECHO count while the association opens. An ABORT
-    /// does not: any host answers so what is out of the blue to it (RFC 9260, section 8.4), and says by that only that the peer is not
-    /// there. In SHUTDOWN-ACK-SENT it is harmless, as nothing is left to arrive, and is how a peer answers that has ended already.
+    /// Checks whether a chunk counts if only a directory has named its source. Authenticated chunks, all that follow
+    /// them, and chunks that prove the peer count. While the association opens, the answers to INIT and COOKIE ECHO
+    /// count. An ABORT does not count: any host sends one in answer to a packet out of the blue (RFC 9260, section
+    /// 8.4), which only shows that the peer is not there. In SHUTDOWN-ACK-SENT it counts, as all data have arrived,
+    /// and a peer that has ended already answers so.
     pub(crate) fn counts_from(&mut self, now: Instant, src: Ipv4Addr, chunk: &Chunk) -> Result<(), Reason> {
         const UNPROVED: Reason = Reason("sctp_abort_unproved");
         let (aborts, is_done) = (matches!(chunk, Chunk::Abort { .. }), self.state == State::ShutdownAckSent);
         if aborts && self.state == State::CookieEchoed && self.opening.doubtful {
-            self.give_up_cookie(now); // who made it is not proved either
+            self.give_up_cookie(now); // the host that made the cookie is not proved either
             return Err(UNPROVED);
         }
         if self.paths.get(src).is_none_or(|path| !path.hearsay || path.signed) {
@@ -74,7 +77,7 @@ impl Association {
                 self.is_not_at(now, src);
                 Err(UNPROVED)
             }
-            // What is signed was verified, and a cookie by the endpoint.
+            // Authenticated chunks were verified before, and a cookie by the endpoint.
             Chunk::Heartbeat(_)
             | Chunk::HeartbeatAck(_)
             | Chunk::Asconf(_)
@@ -85,7 +88,8 @@ impl Association {
         }
     }
 
-    /// The peer is not where only a directory says that it is: what waits for an answer goes elsewhere at once.
+    /// Removes an address of a directory at which the peer is not. What waits for an answer goes to another address
+    /// at once.
     fn is_not_at(&mut self, now: Instant, address: Ipv4Addr) {
         self.opening.at = self.opening.at.filter(|(at, _)| *at != address);
         self.remove_path(address);
@@ -93,8 +97,8 @@ impl Association {
         self.ours.ask_elsewhere(now, address, self.paths.for_data());
     }
 
-    /// A host says that it has no SCTP. Where only a directory says that the peer is, or another address of the user's is left to
-    /// try, that is no end.
+    /// Handles a host's report that it has no SCTP. This ends the association, unless only a directory has named the
+    /// address, or other addresses are left to try.
     pub(crate) fn unreachable_at(&mut self, now: Instant, address: Ipv4Addr) {
         let others = self.opening.peers.iter().any(|peer| *peer != address);
         if self.paths.get(address).is_some_and(|path| path.hearsay) {

@@ -13,49 +13,51 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Seed};
 
-/// An association of an endpoint. Numbers are not used twice.
+/// The number of an association of an endpoint. It is not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AssociationId(pub u32);
 
-/// What a router or the peer's host says of a packet of ours.
+/// An ICMP error about a packet that we sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Complaint {
-    /// ICMP type 3, code 2: no SCTP there.
+    /// ICMP type 3, code 2: the host has no SCTP.
     ProtocolUnreachable,
-    /// ICMP type 3, code 4: too large for the next link, which takes packets of so many bytes.
+    /// ICMP type 3, code 4: too large for the next link, whose MTU is this, in bytes.
     TooBig(u16),
 }
 
-/// Cookies of associations that were accepted that are remembered at most.
+/// Number of used cookies that are remembered at most.
 const SPENT: usize = 1024;
 
-/// Associations of one address that a listening port accepts (ours): a single host does not take all that there may be.
+/// Number of associations of one address that a listening port accepts (our limit): one host must not take all that
+/// there may be.
 const OF_ADDRESS: usize = 256;
 
-/// What a listening port answers with.
+/// Parameters of a listening port.
 #[derive(Clone, Debug)]
 struct Listener {
     addresses: Vec<Ipv4Addr>,
 }
 
-/// A host's SCTP. See the crate for how to drive it.
+/// The SCTP of a host. The crate's documentation shows how to drive it.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
     chance: Chance,
     listeners: BTreeMap<u16, Listener>,
-    /// Addresses of this host by now, at which all listening ports accept too.
+    /// Addresses that this host has now. All listening ports accept associations at them too.
     here: Vec<Ipv4Addr>,
     associations: BTreeMap<AssociationId, Association>,
-    /// By our port, the peer's address and the peer's port.
+    /// Associations by our port, an address of the peer, and its port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
-    /// The same by addresses that the peer had. Several associations may have had one, one after the other.
+    /// The same by former addresses of the peer. Several associations may have had the same address, one after the
+    /// other.
     former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
-    /// Tags of associations that cookies have made, ours and the peer's, and when the cookie is too old to make another. A COOKIE
-    /// ECHO that comes when its association is over is late.
+    /// Used cookies: when each becomes stale, and the tags of its association, ours and the peer's. A COOKIE ECHO
+    /// that comes after the end of its association is a late copy.
     spent: VecDeque<(Instant, u32, u32)>,
-    /// Those that may have something to send or to say.
+    /// Associations that may have packets to send, and those that may have events.
     ready: BTreeSet<AssociationId>,
     told: BTreeSet<AssociationId>,
     timers: BTreeSet<(Instant, AssociationId)>,
@@ -64,7 +66,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// A host without associations. Nobody else may know `secret`: it seals cookies, and hides what `seed` draws.
+    /// Creates an endpoint without associations. `secret` must be known to no other host: it authenticates cookies,
+    /// and makes the sequence of `seed` unpredictable.
     pub fn new(config: Config, secret: Key, seed: Seed) -> Self {
         Self {
             config: Arc::new(config),
@@ -86,24 +89,26 @@ impl Endpoint {
 
     // --- the user --------------------------------------------------------------------------------------------------
 
-    /// Associations to this port are accepted, and have these addresses of ours: at least one.
+    /// Accepts associations to this port at these addresses of ours, at least one.
     pub fn listen(&mut self, port: u16, addresses: &[Ipv4Addr]) {
         self.listeners.insert(port, Listener { addresses: addresses.to_vec() });
     }
 
-    /// This host has these addresses by now. Associations to listening ports are accepted at them too, each with the address that
-    /// its INIT came to. That is wider than the address that a port was bound to, and right: peers look a mobile host up by its name,
-    /// and are told where it is now. Addresses that it had before are not among them. At most `max_addresses` are taken.
+    /// Sets the addresses that this host has now. Listening ports accept associations at them too, each with only the
+    /// address that its INIT came to. This is wider than the address that a port was bound to, on purpose: peers look
+    /// up a mobile host by its name and learn its present address. Former addresses are not included. At most
+    /// `max_addresses` are taken.
     pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.here = addresses.iter().copied().take(self.config.max_addresses).collect();
     }
 
-    /// No more associations to this port.
+    /// Accepts no more associations to this port.
     pub fn ignore(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Begins an association. `None` if there is one between these, too many, or an address is missing.
+    /// Opens an association. `None` if one between these ports and addresses exists, `max_associations` exist, or an
+    /// address is missing.
     pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
         let taken =
             open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));
@@ -114,12 +119,12 @@ impl Endpoint {
         Some(self.adopt(association))
     }
 
-    /// An association, to look at.
+    /// Returns an association. `None` if it was released.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.associations.get(&id)
     }
 
-    /// An association, to be used; what it has to send then is polled.
+    /// Returns an association for use; `poll_transmit` then returns what it has to send. `None` if it was released.
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         let association = self.associations.get_mut(&id)?;
         self.ready.insert(id);
@@ -127,12 +132,12 @@ impl Endpoint {
         Some(association)
     }
 
-    /// All of them.
+    /// Returns all associations.
     pub fn associations(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.associations.iter().map(|(id, association)| (*id, association))
     }
 
-    /// Forgets an association; one that is not closed is given up. What it has to send leaves.
+    /// Removes an association, and aborts it if it is open. What it has to send is still sent.
     pub fn release(&mut self, id: AssociationId) {
         let Some(mut association) = self.associations.remove(&id) else { return };
         association.abort();
@@ -152,7 +157,7 @@ impl Endpoint {
         id
     }
 
-    /// Something happened to an association: its addresses, its timers, its news.
+    /// Updates the index of addresses, the timer, and the lists to poll, after a change of an association.
     fn touched(&mut self, id: AssociationId) {
         self.ready.insert(id);
         self.told.insert(id);
@@ -186,7 +191,7 @@ impl Endpoint {
 
     // --- the driver ------------------------------------------------------------------------------------------------
 
-    /// The next packet to be sent; call until `None`, after whatever else was called.
+    /// Returns the next packet to send. Call until `None` after each other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(transmit) = self.outbox.pop_front() {
             return Some(transmit);
@@ -202,7 +207,7 @@ impl Endpoint {
         None
     }
 
-    /// What happened, until `None`.
+    /// Returns the next event; call until `None`.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(id) = self.told.first().copied() {
             match self.associations.get_mut(&id).and_then(Association::poll_event) {
@@ -213,12 +218,13 @@ impl Endpoint {
         None
     }
 
-    /// When `on_timeout` wants to be called next. Right when `poll_transmit` has nothing more.
+    /// Returns when to call `on_timeout` next; `None` if no timer runs. Valid only after `poll_transmit` has returned
+    /// `None`.
     pub fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Time has come to `now`. Too early does no harm.
+    /// Handles all timers that are due at `now`. A call before the deadline has no effect.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some((at, id)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.remove(&(at, id));
@@ -230,8 +236,7 @@ impl Endpoint {
         }
     }
 
-    /// A packet of IP protocol 132. An error says why it did not count, or not all of it: it is the peer's fault, or a
-    /// stranger's, and nothing has changed by what was refused.
+    /// Handles a packet of IP protocol 132. An error is the reason why the packet, or a part of it, was dropped.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -241,7 +246,7 @@ impl Endpoint {
     ) -> Result<(), Reason> {
         let (packet, flaw) = Packet::parse_up_to_flaw(bytes).map_err(|Malformed(why)| Reason(why))?;
         let verdict = self.packet(now, (src, dst), &packet, bytes);
-        // What was whole counted; what came behind it did not.
+        // Chunks before the flaw were processed; those behind it were not.
         flaw.map_or(verdict, |Malformed(why)| Err(Reason(why)))
     }
 
@@ -259,7 +264,7 @@ impl Endpoint {
         if let [Chunk::Init(init)] = packet.chunks.as_slice() {
             return self.init(now, (src, dst), packet, init, found);
         }
-        // It is the first chunk (section 5.1, C), or behind AUTH. Elsewhere it does not count.
+        // COOKIE ECHO must be the first chunk (section 5.1, C), or follow AUTH. Elsewhere it is ignored.
         let cookie = match packet.chunks.as_slice() {
             [Chunk::CookieEcho(_), ..] => Some(0),
             [Chunk::Auth(_), Chunk::CookieEcho(_), ..] => Some(1),
@@ -289,8 +294,8 @@ impl Endpoint {
         verdict
     }
 
-    /// An ICMP error about a packet that we sent to `dst`, of which `quoted` is the begin behind the IP header. What does
-    /// not quote the right tag was made up (RFC 9260, section 10).
+    /// Handles an ICMP error about a packet that we sent to `dst`. `quoted`: the begin of that packet, without its IP
+    /// header. An error that does not quote the right tag is forged, and is ignored (RFC 9260, section 10).
     pub fn complaint(
         &mut self,
         now: Instant,
@@ -303,7 +308,7 @@ impl Endpoint {
         let (local, peer, tag) = read().map_err(|Malformed(why)| Reason(why))?;
         let id = self.index.get(&(local, dst, peer)).copied().ok_or(Reason("sctp_icmp_unknown"))?;
         let association = self.associations.get_mut(&id).ok_or(Reason("sctp_icmp_unknown"))?;
-        // Before the peer has named its tag, ours stands in the INIT that is quoted, four bytes behind the checksum.
+        // Before the peer's tag is known, ours is in the quoted INIT, four bytes behind the checksum.
         let mut in_init = || {
             r.take(8).ok()?;
             r.u32().ok()
@@ -334,10 +339,11 @@ impl Endpoint {
 
     // --- which association -----------------------------------------------------------------------------------------
 
-    /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2). The same by addresses that the
-    /// peer had: the packet is late, or it is an ASCONF that is sent again, as its answer was lost. Its association is known, so it
-    /// is not out of the blue (RFC 9260, section 8.4). The tag tells associations apart that had the same address one after the
-    /// other; what has no association's tag is of the one that has the source now.
+    /// Finds the association of a packet by its source and ports; else by an address that INIT ACK lists or ASCONF
+    /// names (RFC 5061, section 5.2); else by former addresses of the peer. The last is for late packets, and for an
+    /// ASCONF that is repeated because its answer was lost. As its association is known, it is not out of the blue
+    /// (RFC 9260, section 8.4). The tag distinguishes associations that had the same address one after the other. A
+    /// packet with no known tag belongs to the association that has the source now.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
@@ -350,8 +356,9 @@ impl Endpoint {
             .or_else(|| self.index.get(&key(src)).copied())
     }
 
-    /// The association that an ASCONF names, whatever its tag. That is then found to be wrong and is not answered (RFC 9260, section
-    /// 8.5): an ABORT would tell a host that has no address of the peer's whether it has guessed the tag.
+    /// Finds the association that an ASCONF names, whatever its tag. The association drops a wrong tag without an
+    /// answer (RFC 9260, section 8.5). An ABORT would show a host that has no address of the peer whether it has
+    /// guessed the tag.
     fn named(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_))).then_some(())?;
         let key = |address| (packet.dst_port, address, packet.src_port);
@@ -359,7 +366,7 @@ impl Endpoint {
         Self::find_by(src, packet, has)
     }
 
-    /// The association that a cookie has made already.
+    /// Finds the association that this cookie has already created.
     fn made_by(&self, cookie: &Cookie) -> Option<AssociationId> {
         let key = (cookie.local_port, cookie.remote, cookie.remote_port);
         let made = |id: &AssociationId| {
@@ -369,7 +376,7 @@ impl Endpoint {
         self.index.get(&key).copied().into_iter().chain(self.had(key)).find(made)
     }
 
-    /// Associations whose peer had an address.
+    /// Returns the associations whose peer formerly had an address.
     fn had(&self, key: (u16, Ipv4Addr, u16)) -> impl Iterator<Item = AssociationId> {
         let all = (key, AssociationId(0))..=(key, AssociationId(u32::MAX));
         self.former.range(all).map(|(_, id)| *id)
@@ -389,7 +396,7 @@ impl Endpoint {
         })
     }
 
-    /// Addresses that a packet would add to one association and that another has.
+    /// Returns the addresses that a packet would add to association `id` and that another association has.
     fn taken(&self, packet: &Packet, id: AssociationId) -> Vec<Ipv4Addr> {
         let asconfs = packet.chunks.iter().filter_map(|chunk| match chunk {
             Chunk::Asconf(asconf) => Some(asconf),
@@ -405,9 +412,9 @@ impl Endpoint {
         added.filter(other).collect()
     }
 
-    // --- the begin of associations ---------------------------------------------------------------------------------
+    // --- the opening of associations -------------------------------------------------------------------------------
 
-    /// INIT: it is answered, and forgotten (section 5.1, B).
+    /// Answers INIT without keeping state (section 5.1, B).
     fn init(
         &mut self,
         now: Instant,
@@ -462,7 +469,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// COOKIE ECHO (sections 5.1.5 and 5.2.4).
+    /// Handles COOKIE ECHO (sections 5.1.5 and 5.2.4).
     fn cookie_echo(
         &mut self,
         now: Instant,
@@ -503,7 +510,7 @@ impl Endpoint {
             None => self.accept(now, (src, dst), packet, &cookie)?,
         };
         if packet.chunks.len() > at + 1 {
-            // DATA may follow (section 5.1, D). The association looks at AUTH again, which costs one more code.
+            // DATA may follow (section 5.1, D). The association verifies AUTH again.
             return self.hand_over(now, (src, dst), packet, bytes, id);
         }
         Ok(())
@@ -532,7 +539,8 @@ impl Endpoint {
             return Err(reason);
         }
         if self.is_spent(now, cookie) {
-            // To a peer that is over as well this is out of the blue, and one that waits learns that it waits in vain.
+            // If the peer has no association either, the packet is out of the blue there. If it still waits, it
+            // learns that it waits in vain.
             let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_cookie_spent"));
@@ -543,8 +551,9 @@ impl Endpoint {
         Ok(self.adopt(association))
     }
 
-    /// Whether a port takes another association of a peer at `address`. Those count whose peer has proved that it is there: where
-    /// INIT ACK went, or a HEARTBEAT was answered. COOKIE ECHO may come from anywhere, and INIT may name any address.
+    /// Returns whether a port accepts another association of a peer at `address`. Only associations count whose peer
+    /// has proved to be there, by the cookie of INIT ACK or by a HEARTBEAT ACK. COOKIE ECHO may come from any source,
+    /// and INIT may name any address.
     fn takes_more_of(&self, port: u16, address: Ipv4Addr) -> bool {
         let there = self.index.range((port, address, 0)..=(port, address, u16::MAX)).map(|(_, id)| id);
         let proved = there.filter(|id| {
@@ -554,9 +563,10 @@ impl Endpoint {
         proved.take(OF_ADDRESS).count() < OF_ADDRESS
     }
 
-    /// Whether a cookie has made an association before; from now on it has.
+    /// Returns whether a cookie has already created an association. Marks it as used.
     fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
-        // A cookie is stale when its age is more than its life (section 5.1.5, 3), so its last instant counts.
+        // A cookie is stale when its age is more than its life (section 5.1.5, 3), so at exactly its life it is still
+        // valid.
         self.spent.retain(|(until, ..)| *until >= now);
         if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
             return true;
@@ -568,7 +578,8 @@ impl Endpoint {
         false
     }
 
-    /// Where COOKIE ECHO is to be authenticated, by the key that its cookie gives (RFC 4895, section 6.3).
+    /// Verifies AUTH before COOKIE ECHO, where a shared key requires it, with the key of its cookie (RFC 4895,
+    /// section 6.3).
     fn authenticate(&self, packet: &Packet, bytes: &[u8], cookie: &Cookie) -> Result<(), Reason> {
         if self.config.pair_key.is_none() {
             return Ok(());
@@ -582,9 +593,9 @@ impl Endpoint {
         keys.verify(auth, covered).map_err(|_| Reason("sctp_auth_code"))
     }
 
-    // --- packets of nobody -----------------------------------------------------------------------------------------
+    // --- packets out of the blue -----------------------------------------------------------------------------------
 
-    /// Section 8.4, in its order.
+    /// Handles a packet without an association (section 8.4, in the order of its rules).
     fn out_of_the_blue(&mut self, src: Ipv4Addr, dst: Ipv4Addr, packet: &Packet) -> Result<(), Reason> {
         let silent = packet.chunks.iter().any(|chunk| match chunk {
             Chunk::Abort { .. } | Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::InitAck(_) => {

@@ -1,43 +1,43 @@
-//! What an association tells its user.
+//! What an association reports to its user, and the types of its requests.
 
 use crate::message::Code;
 use crate::path::PathState;
 use wire::Ipv4Addr;
 
-/// Where an association stands (RFC 9260, section 4).
+/// The state of an association (RFC 9260, section 4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
-    /// There is none, or none any more.
+    /// No association, or it has ended.
     Closed,
-    /// INIT is out.
+    /// INIT was sent.
     CookieWait,
-    /// COOKIE ECHO is out.
+    /// COOKIE ECHO was sent.
     CookieEchoed,
-    /// Data both ways.
+    /// Data may be sent in both directions.
     Established,
-    /// We finished, and not all is acknowledged.
+    /// Our user has finished, and not all of its data are acknowledged.
     ShutdownPending,
-    /// SHUTDOWN is out.
+    /// SHUTDOWN was sent.
     ShutdownSent,
-    /// The peer finished, and not all of ours is acknowledged.
+    /// The peer has finished, and not all of our data are acknowledged.
     ShutdownReceived,
-    /// SHUTDOWN ACK is out.
+    /// SHUTDOWN ACK was sent.
     ShutdownAckSent,
 }
 
-/// A change of our own addresses that the peer is asked for (RFC 5061).
+/// A change of our own addresses that the peer is asked to apply (RFC 5061).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Change {
-    /// We can be reached here too.
+    /// Add this address.
     Add(Ipv4Addr),
-    /// We cannot be reached here any more.
+    /// Delete this address.
     Delete(Ipv4Addr),
-    /// Send here, please.
+    /// Send to this address first.
     SetPrimary(Ipv4Addr),
 }
 
 impl Change {
-    /// The address.
+    /// Returns the address to change.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Self::Add(address) | Self::Delete(address) | Self::SetPrimary(address) => address,
@@ -45,92 +45,93 @@ impl Change {
     }
 }
 
-/// Why a change was not asked for.
+/// Why a request was refused locally.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cannot {
-    /// The peer does not know how, or the two did not agree to authenticate it.
+    /// The peer does not support address changes, or no authentication of them was agreed.
     Unsupported,
     /// The association is not open.
     NotOpen,
-    /// That address is ours already.
+    /// The address is already one of ours.
     Known,
-    /// It is not ours.
+    /// The address is not one of ours or, for a request about the peer's, not a (confirmed) one of the peer.
     Unknown,
-    /// One must remain.
+    /// It is our last address, which must remain.
     Last,
-    /// No unicast address.
+    /// Not a unicast address.
     Address,
-    /// Too many wait already.
+    /// More than 16 changes in one request, or too many requests wait already.
     Full,
 }
 
-/// What became of a change that was asked for.
+/// How the peer answered a change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Outcome {
-    /// It is done.
+    /// The peer applied it.
     Done,
-    /// The peer refused it, for this cause; without one, because an earlier one of the same chunk was refused.
+    /// The peer refused it with this cause. `None`: it refused an earlier change of the same chunk.
     Refused(Option<Code>),
 }
 
-/// Why an association is closed.
+/// Why an association ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Ended {
-    /// One of the two finished, and all has arrived.
+    /// By an orderly shutdown of either end: all data have arrived.
     Finished,
-    /// We gave it up.
+    /// This end aborted it.
     Aborted,
-    /// The peer did, for this cause if it named one.
+    /// The peer aborted it, with this cause if it named one.
     AbortedByPeer(Option<Code>),
-    /// The peer was silent for too long.
+    /// The peer did not answer for too long.
     TimedOut,
-    /// The peer did what the protocol does not allow.
+    /// The peer violated the protocol.
     Violation(&'static str),
-    /// The peer cannot do what is required here.
+    /// The peer does not support what this endpoint requires.
     Unsupported,
-    /// The peer's host does not know SCTP.
+    /// The peer's host does not have SCTP.
     Unreachable,
 }
 
-/// What happened, in order.
+/// An event of an association, in order of occurrence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The association is there.
+    /// The association is established.
     Opened,
-    /// The peer began anew: its memory of this association is gone (RFC 9260, section 5.2.4, A).
+    /// The peer restarted: it had lost the state of this association (RFC 9260, section 5.2.4, A).
     Restarted {
-        /// Nothing had come from it, and it had acknowledged nothing: what was written goes to it again, and both streams of bytes are
-        /// whole. Otherwise all that was not acknowledged is gone, and what comes begins anew.
+        /// `true`: no data had come from the peer, and it had acknowledged none. All written data are sent again, and
+        /// nothing is lost in either direction. `false`: data that were not acknowledged are lost, and both
+        /// directions begin anew.
         intact: bool,
     },
-    /// There is something to read, and there was nothing before: read until `None`.
+    /// The receive buffer has become readable: read until `None`.
     Data,
-    /// So many more bytes may be written; it adds up.
+    /// The send buffer has room for this number of further bytes, in addition to those reported before.
     Room(usize),
-    /// The state of one of the peer's addresses.
+    /// The state of an address of the peer has changed.
     Path(Ipv4Addr, PathState),
     /// The peer added an address.
     PeerAdded(Ipv4Addr),
-    /// Nothing is heard of the peer: so many time-outs in a row, at least two, or one while the association opens. It may be
-    /// elsewhere.
+    /// The peer has not answered this number of time-outs in a row: at least 2, or 1 while the association opens. It
+    /// may have moved.
     Silent(u32),
-    /// It took one away.
+    /// The peer deleted an address.
     PeerDeleted(Ipv4Addr),
-    /// It wants data there, and gets them there from now on.
+    /// The peer set its primary address: new data go there from now on.
     PeerPrimary(Ipv4Addr),
-    /// New data go elsewhere.
+    /// New data go to another address of the peer.
     Switched {
-        /// Where they went.
+        /// The address until now.
         from: Ipv4Addr,
-        /// Where they go.
+        /// The address from now on.
         to: Ipv4Addr,
     },
-    /// The newest data came to another of our addresses than those before.
+    /// The newest data came to another of our addresses than the data before.
     Arriving(Ipv4Addr),
-    /// A change of our own addresses was answered.
+    /// The peer answered a change of our own addresses.
     Changed(Change, Outcome),
-    /// The peer finished: nothing more can be written, and nothing more comes.
+    /// The peer has finished: nothing more can be written, and no more data come.
     PeerFinished,
-    /// The end. What was not read can be read still.
+    /// The association has ended. Data that were not read yet can still be read.
     Closed(Ended),
 }

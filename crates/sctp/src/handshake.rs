@@ -1,4 +1,4 @@
-//! How an association begins: four packets, and what may come instead of them (RFC 9260, sections 5.1 and 5.2).
+//! The opening of an association: four packets, and the exceptions (RFC 9260, sections 5.1 and 5.2).
 
 use crate::Config;
 use crate::association::{Association, Open, Transmit, introduction};
@@ -15,31 +15,31 @@ use crate::theirs::Theirs;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
-/// What is needed only until the association is open.
+/// State that is needed only until the association is open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     pub(crate) peers: Vec<Ipv4Addr>,
-    /// The address that a directory gave since, and how many tries there were before. The first packet goes there, the next ones there
-    /// and to the other addresses in turn, as the directory's answer is not signed.
+    /// The address that a directory gave later, and `tries` at that time. The first packet goes there. The next ones
+    /// go there and to the other addresses in turn, as the directory's answer is not signed.
     pub(crate) at: Option<(Ipv4Addr, u32)>,
-    /// INIT ACK came from where only a directory says that the peer is.
+    /// INIT ACK came from an address that only a directory named.
     pub(crate) doubtful: bool,
-    /// INITs and COOKIE ECHOs that were sent again.
+    /// Number of INITs and COOKIE ECHOs that were sent again.
     pub(crate) tries: u32,
-    /// INIT or COOKIE ECHO is to leave.
+    /// INIT or COOKIE ECHO is to be sent.
     due: bool,
-    /// When it left, if it did once only: its answer tells a round trip.
+    /// When it was sent, if only once: then its answer measures the round trip.
     sent: Option<Instant>,
     cookie: Vec<u8>,
-    /// By how much the last cookie was too old, in milliseconds.
+    /// How much too old the last cookie was, in milliseconds.
     stale: Option<u32>,
-    /// Parameters of INIT ACK that are to be reported with COOKIE ECHO.
+    /// Unrecognized parameters of INIT ACK, to be reported with COOKIE ECHO.
     reports: Vec<u8>,
 }
 
 impl Association {
-    /// Sends INIT (section 5.1, A). `None` without an address at either end.
+    /// Begins an association: INIT is due (section 5.1, A). `None` without an address at either end.
     pub(crate) fn open(now: Instant, config: &Arc<Config>, mut chance: Chance, open: &Open) -> Option<Self> {
         let peer = *open.peer.first()?;
         open.local.first()?;
@@ -55,16 +55,17 @@ impl Association {
         Some(it)
     }
 
-    /// Where INIT or COOKIE ECHO leaves from. `None` if the association is open, or closed.
+    /// Returns the address that INIT or COOKIE ECHO leaves from. `None` if the association is open or closed.
     pub fn opens_from(&self) -> Option<Ipv4Addr> {
         let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
         self.locals.source_of_change(&[]).filter(|_| opens)
     }
 
-    /// The address that we open from has gone, and this one is there: the peer's answers do not find us where it was. COOKIE ECHO
-    /// leaves from here by now: the peer may have the association already, so another would be in its way; when it is open, the
-    /// peer can be asked for the change. Without that, and before COOKIE ECHO, all begins anew from here: nothing was written yet.
-    /// Returns whether the association opens still.
+    /// Continues the opening from `local`, because the host has lost the address that it used, and answers do not
+    /// reach it there. After COOKIE ECHO, if the peer supports address changes, COOKIE ECHO is sent from `local`. The
+    /// peer is asked for the change once the association is open. A new opening would conflict with the association
+    /// that the peer may have already. In the other cases the opening begins anew from `local`: nothing was written
+    /// yet. Returns whether the association is still opening.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.ours.supported => {
@@ -78,7 +79,8 @@ impl Association {
         self.another_opening(now, local).map(|anew| self.become_it(anew)).is_some()
     }
 
-    /// The same association from the begin, with numbers of its own, as the peer may have the one of COOKIE ECHO (section 5.3.1).
+    /// Returns a new opening of the same association. It has other numbers, as the peer may have that of COOKIE ECHO
+    /// (section 5.3.1).
     pub(crate) fn another_opening(&mut self, now: Instant, local: Ipv4Addr) -> Option<Self> {
         let (local_port, peer_port) = self.ports();
         let (local, peer) = (vec![local], self.opening.peers.clone());
@@ -92,7 +94,7 @@ impl Association {
         (self.opening.due, self.timer) = (true, None);
     }
 
-    /// The association of a COOKIE ECHO that came to `dst` (section 5.1, D).
+    /// Returns the association of a COOKIE ECHO that came to `dst` (section 5.1, D).
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
@@ -101,18 +103,18 @@ impl Association {
         dst: Ipv4Addr,
     ) -> Self {
         let ours = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
-        // Without a list of addresses, the one is that to which the peer has turned: we may have moved since INIT ACK.
+        // Without a list, our address is the destination of COOKIE ECHO: we may have moved since INIT ACK.
         let locals = if cookie.locals.is_empty() { vec![dst] } else { cookie.locals.clone() };
         let ports = (cookie.local_port, cookie.remote_port);
         let mut it = Self::new(now, config, chance, ours, &locals, cookie.remote, ports);
-        // Section 5.4, 2: the one confirmed address is that to which INIT ACK went. COOKIE ECHO may have come from another: its
-        // sender has moved, and will ask for the change.
+        // Section 5.4, 2: the one confirmed address is the destination of INIT ACK. COOKIE ECHO may come from
+        // another: then the peer has moved, and will request the change.
         it.adopt(now, &cookie.init, cookie.remote);
         it.established(now, cookie.remote);
         it
     }
 
-    /// Takes over what the peer says of itself. Paths that are there already stay.
+    /// Takes the parameters of the peer's INIT or INIT ACK. Paths that exist already are kept.
     pub(crate) fn adopt(&mut self, now: Instant, peers: &Init, src: Ipv4Addr) {
         let config = Arc::clone(&self.config);
         self.peer_tag = peers.tag;
@@ -133,12 +135,14 @@ impl Association {
         self.moved = true;
     }
 
-    /// Both sides know each other; `src` has proved itself by what it sent back (section 5.4).
+    /// Establishes the association. `src` is confirmed: the peer has returned the cookie, or has answered it (section
+    /// 5.4).
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
         self.open_again(now, src, false);
     }
 
-    /// The same of one that was open before, if it `was_told`: its user has its room already.
+    /// Establishes the association, for the first time or after a restart. `was_told`: it was open and lost nothing,
+    /// so the user does not get [`Event::Opened`] and [`Event::Room`] again.
     pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
         (self.timer, self.second) = (None, None);
@@ -152,14 +156,14 @@ impl Association {
         self.settle(now);
     }
 
-    /// COOKIE ACK for the cookie that began this association.
+    /// Sends COOKIE ACK for the cookie that created this association.
     pub(crate) fn greet(&mut self, src: Ipv4Addr, dst: Ipv4Addr) {
         let bytes = self.seal(vec![Chunk::CookieAck]);
-        // Before the probes of other addresses: the peer does not answer those yet.
+        // It precedes the probes of other addresses, which the peer does not answer before it.
         self.outbox.push_front(Transmit::new(dst, src, bytes));
     }
 
-    /// The peer is at this address.
+    /// Confirms an address of the peer: its path is active.
     pub(crate) fn confirm(&mut self, now: Instant, address: Ipv4Addr) {
         let later = self.next_heartbeat(now, address);
         let Some(path) = self.paths.get_mut(address) else { return };
@@ -176,7 +180,7 @@ impl Association {
 
     // --- packets that leave ----------------------------------------------------------------------------------------
 
-    /// INIT or COOKIE ECHO, when it is due.
+    /// Returns INIT or COOKIE ECHO, if it is due.
     pub(crate) fn opening_packet(&mut self, now: Instant) -> Option<Transmit> {
         if !std::mem::take(&mut self.opening.due) {
             return None;
@@ -202,7 +206,7 @@ impl Association {
         Some(Transmit::new(src, dst, bytes))
     }
 
-    /// Our link has come back: the packet that waits for T1 leaves now.
+    /// Sends the packet that waits for T1 now, because our link has returned.
     pub(crate) fn hasten_opening(&mut self) {
         self.opening.due |= matches!(self.state, State::CookieWait | State::CookieEchoed);
         self.second.iter_mut().for_each(|second| second.hasten_opening());
@@ -219,13 +223,13 @@ impl Association {
         if self.state == State::CookieEchoed {
             return self.paths.primary;
         }
-        // Each address in turn: who asks a directory may have been told old ones.
+        // Each address in turn: a directory may have given some that are out of date.
         let peers = &self.opening.peers;
         let turn = (turn as usize).checked_rem(peers.len());
         turn.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
     }
 
-    /// T1 went off (sections 5.1.2 and 5.1.6).
+    /// Handles the expiry of T1 (sections 5.1.2 and 5.1.6).
     pub(crate) fn opening_timeout(&mut self, now: Instant) {
         let dst = self.opening_destination();
         if let Some(path) = self.paths.get_mut(dst) {
@@ -244,7 +248,7 @@ impl Association {
 
     // --- packets that come -----------------------------------------------------------------------------------------
 
-    /// INIT ACK (section 5.1, C). In any other state it is late, and dropped (section 5.2.3).
+    /// Handles INIT ACK (section 5.1, C). In any other state it is late, and dropped (section 5.2.3).
     pub(crate) fn init_ack(&mut self, now: Instant, src: Ipv4Addr, ack: &Init) {
         if self.state != State::CookieWait {
             return;
@@ -263,10 +267,10 @@ impl Association {
         let offer = keys::offer(ack);
         let doubtful = self.paths.get(src).is_some_and(|path| path.hearsay);
         if doubtful && self.config.pair_key.is_some() && offer != Offer::Authenticated {
-            return; // who has the key authenticates
+            return; // a peer with the key authenticates
         }
         if self.config.require_reconfiguration && offer != Offer::Authenticated {
-            // RFC 5061, section 4.2.7: dropped, the TCB destroyed, the user told.
+            // RFC 5061, section 4.2.7: drop the packet, destroy the TCB, notify the user.
             self.end(Ended::Unsupported);
             return;
         }
@@ -280,7 +284,7 @@ impl Association {
         (self.opening.due, self.opening.tries, self.timer) = (true, 0, None);
     }
 
-    /// COOKIE ACK (section 5.1, E).
+    /// Handles COOKIE ACK (section 5.1, E).
     pub(crate) fn cookie_ack(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
             self.first_round_trip(now, src);
@@ -289,19 +293,20 @@ impl Association {
         }
     }
 
-    /// Of the address that a directory gave and those that INIT ACK gave, the peer is at one: it answered from `here`.
+    /// Keeps either the address that a directory gave or those of INIT ACK: those to which `here` belongs, from where
+    /// the peer answered.
     fn opened_at(&mut self, here: Ipv4Addr) {
         let opening = std::mem::take(&mut self.opening);
         let Some((at, _)) = opening.at else { return };
         let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
             self.remove_path(address);
-            self.theirs.has_left(address); // it may have been there when the first COOKIE ECHO came
+            self.theirs.has_left(address); // late packets from there: the peer may have been there before
         }
         (self.paths.primary, self.data_path, self.moved) = (here, here, true);
     }
 
-    /// The peer asks for a change of its addresses, authentically: it has the association, and its COOKIE ACK was lost.
+    /// Handles an authenticated ASCONF in COOKIE-ECHOED: the peer has the association, and its COOKIE ACK was lost.
     pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant) {
         if self.state == State::CookieEchoed {
             self.opened_at(self.paths.primary);
@@ -315,7 +320,7 @@ impl Association {
         }
     }
 
-    /// The cookie was too old, by so many microseconds: once more, from the begin (section 5.2.6).
+    /// Begins again with INIT, because the cookie was too old by `staleness` microseconds (section 5.2.6).
     pub(crate) fn stale_cookie(&mut self, staleness: u32) {
         if self.state != State::CookieEchoed {
             return;
@@ -326,25 +331,25 @@ impl Association {
             return;
         }
         if let Some(here) = self.opens_from() {
-            self.locals = Locals::new(&[here]); // INIT says where we are by its source
+            self.locals = Locals::new(&[here]); // the source of INIT shows our address
         }
         self.opening.stale = Some(staleness / 1000 + 1);
         self.wait_for_init_ack();
     }
 
-    /// An INIT that finds this association (sections 5.2.1 and 5.2.2): nothing changes; the cookie that goes back says
-    /// what was found.
+    /// Answers an INIT that matches this association (sections 5.2.1 and 5.2.2). Its state does not change; the
+    /// cookie of INIT ACK holds what is needed.
     pub(crate) fn init_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, init: &Init) {
         if self.state == State::ShutdownAckSent {
             self.shutdown_due = true; // section 9.2
             return;
         }
-        // That a directory named an address makes it none of the peer's.
+        // An address that only a directory named is not one of the peer's.
         let is_peers = |address| self.paths.get(address).is_some_and(|path| !path.hearsay);
         let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
         let known = self.is_open() || self.state == State::CookieEchoed; // sections 5.2.1 and 5.2.2
         if let Some(address) = stranger.filter(|_| known) {
-            // Who wants to restart with an address that it did not have may be somebody else (section 5.2.2).
+            // A restart that adds addresses may be an attack by another host (section 5.2.2).
             let mut info = Vec::new();
             info.extend_from_slice(&Parameter::Ipv4(address).emit());
             let causes = vec![Cause::new(Code::RESTART_WITH_NEW_ADDRESSES, info)];
@@ -354,7 +359,7 @@ impl Association {
         let usable =
             self.locals.with(Use::All).filter(|address| *address != dst && self.locals.sends(*address));
         let locals: Vec<Ipv4Addr> = std::iter::once(dst).chain(usable).collect();
-        // In a collision the two INITs are one association: our numbers stay what they are (section 5.2.1).
+        // In a collision the two INITs make one association: our tag and TSN stay the same (section 5.2.1).
         let (tag, tsn, random) = if self.is_open() {
             (self.chance.tag(), self.chance.u64() as u32, self.chance.bytes())
         } else {
@@ -390,7 +395,8 @@ impl Association {
         self.outbox.push_back(Transmit::new(dst, src, bytes));
     }
 
-    /// A good cookie that finds this association (section 5.2.4). Says whether what follows it in its packet counts.
+    /// Handles a valid cookie that matches this association (section 5.2.4). Returns whether the chunks after it are
+    /// to be processed.
     pub(crate) fn cookie_came(
         &mut self,
         now: Instant,
@@ -400,9 +406,9 @@ impl Association {
     ) -> bool {
         let (ours, theirs) = (cookie.tag == self.local_tag, cookie.init.tag == self.peer_tag);
         match (ours, theirs) {
-            // A: the peer lost its memory.
+            // A: the peer has restarted.
             (false, false) if cookie.ties == self.ties => self.restart(now, src, dst, cookie),
-            // B: both began at once, and this one came first.
+            // B: both ends sent INIT, and the peer's COOKIE ECHO came first.
             (true, false) if !self.is_open() => {
                 self.adopt(now, &cookie.init, cookie.remote);
                 self.opening = Opening::default();
@@ -410,7 +416,7 @@ impl Association {
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 true
             }
-            // B as well: the peer had answered our INIT before it sent its own, with another tag. Its newest one counts.
+            // B as well: the peer answered our INIT before it sent its own, with another tag. Its newest tag counts.
             (true, false) => {
                 if self.state == State::Established && self.inbound.is_fresh() {
                     self.adopt(now, &cookie.init, cookie.remote);
@@ -428,16 +434,16 @@ impl Association {
                     self.opening = Opening::default();
                     self.established(now, cookie.remote);
                 }
-                self.wake(now, src); // our data are not acknowledged before COOKIE ACK is there
+                self.wake(now, src); // the peer acknowledges our data only after COOKIE ACK
                 true
             }
-            // C, and what is made up.
+            // C, and combinations that no peer sends.
             _ => false,
         }
     }
 }
 
-/// The INIT ACK that goes with a cookie.
+/// Returns the INIT ACK that carries `cookie`.
 pub(crate) fn init_ack(config: &Config, cookie: &Cookie, chance: &Chance) -> Init {
     let mut ack = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
     ack.parameters.push(Parameter::Cookie(cookie.emit(chance)));
@@ -448,9 +454,10 @@ pub(crate) fn init_ack(config: &Config, cookie: &Cookie, chance: &Chance) -> Ini
 /// The smallest `a_rwnd` that INIT and INIT ACK may have, in bytes (RFC 9260, section 3.3.2).
 pub(crate) const LEAST_WINDOW: u32 = 1500;
 
-/// Whether an INIT or INIT ACK may be answered; else what to say in ABORT.
+/// Checks an INIT or INIT ACK. Returns the cause for ABORT if it is not acceptable.
 pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
-    // Section 3.3.2: neither the tag nor a number of streams is zero, and the window holds a packet. Of INIT ACK too (erratum 7148).
+    // Section 3.3.2: neither the tag nor a number of streams is zero, and the window holds a packet. For INIT ACK too
+    // (erratum 7148).
     let lacks_room = init.a_rwnd < LEAST_WINDOW;
     if init.tag == 0 || init.outbound == 0 || init.inbound == 0 || lacks_room {
         return Err(Cause::new(Code::INVALID_PARAMETER, []));
@@ -462,7 +469,7 @@ pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
     }
 }
 
-/// Whether a packet can come from, or go to, one host there.
+/// Returns whether `address` can be that of a single host.
 pub(crate) fn unicast(address: Ipv4Addr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address.is_broadcast())
 }

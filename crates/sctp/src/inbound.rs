@@ -1,52 +1,53 @@
-//! The receiving half: what has come, what is whole, what may be read (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
+//! The receiving half: chunks, reassembly and SACK (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
 
 use crate::message::{Data, Sack};
 use crate::serial::{Tsn, extend};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant};
 
-/// A gap is counted from the cumulative TSN in 16 bits.
+/// The highest offset of a chunk that a SACK can report: gaps have 16 bits, from the cumulative TSN.
 const REACH: Tsn = 65_535;
-/// Duplicates that one SACK tells of.
+/// Number of duplicates that one SACK reports at most.
 const DUPLICATES: usize = 20;
-/// A chunk counts at least so many bytes of the buffer, so that a window of single bytes has a bound too.
+/// Bytes of the buffer that a chunk takes at least, so that chunks of single bytes cannot use much more memory than
+/// the window.
 const LEAST: usize = 16;
 
-/// What a user reads: a message, or a piece of one that is larger than the buffer, or than was asked for.
+/// What a user reads: a message, or a part of one that is larger than the buffer or than the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Which message: pieces with the same number belong together. Unordered messages may stand between them.
+    /// The number of the message, which all its pieces have. Pieces of unordered messages may come in between.
     pub message: u64,
     /// The stream.
     pub stream: u16,
-    /// What its sender says that it is.
+    /// The payload protocol identifier that the sender gave.
     pub ppid: u32,
-    /// Whether it came outside of the order of its stream.
+    /// Whether the message is unordered in its stream.
     pub unordered: bool,
-    /// Whether the message begins with it.
+    /// Whether it is the first piece of the message.
     pub begins: bool,
-    /// Whether it ends with it.
+    /// Whether it is the last piece of the message.
     pub ends: bool,
     /// The bytes.
     pub data: Vec<u8>,
 }
 
-/// What became of a chunk that came.
+/// The fate of a chunk that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// It is here now.
+    /// It is new, and was taken.
     New,
-    /// It was here before, under this number.
+    /// It is a duplicate; its TSN.
     Known(Tsn),
-    /// There is no room for it, or it is too far ahead: it is as if it had not come.
+    /// There is no room for it, or its TSN is too high: as if it had not come.
     Dropped,
 }
 
-/// The peer numbers its chunks so that no message can be made of them (section 6.9).
+/// The peer's TSNs or flags contradict each other, so no message can be reassembled (section 6.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Violation(pub(crate) &'static str);
 
-/// Chunks of one message with numbers one behind the other.
+/// Chunks of one message with consecutive TSNs.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "three are flags on the wire")]
 struct Run {
@@ -57,7 +58,7 @@ struct Run {
     unordered: bool,
     begins: bool,
     ends: bool,
-    /// The user has got the begin already.
+    /// The user has read the begin already.
     partly: bool,
     parts: VecDeque<Vec<u8>>,
 }
@@ -72,34 +73,35 @@ impl Run {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Inbound {
-    /// The number that the peer begins with.
+    /// The initial TSN of the peer.
     first: Tsn,
-    /// All up to here has come.
+    /// The cumulative TSN: all up to here has come.
     cumulative: Tsn,
-    /// What has come beyond: first to last, apart from each other.
+    /// Ranges above the cumulative TSN that have come, first to last. No two adjoin.
     above: BTreeMap<Tsn, Tsn>,
-    /// Messages that are not whole, by their first chunk that is here.
+    /// Incomplete messages, by their first chunk that is here.
     runs: BTreeMap<Tsn, Run>,
-    /// Whole ones that wait for one before them, by stream and number.
+    /// Complete messages that wait for an earlier one, by stream and SSN.
     waiting: BTreeMap<(u16, u16), Piece>,
-    /// The number that each stream wants next.
+    /// The SSN that each stream expects next.
     next: BTreeMap<u16, u16>,
     ready: VecDeque<Piece>,
-    /// Bytes of all that is kept here, and what small chunks count more than their bytes.
+    /// Bytes of the buffer in use: each chunk counts at least [`LEAST`].
     held: usize,
     limit: usize,
     streams: u16,
     duplicates: Vec<u32>,
     unacknowledged: u32,
     advertised: usize,
-    /// An acknowledgment is owed now.
+    /// A SACK is to be sent now.
     pub(crate) due: bool,
-    /// It is owed then.
+    /// When a delayed SACK is to be sent.
     pub(crate) delayed: Option<Instant>,
 }
 
 impl Inbound {
-    /// `first` is the number that the peer begins with; it sends in `streams` streams.
+    /// Creates the state for a peer whose initial TSN is `first` and that sends in `streams` streams. `limit`: bytes
+    /// of the buffer.
     pub(crate) fn new(first: Tsn, limit: u32, streams: u16) -> Self {
         Self {
             first,
@@ -124,7 +126,7 @@ impl Inbound {
         self.cumulative
     }
 
-    /// Whether no chunk has come.
+    /// Returns whether no chunk has come.
     pub(crate) fn is_fresh(&self) -> bool {
         self.cumulative + 1 == self.first && self.above.is_empty()
     }
@@ -133,12 +135,12 @@ impl Inbound {
         self.limit.saturating_sub(self.held)
     }
 
-    /// Whether there is anything to read.
+    /// Returns whether there is anything to read.
     pub(crate) fn readable(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Bytes that are kept.
+    /// Returns the bytes of the buffer in use.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }
@@ -149,7 +151,7 @@ impl Inbound {
 
     // --- chunks that come ------------------------------------------------------------------------------------------
 
-    /// Takes a chunk. What is known already, is too far ahead or finds no room is dropped, and the acknowledgment says so.
+    /// Takes a chunk. One that is a duplicate, too far ahead or finds no room is dropped, and a SACK is due.
     pub(crate) fn take(&mut self, data: &Data) -> Result<Taken, Violation> {
         let tsn = extend(self.cumulative, data.tsn);
         if tsn <= self.cumulative || self.has(tsn) {
@@ -161,7 +163,7 @@ impl Inbound {
         }
         let cost = data.data.len().max(LEAST);
         let fills = self.above.last_key_value().is_some_and(|(_, last)| tsn < *last);
-        // What fills a gap was promised room; the slack is for peers that count in other ways than we.
+        // Room for a gap was announced before. The second half is for peers that count the window differently.
         let room = if fills { self.limit * 2 } else { self.limit };
         if tsn > self.cumulative + REACH || self.held + cost > room {
             self.due = true;
@@ -181,7 +183,7 @@ impl Inbound {
         Ok(Taken::New)
     }
 
-    /// A packet with data ends here: when is it to be acknowledged (section 6.2)?
+    /// Ends a packet with data: decides when it is acknowledged (section 6.2).
     pub(crate) fn packet_ends(&mut self, now: Instant, delay: Duration) {
         self.unacknowledged += 1;
         if self.unacknowledged >= 2 || self.due {
@@ -195,7 +197,7 @@ impl Inbound {
         self.above.range(..=tsn).next_back().is_some_and(|(_, last)| tsn <= *last)
     }
 
-    /// `tsn`, which is new, has come.
+    /// Records that `tsn`, which is new, has come.
     fn mark(&mut self, tsn: Tsn) {
         let mut first = tsn;
         let mut last = self.above.remove(&(tsn + 1)).unwrap_or(tsn);
@@ -210,7 +212,7 @@ impl Inbound {
         }
     }
 
-    /// Puts a chunk to its neighbors of the same message.
+    /// Joins a chunk to its neighbors of the same message.
     fn insert(&mut self, tsn: Tsn, data: &Data) -> Result<(), Violation> {
         let mut run = Run {
             last: tsn,
@@ -223,7 +225,7 @@ impl Inbound {
             partly: false,
             parts: VecDeque::from([data.data.clone()]),
         };
-        // Two messages one behind the other are apart: one ends, and the other begins.
+        // Consecutive chunks are of two messages if the first ends one and the next begins another.
         let mut first = tsn;
         let before = self.runs.range(..tsn).next_back().filter(|(_, run)| run.last + 1 == tsn);
         if let Some((begin, before)) = before {
@@ -249,7 +251,7 @@ impl Inbound {
         {
             before.last = run.last;
             before.ends = run.ends;
-            // The shorter moves, or a message that comes back to front would take a quadratic time.
+            // Move the shorter list, so that a message that arrives in reverse order does not take quadratic time.
             if before.parts.len() < run.parts.len() {
                 while let Some(part) = before.parts.pop_back() {
                     run.parts.push_front(part);
@@ -271,7 +273,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// All that is here of a message that is whole, or that the user reads already.
+    /// Delivers a complete message, or the available part of one that the user has begun to read.
     fn deliver(&mut self, first: Tsn, mut run: Run) -> Result<(), Violation> {
         let data = run.parts.drain(..).reduce(|mut all, part| {
             all.extend_from_slice(&part);
@@ -309,8 +311,8 @@ impl Inbound {
         Ok(())
     }
 
-    /// The buffer is full and nothing in it is whole: the oldest message is handed over as far as it is here
-    /// (section 6.9).
+    /// Delivers the available part of the oldest message, if the buffer is full and no message is complete (section
+    /// 6.9).
     fn deliver_partly(&mut self) {
         if !self.ready.is_empty() {
             return;
@@ -322,14 +324,14 @@ impl Inbound {
         if let Some(first) = oldest.map(|(first, _)| *first)
             && let Some(run) = self.runs.remove(&first)
         {
-            // It does not end, so it cannot be out of order.
+            // The run has no end yet, so `deliver` does not check the SSN and cannot fail.
             _ = self.deliver(first, run);
         }
     }
 
     // --- the user --------------------------------------------------------------------------------------------------
 
-    /// The next piece, of at most so many bytes.
+    /// Returns the next piece, of at most `most` bytes.
     pub(crate) fn read(&mut self, most: usize) -> Option<Piece> {
         let front = self.ready.front_mut().filter(|_| most > 0)?;
         let piece = if front.data.len() > most {
@@ -343,9 +345,10 @@ impl Inbound {
         };
         self.held = self.held.saturating_sub(piece.data.len());
         if self.ready.is_empty() && self.runs.is_empty() && self.waiting.is_empty() {
-            self.held = 0; // what small chunks counted more
+            self.held = 0; // small chunks count more than their length
         }
-        // The window has opened by a good deal, and the peer may be waiting (RFC 9260, section 6.2).
+        // The window has opened from less than a quarter to half of the buffer: tell the peer, which may be waiting
+        // (RFC 9260, section 6.2).
         if self.advertised < self.limit / 4 && self.window() >= self.limit / 2 {
             self.due = true;
         }
@@ -354,7 +357,7 @@ impl Inbound {
 
     // --- acknowledgments -------------------------------------------------------------------------------------------
 
-    /// The acknowledgment that is owed, of at most so many bytes.
+    /// Returns a SACK of at most `most` bytes, and resets what caused it.
     pub(crate) fn sack(&mut self, most: usize) -> Sack {
         self.due = false;
         self.delayed = None;

@@ -1,17 +1,17 @@
-//! AUTH: the key of an association, and what is authenticated with it (RFC 4895).
+//! AUTH: the key of an association, and authentication with it (RFC 4895).
 
 use crate::message::{Auth, Chunk, Init, Parameter, RANDOM, kind};
 use crate::{Config, Hmac};
 use auth::{Key, equal, hmac_sha1, hmac_sha256};
 
-/// Where the code begins in an AUTH chunk.
+/// Offset of the HMAC in an AUTH chunk.
 const CODE: usize = 8;
 
-/// What an end says about AUTH in INIT or INIT ACK.
+/// Returns the parameters of INIT or INIT ACK about extensions and AUTH.
 pub(crate) fn parameters(config: &Config, random: [u8; RANDOM]) -> [Parameter; 4] {
     let mut listed = vec![kind::ASCONF, kind::ASCONF_ACK];
     if config.pair_key.is_some() {
-        // Who has the key proves it before there is any state (RFC 5062, section 4); and so does who answers.
+        // Each end proves that it has the key before the other keeps state (RFC 5062, section 4).
         listed.extend([kind::COOKIE_ECHO, kind::COOKIE_ACK]);
     }
     [
@@ -22,7 +22,7 @@ pub(crate) fn parameters(config: &Config, random: [u8; RANDOM]) -> [Parameter; 4
     ]
 }
 
-/// The key vector of an end: its three parameters without padding; one that is missing is left out (section 6.1).
+/// Returns the key vector of an end: its three parameters without padding. Missing ones are left out (section 6.1).
 fn vector(init: &Init) -> Vec<u8> {
     let of = |kind: u16| init.parameters.iter().find(|parameter| parameter.kind() == kind);
     [0x8002, 0x8003, 0x8004].into_iter().filter_map(of).flat_map(Parameter::emit).collect()
@@ -43,16 +43,16 @@ fn hmacs(init: &Init) -> &[u16] {
     list.unwrap_or_default()
 }
 
-/// What a peer's INIT or INIT ACK is worth.
+/// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
-    /// It changes no addresses.
+    /// No address changes.
     Plain,
-    /// It does, and authenticates that.
+    /// Authenticated address changes.
     Authenticated,
-    /// It would change addresses without authentication: not to be talked to (RFC 5061, section 4.2.7).
+    /// Address changes without authentication: the association must be refused (RFC 5061, section 4.2.7).
     Unsafe,
-    /// RANDOM is not of 32 bytes (RFC 4895, section 6.1), or SHA-1 is missing (section 3.3).
+    /// RANDOM is not 32 bytes long (RFC 4895, section 6.1), or SHA-1 is missing (section 3.3).
     Broken,
 }
 
@@ -68,14 +68,14 @@ pub(crate) fn offer(init: &Init) -> Offer {
     }
 }
 
-/// Why an AUTH chunk is not believed.
+/// Why an AUTH chunk is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Disbelief {
-    /// An algorithm that was not offered: its sender is told (section 6.3).
+    /// An algorithm that was not offered. The sender is notified (section 6.3).
     Algorithm,
-    /// Another key than ours.
+    /// Another key identifier than ours.
     KeyId,
-    /// The code is not that of these bytes.
+    /// The HMAC is wrong.
     Code,
 }
 
@@ -83,22 +83,23 @@ pub(crate) enum Disbelief {
 pub(crate) struct Keys {
     key: Key,
     key_id: u16,
-    /// For what we sign.
+    /// The algorithm of our HMACs.
     hmac: Hmac,
     offered: Vec<Hmac>,
-    /// What the peer takes authenticated only.
+    /// Chunk types that the peer accepts only if they are authenticated.
     wanted: Vec<u8>,
-    /// What we do.
+    /// Chunk types that we accept only if they are authenticated.
     ours: Vec<u8>,
 }
 
 impl Keys {
-    /// The key of two ends, if both authenticate (section 6.1).
+    /// Derives the key of an association. `None` if the peer does not support AUTH, or no common algorithm (section
+    /// 6.1).
     pub(crate) fn derive(config: &Config, ours: &Init, peers: &Init) -> Option<Self> {
         random(peers)?;
         let hmac = hmacs(peers).iter().find_map(|id| Hmac::of(*id))?;
         let (mut small, mut large) = (vector(ours), vector(peers));
-        // Big-endian numbers; a vector begins with 0x80, so the longer is the larger.
+        // Compares them as big-endian numbers. A vector begins with 0x80, so the longer one is the larger.
         if (small.len(), &small) > (large.len(), &large) {
             std::mem::swap(&mut small, &mut large);
         }
@@ -121,27 +122,28 @@ impl Keys {
         })
     }
 
-    /// Whether the peer takes this type of chunk authenticated only. These four never are (section 3.2).
+    /// Returns whether the peer accepts this type of chunk only if it is authenticated. Four types never are (section
+    /// 3.2).
     pub(crate) fn peer_wants(&self, kind: u8) -> bool {
         listable(kind) && self.wanted.contains(&kind)
     }
 
-    /// Whether we do.
+    /// Returns whether we accept this type of chunk only if it is authenticated.
     pub(crate) fn we_want(&self, kind: u8) -> bool {
         listable(kind) && self.ours.contains(&kind)
     }
 
-    /// An AUTH chunk whose code is not made yet.
+    /// Returns an AUTH chunk whose HMAC is still zero.
     pub(crate) fn chunk(&self) -> Chunk {
         Chunk::Auth(Auth { key_id: self.key_id, hmac_id: self.hmac.id(), hmac: vec![0; self.hmac.len()] })
     }
 
-    /// The code of a packet from its AUTH chunk on, in which it is zero.
+    /// Returns the HMAC of `covered`: a packet from its AUTH chunk on, whose HMAC is zero.
     pub(crate) fn sign(&self, covered: &[u8]) -> Vec<u8> {
         code(self.hmac, &self.key, &[covered])
     }
 
-    /// Whether an AUTH chunk is right about `covered`, which begins with it.
+    /// Verifies an AUTH chunk. `covered`: the packet from this chunk on.
     pub(crate) fn verify(&self, auth: &Auth, covered: &[u8]) -> Result<(), Disbelief> {
         let hmac =
             Hmac::of(auth.hmac_id).filter(|hmac| self.offered.contains(hmac)).ok_or(Disbelief::Algorithm)?;
@@ -175,7 +177,7 @@ mod tests {
         Init { parameters: parameters(config, [byte; RANDOM]).to_vec(), ..Init::default() }
     }
 
-    /// Section 6.1: pair key, smaller vector, larger vector; padding is left out, and a list of two types has some.
+    /// Section 6.1: pair key, smaller vector, larger vector. Padding is left out; a list of two types has some.
     #[test]
     fn the_key_is_put_together_as_the_rfc_says() {
         let config = Config { pair_key: Some((7, Key::new(*b"pair"))), ..Config::default() };
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(keys.key_id, 7);
     }
 
-    /// Section 6.3: the first algorithm of the peer's list that we have.
+    /// Section 6.3: the first algorithm of the peer's list that this end supports.
     #[test]
     fn the_peers_preference_counts() {
         let config = Config::default();

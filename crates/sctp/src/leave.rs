@@ -1,19 +1,19 @@
-//! Packets that leave (RFC 9260, sections 6.1, 6.10 and 9.2).
+//! Packets that this end sends (RFC 9260, sections 6.1, 6.10 and 9.2).
 
 use crate::association::{Association, Transmit};
 use crate::event::State;
 use crate::message::{Chunk, DATA_HEADER, HEADER, kind};
 use wire::{Instant, Ipv4Addr};
 
-/// Bytes of an IPv4 header.
+/// Length of an IPv4 header, in bytes.
 const IP_HEADER: usize = 20;
-/// Bytes of the longest AUTH chunk.
+/// Length of the longest AUTH chunk, in bytes.
 const AUTH: usize = 40;
-/// Type of SACK.
+/// Chunk type of SACK.
 const SACK: u8 = 3;
 
 impl Association {
-    /// The next packet to be sent; call until `None`.
+    /// Returns the next packet to send; call until `None`.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(transmit) = self.outbox.pop_front() {
             return Some(transmit);
@@ -33,7 +33,7 @@ impl Association {
         }
     }
 
-    /// SHUTDOWN or SHUTDOWN ACK.
+    /// Returns SHUTDOWN or SHUTDOWN ACK, if it is due.
     fn shutdown_packet(&mut self, now: Instant) -> Option<Transmit> {
         if !std::mem::take(&mut self.shutdown_due) {
             return None;
@@ -52,7 +52,7 @@ impl Association {
         Some(Transmit::new(src, dst, self.seal(vec![chunk])))
     }
 
-    /// Data, an acknowledgment, or both.
+    /// Returns a packet with data, a SACK, or both.
     fn data_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.paths.iter_mut().for_each(|path| path.widen(now));
         let sends =
@@ -61,17 +61,17 @@ impl Association {
         let owed = self.inbound.due || (self.inbound.delayed.is_some() && to.is_some());
         let back = self.arriving.filter(|_| owed);
         let dst = match (to, back) {
-            // What came by one path is acknowledged by it, even if data leave by another (section 6.4).
+            // A SACK goes to the address that the data came from, even if our data go to another (section 6.4).
             (_, Some((_, peer))) if self.inbound.due => self.acknowledges_at(peer),
             (Some(to), _) => to,
             (None, _) => return None,
         };
-        // The peer may have taken that address away since.
+        // The peer may have deleted that address since.
         let dst = if self.paths.get(dst).is_some() { dst } else { self.paths.for_data() };
         let acknowledges = back.is_some_and(|(_, peer)| self.inbound.due || peer == dst);
         let path = self.paths.get(dst)?;
         let arriving = back.filter(|_| acknowledges).map(|(local, _)| local);
-        // A user's choice comes before the address that the peer happens to use.
+        // The user's choice precedes the address that the peer happens to send to.
         let src = self.locals.source(&[path.source, self.locals.preferred, arriving])?;
         let mut room = usize::from(path.mtu).saturating_sub(IP_HEADER + HEADER + self.overhead());
         let mut chunks = Vec::new();
@@ -92,13 +92,14 @@ impl Association {
         Some(Transmit { src, dst, bytes, cut })
     }
 
-    /// What an AUTH chunk takes from a packet with data.
+    /// Returns the bytes that an AUTH chunk takes from a packet with data or SACK.
     fn overhead(&self) -> usize {
         let wants = |kind| self.keys.as_ref().is_some_and(|keys| keys.peer_wants(kind));
         if wants(kind::DATA) || wants(SACK) { AUTH } else { 0 }
     }
 
-    /// The information of a heartbeat: which address is probed, with what nonce (section 3.3.5: the sender's own).
+    /// Returns a HEARTBEAT to `address`. Its information is the address and `nonce` (section 3.3.5: the format is the
+    /// sender's choice).
     pub(crate) fn heartbeat(&self, address: Ipv4Addr, nonce: u64) -> Option<Transmit> {
         let path = self.paths.get(address)?;
         let src = self.locals.source(&[path.source])?;

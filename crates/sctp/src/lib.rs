@@ -1,5 +1,6 @@
-//! SCTP (RFC 9260) without I/O: no socket, no clock, no thread. With addresses that come and go while an association
-//! lives (RFC 5061), authenticated (RFC 4895). It knows nothing of roles and nodes: who has one drives it.
+//! SCTP (RFC 9260) without I/O: no socket, no clock, no thread. Addresses can be added and deleted while an
+//! association lives (RFC 5061), with authentication (RFC 4895). The crate does not depend on roles and nodes: its
+//! caller drives it.
 //!
 //! ```text
 //!   open, listen, write, read,   ┌──────────┐ ──> poll_transmit: source, destination, packet; until there is none
@@ -8,19 +9,19 @@
 //!                                 associations, each with paths: one for every address of the peer
 //! ```
 //!
-//! After each call, poll until `None`; then wait for `deadline`. A packet must leave from the source that it names: that
-//! is what tells the paths of a host with several addresses apart.
+//! After each call, poll until `None`; then wait for `deadline`. A packet must leave from the source that it names:
+//! paths of a host with several addresses differ by their source.
 //!
 //! ```text
-//!   inbound    chunks ─> messages        outbound   messages ─> chunks, and again
+//!   inbound    chunks ─> messages        outbound   messages ─> chunks, retransmission
 //!   path       one address of the peer   locals     our own addresses
-//!   route      from one to the other      detour     another route while the chosen one is silent
-//!   ours       changes that we ask for   theirs     changes that we are asked for
-//!   handshake  second  restart  directory  how it begins, and where the peer may be
-//!   arrive  leave  timers               what an association does, by occasion
+//!   route      source and destination    detour     another route while the chosen one is silent
+//!   ours       changes of our addresses  theirs     changes of the peer's addresses
+//!   handshake  second  restart  directory  the opening, and addresses of the peer from a directory
+//!   arrive  leave  timers               packets received, packets sent, time-outs
 //! ```
 //!
-//! IPv4 only: IPv6 addresses of a peer are read and not used.
+//! IPv4 only: IPv6 addresses of a peer are parsed and ignored.
 
 mod arrive;
 mod association;

@@ -1,31 +1,32 @@
-//! Our own addresses in an association, and which of them a packet leaves from (RFC 5061, section 5.3).
+//! Our own addresses in an association, and which of them is the source of a packet (RFC 5061, section 5.3).
 
 use wire::{Instant, Ipv4Addr};
 
 /// What an address may be used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// We are there, and the peer was not asked for it yet. Only what finds the association without it leaves from it: ASCONF and
-    /// COOKIE ECHO, and answers to what comes there.
+    /// The host has it, but the peer was not asked to add it yet. Only packets whose association the peer finds
+    /// without the address leave from it: ASCONF, COOKIE ECHO, and answers to packets that came to it.
     Here,
-    /// The peer does not know it yet, or we do not know that it does: only ASCONF leaves from it.
+    /// The peer does not know it yet, or did not confirm it: only ASCONF leaves from it.
     Adding,
-    /// Everything.
+    /// No restriction.
     All,
-    /// We have asked for its end: it receives, and nothing leaves from it.
+    /// Its deletion was requested: packets to it are accepted. None leave from it, except an ASCONF if the user
+    /// prefers it.
     Deleting,
-    /// What is late for it is taken until then.
+    /// It is deleted. Late packets to it are accepted until this time.
     Gone(Instant),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Locals {
     list: Vec<(Ipv4Addr, Use)>,
-    /// Those that the peer has, as far as it has answered.
+    /// The addresses that the peer has, by its answers so far.
     known: Vec<Ipv4Addr>,
-    /// Addresses that the host has not got any more, whatever the peer was asked for: nothing leaves from them.
+    /// Addresses that the host no longer has, whatever the peer was asked for: nothing leaves from them.
     absent: Vec<Ipv4Addr>,
-    /// The user's choice.
+    /// The source that the user prefers.
     pub(crate) preferred: Option<Ipv4Addr>,
     /// Replaces `preferred` while packets from there do not reach the peer (module `detour`).
     pub(crate) detour: Option<Ipv4Addr>,
@@ -37,7 +38,8 @@ impl Locals {
         Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None, detour: None }
     }
 
-    /// The peer has begun again, and knows these. Those that the host has not got any more stay so.
+    /// Begins anew with the addresses that the peer knows after its restart. Those that the host no longer has remain
+    /// absent.
     pub(crate) fn begin_again(&mut self, addresses: &[Ipv4Addr]) {
         self.list = addresses.iter().map(|address| (*address, Use::All)).collect();
         self.known = addresses.to_vec();
@@ -57,7 +59,8 @@ impl Locals {
         }
     }
 
-    /// The user wants packets to leave from `address`, which is known: that is where we are, and where we only were counts no more.
+    /// Prefers `address`, which is in the list, as the source. The host is there, so other addresses of use `Here`
+    /// are removed.
     pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
         self.list.retain(|(known, usage)| *usage != Use::Here || *known == address);
         self.is_here(address);
@@ -66,18 +69,18 @@ impl Locals {
         }
     }
 
-    /// The peer has answered that it has this address, or has it no more.
+    /// Records the peer's answer: whether it has this address.
     pub(crate) fn answered(&mut self, address: Ipv4Addr, has: bool) {
         self.known.retain(|known| *known != address);
         self.known.extend(Some(address).filter(|_| has));
     }
 
-    /// The host has this address.
+    /// Records that the host has this address.
     pub(crate) fn is_here(&mut self, address: Ipv4Addr) {
         self.absent.retain(|absent| *absent != address);
     }
 
-    /// The host has these addresses, and no other.
+    /// Records that the host has these addresses and no others.
     pub(crate) fn are_here(&mut self, here: &[Ipv4Addr]) {
         let known = self.list.iter().map(|(address, _)| *address);
         self.absent = known.filter(|address| !here.contains(address)).collect();
@@ -89,34 +92,34 @@ impl Locals {
         self.detour = self.detour.filter(|detour| *detour != address);
     }
 
-    /// Whether packets to it are for us.
+    /// Returns whether packets to `address` are accepted.
     pub(crate) fn receives(&self, now: Instant, address: Ipv4Addr) -> bool {
         self.get(address).is_some_and(|usage| !matches!(usage, Use::Gone(until) if until <= now))
     }
 
-    /// Whether anything may leave from it.
+    /// Returns whether packets of all kinds may leave from `address`.
     pub(crate) fn sends(&self, address: Ipv4Addr) -> bool {
         self.get(address) == Some(Use::All) && !self.absent.contains(&address)
     }
 
-    /// What has been gone for long enough.
+    /// Removes deleted addresses whose time is over.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.list.retain(|(_, usage)| !matches!(usage, Use::Gone(until) if *until <= now));
     }
 
-    /// Addresses with this use.
+    /// Returns the addresses with this use.
     pub(crate) fn with(&self, wanted: Use) -> impl Iterator<Item = Ipv4Addr> {
         self.list.iter().filter(move |(_, usage)| *usage == wanted).map(|(address, _)| *address)
     }
 
-    /// Those that the peer knows or will: what remains when all that was asked for is done.
+    /// Returns the addresses that remain after all requested changes.
     pub(crate) fn lasting(&self) -> impl Iterator<Item = Ipv4Addr> {
         let lasting = |usage: &Use| matches!(usage, Use::All | Use::Adding);
         self.list.iter().filter(move |(_, usage)| lasting(usage)).map(|(address, _)| *address)
     }
 
-    /// Returns the source of a packet: the first that may send, of the detour, `candidates`, the preferred address and all
-    /// others.
+    /// Returns the source of a packet: the first that may send, of the detour, `candidates`, the preferred address
+    /// and all others.
     pub(crate) fn source(&self, candidates: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
         let candidates = candidates.iter().copied().chain([self.preferred]);
         let candidates = std::iter::once(self.detour).chain(candidates).flatten();
@@ -124,8 +127,9 @@ impl Locals {
         candidates.into_iter().find(|address| self.sends(*address)).or_else(any)
     }
 
-    /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's
-    /// choice, if that is to be deleted by now, or is not known to the peer yet. Then the peer may refuse the deletion, which is not wanted any more.
+    /// Returns the source of an ASCONF that deletes `deleted`: the detour, the preferred address, or another one,
+    /// also one that is still being added. The preferred address is taken even if it is being deleted or the peer was
+    /// not asked for it yet. The peer may then refuse the deletion, which is no longer wanted.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
             let is_here = !deleted.contains(address) && !self.absent.contains(address);
@@ -142,7 +146,7 @@ impl Locals {
             .or_else(|| self.with(Use::Adding).find(allowed))
     }
 
-    /// One that the peer knows: by it the peer finds the association.
+    /// Returns an address that the peer knows, by which it finds the association: `source` if that is one.
     pub(crate) fn known_to_peer(&self, source: Ipv4Addr) -> Option<Ipv4Addr> {
         Some(source).filter(|source| self.known.contains(source)).or_else(|| self.known.first().copied())
     }

@@ -1,4 +1,4 @@
-//! Changes of our own addresses: what is asked of the peer, and what it answers (RFC 5061, sections 5.1 and 5.3).
+//! Changes of our own addresses: requests to the peer, and its answers (RFC 5061, sections 5.1 and 5.3).
 
 use crate::association::{Association, Transmit};
 use crate::event::{Cannot, Change, Event, Outcome};
@@ -8,18 +8,18 @@ use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Req
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// Chunks that may wait for the one that is out.
+/// Number of chunks that may wait for the answer to the outstanding one.
 const QUEUE: usize = 16;
-/// Wishes in one chunk: so it fits the narrowest path.
+/// Number of changes in one chunk at most, so that it fits the narrowest path.
 const WISHES: usize = 16;
 
-/// Wishes that share a chunk.
+/// Changes that share a chunk.
 #[derive(Clone, Debug)]
 struct Batch {
     changes: Vec<Change>,
 }
 
-/// The chunk that is out.
+/// The ASCONF that waits for an answer.
 #[derive(Clone, Debug)]
 struct Outstanding {
     asconf: Asconf,
@@ -27,18 +27,18 @@ struct Outstanding {
     to: Ipv4Addr,
     due: bool,
     t4: Option<Instant>,
-    /// When it left last.
+    /// When it was last sent.
     left: Option<Instant>,
-    /// It was asked again since T4 went off last, as the peer behaved as if it had answered.
+    /// It was repeated since the last expiry of T4, because the peer behaved as if it had answered.
     again: bool,
 }
 
-/// The side that asks.
+/// The state of the requesting side.
 #[derive(Clone, Debug)]
 pub(crate) struct Ours {
-    /// Both ends know how.
+    /// Both ends support address changes.
     pub(crate) supported: bool,
-    /// The number of the next chunk: it begins with our initial TSN (section 5.1, A1).
+    /// The serial number of the next chunk. The first is our initial TSN (section 5.1, A1).
     serial: u32,
     correlation: u32,
     queue: VecDeque<Batch>,
@@ -50,17 +50,17 @@ impl Ours {
         Self { supported: false, serial: tsn, correlation: 1, queue: VecDeque::new(), out: None }
     }
 
-    /// T4.
+    /// Returns when T4 expires.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.out.as_ref().and_then(|out| out.t4)
     }
 
-    /// Whether a change waits for an answer, and was asked for elsewhere.
+    /// Returns whether a change waits for an answer and was sent to another address than `peer`.
     pub(crate) fn waits_elsewhere(&self, peer: Ipv4Addr) -> bool {
         self.out.as_ref().is_some_and(|out| out.to != peer)
     }
 
-    /// The peer can be reached at `peer`, and perhaps only there: what was asked for elsewhere is asked for there.
+    /// Sends the outstanding change to `peer`, which may be the only address where the peer is, if it went elsewhere.
     pub(crate) fn ask_at(&mut self, now: Instant, peer: Ipv4Addr) {
         if let Some(out) = self.out.as_mut().filter(|out| out.to != peer) {
             out.to = peer;
@@ -68,15 +68,16 @@ impl Ours {
         }
     }
 
-    /// The peer is not at `gone`: what was asked for there is asked for at `peer`.
+    /// Sends the outstanding change to `peer` if it went to `gone`, where the peer is not.
     pub(crate) fn ask_elsewhere(&mut self, now: Instant, gone: Ipv4Addr, peer: Ipv4Addr) {
         if self.out.as_ref().is_some_and(|out| out.to == gone) {
             self.ask_at(now, peer);
         }
     }
 
-    /// The peer uses an address whose addition was asked for: it has made the change, and its answer was lost. What is out is
-    /// sent again, and the answer comes again: once at once, and then if `pause` is over, a time-out that is not backed off.
+    /// Repeats the outstanding change, because the peer uses an address that it adds: the peer has applied the
+    /// change, and its answer was lost. The first time at once; then after at least `pause`, a time-out without
+    /// back-off.
     pub(crate) fn answer_was_lost(&mut self, now: Instant, pause: Duration) {
         let is_over = |out: &Outstanding| out.left.is_some_and(|left| now >= left + pause);
         let asks = |out: &mut Outstanding| !std::mem::replace(&mut out.again, true) || is_over(out);
@@ -85,7 +86,7 @@ impl Ours {
         }
     }
 
-    /// The way has changed: what is out is sent again.
+    /// Repeats the outstanding change at once, because the path has changed.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let Some(out) = &mut self.out {
             out.due = true;
@@ -100,7 +101,7 @@ impl Batch {
         deleted.map(|change| change.address()).collect()
     }
 
-    /// The first address that is added.
+    /// Returns the first address that is added.
     fn added(&self) -> Option<Ipv4Addr> {
         let added = self.changes.iter().find(|change| matches!(change, Change::Add(_)));
         added.map(|change| change.address())
@@ -108,7 +109,7 @@ impl Batch {
 }
 
 impl Association {
-    /// Asks for changes, all or none.
+    /// Queues changes: all of them, or none and an error.
     pub(crate) fn request(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
         if !self.is_open() {
             return Err(Cannot::NotOpen);
@@ -141,7 +142,7 @@ impl Association {
         Ok(())
     }
 
-    /// Whether each change can be asked for, after those before it.
+    /// Checks whether each change is valid after those before it.
     fn check(&self, changes: &[Change]) -> Result<(), Cannot> {
         let mut after: Vec<Ipv4Addr> = self.locals.lasting().collect();
         for change in changes {
@@ -164,12 +165,12 @@ impl Association {
 
     // --- the chunk that leaves -------------------------------------------------------------------------------------
 
-    /// ASCONF, when it is due: one at a time (section 5.1, A6).
+    /// Returns the ASCONF that is due, at most one at a time (section 5.1, A6).
     pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.next_change();
         let out = self.ours.out.as_mut().filter(|out| out.due)?;
         out.due = false;
-        // Section 5.1, B3: the path that was chosen may be gone by now.
+        // Section 5.1, B3: the peer's address may have been removed since.
         if self.paths.get(out.to).is_none() {
             out.to = self.paths.for_data();
         }
@@ -177,8 +178,8 @@ impl Association {
         (out.t4, out.left) = (Some(now + rto), Some(now));
         let (dst, mut asconf) = (out.to, out.asconf.clone());
         let src = self.locals.source_of_change(&out.batch.deleted())?;
-        // From an address that the chunk deletes: the peer finds the association by that, or if it has made the change, by what
-        // the chunk adds.
+        // The chunk deletes its own source, by which the peer finds the association. If the peer has applied it
+        // already, it can find the association only by an address that the chunk adds.
         if out.batch.deleted().contains(&src)
             && let Some(added) = out.batch.added()
         {
@@ -187,7 +188,7 @@ impl Association {
         Some(Transmit::new(src, dst, self.seal(vec![Chunk::Asconf(asconf)])))
     }
 
-    /// The next in the queue, when none is out.
+    /// Begins the next change of the queue, if none is outstanding.
     pub(crate) fn next_change(&mut self) {
         if self.ours.out.is_none()
             && let Some(batch) = self.ours.queue.pop_front()
@@ -198,7 +199,7 @@ impl Association {
 
     fn begin_change(&mut self, batch: Batch) {
         let source = self.locals.source_of_change(&batch.deleted());
-        // Section 5.1, A4 and A5: an address that the peer knows, in case the packet's own is not.
+        // Section 5.1, A4 and A5: an address that the peer knows, in case it does not know the source.
         let lookup = source.and_then(|source| self.locals.known_to_peer(source));
         let Some(lookup) = lookup else { return self.refuse(&batch) };
         let first = self.ours.correlation;
@@ -220,11 +221,11 @@ impl Association {
         self.ours.out = Some(Outstanding { asconf, batch, to, due, t4, left, again });
     }
 
-    /// T4 went off: the same chunk again, elsewhere if there is an elsewhere (section 5.1, B).
+    /// Handles the expiry of T4: the same chunk is sent again, to another address if there is one (section 5.1, B).
     pub(crate) fn change_timeout(&mut self) {
         let Some(out) = &mut self.ours.out else { return };
         out.t4 = None;
-        // `hasten` asks without an error to count.
+        // `hasten` has set T4 as well: no time-out, so no failure.
         if std::mem::replace(&mut out.due, true) {
             return;
         }
@@ -237,7 +238,7 @@ impl Association {
 
     // --- the answer ------------------------------------------------------------------------------------------------
 
-    /// Section 5.1, C and D.
+    /// Handles ASCONF-ACK (section 5.1, C and D).
     pub(crate) fn asconf_ack_came(&mut self, now: Instant, ack: &AsconfAck) {
         let Some(out) = self.ours.out.take_if(|out| out.asconf.serial == ack.serial) else {
             if ack.serial.wrapping_sub(self.ours.serial).cast_signed() >= 0 {
@@ -255,12 +256,12 @@ impl Association {
         for (change, outcome) in out.batch.changes.iter().zip(outcomes) {
             let is_gone = matches!(change, Change::Delete(_))
                 && outcome == Outcome::Refused(Some(Code::UNRESOLVABLE_ADDRESS));
-            // What the peer does not know is as good as deleted.
+            // An address that the peer does not have counts as deleted.
             self.answered(now, *change, if is_gone { Outcome::Done } else { outcome });
         }
         self.rerouted(&before);
         if before.iter().all(|(_, source)| source.is_none()) {
-            // Nothing could leave until now, not even a probe.
+            // Until now no packet could leave, not even a probe.
             self.shutdown_due |= self.waits_for_shutdown();
             self.probing = now;
             self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
@@ -282,12 +283,12 @@ impl Association {
                 self.locals.set(address, Use::All);
             }
             (Change::Add(_), Outcome::Refused(_)) => self.locals.remove(address),
-            // We are there again, though its end was asked for.
+            // The host has returned to the address after it requested its deletion.
             (Change::Delete(_), Outcome::Done) if self.locals.preferred == Some(address) => {
                 self.locals.set(address, Use::Here);
             }
             (Change::Delete(_), Outcome::Done) => {
-                // What is late for it is welcome for two time-outs (section 5.3).
+                // Late packets to it are accepted for two time-outs (section 5.3).
                 let rto =
                     self.paths.get(self.data_path).map_or(self.config.rto_initial, |path| path.rto.current());
                 self.locals.set(address, Use::Gone(now + rto * 2));
@@ -298,13 +299,13 @@ impl Association {
         self.events.push_back(Event::Changed(change, outcome));
     }
 
-    /// The peer will never do it.
+    /// Requests no more changes: the peer does not support them.
     pub(crate) fn cannot_change(&mut self) {
         self.abandon_changes();
         self.ours.supported = false;
     }
 
-    /// Nothing that was asked for will be answered.
+    /// Reports all requested changes as refused, as they will not be answered.
     pub(crate) fn abandon_changes(&mut self) {
         let out = self.ours.out.take().map(|out| out.batch);
         let waiting = std::mem::take(&mut self.ours.queue);
@@ -320,8 +321,8 @@ impl Association {
     }
 }
 
-/// The outcome of each request (RFC 5061, section 5.1, C). A request without a response is done if it stands before the first refusal,
-/// and refused if it stands behind it.
+/// Returns the outcome of each request (RFC 5061, section 5.1, C). A request without a response is done if it
+/// precedes the first refusal, and refused if it follows it.
 pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<Outcome> {
     let mut refused = false;
     let judge = |request: &Request| {

@@ -1,33 +1,33 @@
-//! Paths: what is known of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
+//! Paths: the state of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
 
 use crate::Config;
 use crate::detour::SILENT;
 use crate::serial::Tsn;
 use wire::{Duration, Instant, Ipv4Addr, Rto};
 
-/// Bytes of the IP header and the common header.
+/// Length of the IP header and the common header, in bytes.
 const HEADERS: u32 = 20 + 12;
-/// What a path of the least MTU must carry: IPv4's own least would leave no room for a chunk.
+/// The smallest MTU that a report can set: IPv4's minimum of 68 bytes would leave no room for a chunk.
 const LEAST_MTU: u16 = 576;
 
-/// How long a path is believed to carry less (RFC 1191, section 6.3).
+/// How long a reduced MTU holds before the full one is tried again (RFC 1191, section 6.3).
 const NARROW: Duration = Duration::from_mins(10);
 
-/// Writes within this time are one occasion to send: at most one burst.
+/// Writes within this time share one burst.
 const WRITES: Duration = Duration::from_millis(1);
 
 /// Whether a path may be used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PathState {
-    /// Nobody has proved yet that the peer is there. No data go there.
+    /// The peer has not proved yet that it is there. No data go there.
     Unconfirmed,
-    /// It works, as far as is known.
+    /// Not known to fail.
     Active,
-    /// It failed too often in a row.
+    /// It has failed more often in a row than `path_max_retrans`.
     Inactive,
 }
 
-/// A look at a path, for graphs and reports.
+/// The state of a path, for graphs and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathInfo {
     /// The peer's address.
@@ -40,21 +40,21 @@ pub struct PathInfo {
     pub cwnd: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
-    /// Bytes on their way, in chunks: what `cwnd` bounds.
+    /// Bytes in flight, in chunks: `cwnd` limits them.
     pub flight: u32,
-    /// The time-out, backed off.
+    /// The time-out, with back-off.
     pub rto: Duration,
-    /// The smoothed round-trip time.
+    /// The smoothed round-trip time, if it was measured.
     pub srtt: Option<Duration>,
     /// Failures in a row.
     pub errors: u32,
 }
 
-/// A heartbeat that is not answered yet.
+/// A HEARTBEAT that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     pub(crate) nonce: u64,
-    /// When it was sent; without that if it was sent again, as an answer does not say to which one.
+    /// When it was sent. `None` if it was sent more than once: the answer does not show to which.
     pub(crate) sent: Option<Instant>,
     pub(crate) until: Instant,
 }
@@ -65,15 +65,15 @@ pub(crate) struct Probe {
 pub(crate) struct Path {
     pub(crate) address: Ipv4Addr,
     pub(crate) state: PathState,
-    /// Whether a nonce came back from it, ever.
+    /// Whether a HEARTBEAT or the handshake has ever confirmed it.
     pub(crate) confirmed: bool,
-    /// Only a directory says that the peer is there, and not the peer: see `directory`.
+    /// Only a directory has named the address, not the peer: see `directory`.
     pub(crate) hearsay: bool,
-    /// Something came from there that the peer alone can sign.
+    /// An authenticated packet came from there.
     pub(crate) signed: bool,
-    /// The peer has asked for another since: the last choice for what is sent again.
+    /// The peer has set another primary address since: this one is the last choice for retransmissions.
     pub(crate) superseded: bool,
-    /// When a packet came from there last.
+    /// When a packet last came from there.
     pub(crate) heard: Instant,
     pub(crate) errors: u32,
     pub(crate) rto: Rto,
@@ -82,28 +82,28 @@ pub(crate) struct Path {
     /// `partial_bytes_acked`.
     partial: u32,
     pub(crate) flight: u32,
-    /// Packets with data that may still leave at this instant.
+    /// Packets with data that may still leave at this instant (Max.Burst).
     pub(crate) burst: u32,
     /// When a write last allowed a burst.
     burst_by_write: Instant,
     pub(crate) t3: Option<Instant>,
-    /// When data were last sent again before the time-out that was backed off. Their acknowledgment ends the back-off.
+    /// When data were last sent again ahead of a backed-off time-out. Their acknowledgment ends the back-off.
     pub(crate) woken: Option<Instant>,
-    /// In fast recovery until this is acknowledged.
+    /// The TSN whose acknowledgment ends fast recovery.
     pub(crate) recovery: Option<Tsn>,
-    /// The chunk whose round trip is measured.
+    /// The chunk whose round trip is measured, and when it left.
     pub(crate) timed: Option<(Tsn, Instant)>,
-    /// The latest transmission here that was acknowledged.
+    /// The latest transmission here that was acknowledged, by its order (`Outbound`).
     pub(crate) latest_acked: u64,
     /// When the next heartbeat is due.
     pub(crate) heartbeat: Instant,
     pub(crate) probe: Option<Probe>,
-    /// The user's choice of our own address for it.
+    /// Our address that the user prefers for it.
     pub(crate) source: Option<Ipv4Addr>,
     pub(crate) mtu: u16,
-    /// The MTU while no router has reported a smaller one.
+    /// The MTU without reports of routers.
     widest: u16,
-    /// When a router last reported a smaller MTU, while that holds.
+    /// When data first left after a report lowered the MTU.
     narrow: Option<Instant>,
     last_data: Instant,
 }
@@ -143,19 +143,19 @@ impl Path {
         path
     }
 
-    /// PMDCS: the largest DATA chunk, its header included.
+    /// Returns PMDCS: the length of the largest DATA chunk, with its header.
     pub(crate) fn largest_chunk(&self) -> u32 {
         (u32::from(self.mtu) - HEADERS) & !3
     }
 
-    /// Section 7.2.1.
+    /// Returns the initial congestion window, in bytes (section 7.2.1).
     fn initial_window(&self) -> u32 {
         let chunk = self.largest_chunk();
         (4 * chunk).min((2 * chunk).max(4404))
     }
 
-    /// A router reports that the path carries packets of at most `mtu` bytes. Returns whether that is less than before: a report
-    /// only ever lowers the MTU (RFC 1191, section 3), so a late or forged one cannot raise it.
+    /// Handles a router's report that the path carries packets of at most `mtu` bytes. Returns whether that is less
+    /// than before. A report only ever lowers the MTU (RFC 1191, section 3), so a late or forged one cannot raise it.
     pub(crate) fn lower_mtu(&mut self, mtu: u16) -> bool {
         let lower = mtu.max(LEAST_MTU) < self.mtu;
         if lower {
@@ -165,8 +165,8 @@ impl Path {
         lower
     }
 
-    /// Data are about to leave: whether the path carries more again is tried from time to time (RFC 1191, section 6.3). If it does
-    /// not, a router says so again.
+    /// Restores the full MTU, if data are about to leave [`NARROW`] after a report lowered it (RFC 1191, section
+    /// 6.3). If the path still carries less, a router reports it again.
     pub(crate) fn widen(&mut self, now: Instant) {
         if self.mtu < self.widest && now >= *self.narrow.get_or_insert(now) + NARROW {
             (self.mtu, self.narrow) = (self.widest, None);
@@ -177,7 +177,7 @@ impl Path {
         matches!(self.state, PathState::Active)
     }
 
-    /// Another way to the same address: nothing that was learned counts (section 7.2, the change of a route).
+    /// Resets what was measured, because the route has changed (section 7.2).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
         self.rto = Rto::new(config.rto_bounds());
         self.woken = None;
@@ -189,7 +189,7 @@ impl Path {
         self.timed = None;
     }
 
-    /// Data begin to go here: what an earlier time left behind says nothing about now.
+    /// Resets the window when data begin to go here: an earlier state does not describe the path now.
     pub(crate) fn restart_window(&mut self) {
         if self.flight == 0 {
             self.cwnd = self.initial_window();
@@ -198,22 +198,23 @@ impl Path {
         }
     }
 
-    /// Whether a chunk with data may leave: section 6.1, B, and Max.Burst (D). `hurry`: one packet may leave in spite of both
-    /// (section 7.2.4, 3). Data never go to an address that is not confirmed, new or repeated (section 5.4).
+    /// Returns whether a chunk with data may leave: section 6.1, B, and Max.Burst (D). `hurry`: one packet may leave
+    /// in spite of both (section 7.2.4, 3). No data go to an unconfirmed address, neither new nor repeated (section
+    /// 5.4).
     pub(crate) const fn open(&self, hurry: bool) -> bool {
         self.confirmed && (hurry || (self.flight < self.cwnd && self.burst > 0))
     }
 
-    /// Whether the peer has been silent on this path, and data wait for a time-out that was backed off, and have for as long as one that
-    /// was not.
+    /// Returns whether data wait for a backed-off T3 after a failure of the path. Not if they were repeated (`woken`)
+    /// within the last time-out without back-off.
     pub(crate) fn asleep(&self, now: Instant) -> bool {
         let (base, doublings) = self.rto.backing();
         let waits = self.woken.is_none_or(|woken| now >= woken + base);
         self.confirmed && self.errors > 0 && self.t3.is_some() && doublings > 0 && waits
     }
 
-    /// Whether the probe of an address that is not confirmed waits for a time-out that was backed off, and was sent longer ago than one
-    /// that is not.
+    /// Returns whether an unconfirmed address waits for a backed-off time-out of its probe. Not if the probe was sent
+    /// within the last time-out without back-off.
     pub(crate) fn probe_sleeps(&self, now: Instant) -> bool {
         let (base, doublings) = self.rto.backing();
         let is_late = |last: Option<Instant>| last.is_none_or(|last| now >= last + base);
@@ -221,13 +222,13 @@ impl Path {
         self.state == PathState::Unconfirmed && doublings > 0 && is_probed
     }
 
-    /// What is waited for does not take longer than a time-out that is not backed off.
+    /// Ends the back-off: T3 expires after at most the time-out without back-off.
     pub(crate) fn end_back_off(&mut self, now: Instant) {
         self.rto.at_least(Duration::ZERO);
         self.t3 = self.t3.map(|t3| t3.min(now + self.rto.current()));
     }
 
-    /// A chunk of so many bytes, its header included, leaves.
+    /// Records that a chunk of `bytes` bytes leaves, its header included.
     pub(crate) fn sent(&mut self, now: Instant, bytes: u32) {
         // Section 7.2.1: a window that was not used is halved for each time-out.
         let mut idle = now.since(self.last_data);
@@ -241,8 +242,9 @@ impl Path {
         self.t3.get_or_insert(now + self.rto.current()); // section 6.3.2, R1
     }
 
-    /// `acked` bytes of chunks on this path were acknowledged and `again` bytes were reported as duplicates; `before` were on
-    /// their way (sections 7.2.1 and 7.2.2).
+    /// Grows the window after an acknowledgment (sections 7.2.1 and 7.2.2). `acked`: bytes of chunks on this path
+    /// that were acknowledged; `again`: bytes that were reported as duplicates; `before`: bytes in flight before;
+    /// `advanced`: whether the cumulative TSN advanced.
     pub(crate) fn grow(&mut self, acked: u32, again: u32, before: u32, advanced: bool) {
         let (full, chunk) = (before >= self.cwnd, self.largest_chunk());
         if self.recovery.is_some() {
@@ -268,7 +270,8 @@ impl Path {
         }
     }
 
-    /// Section 7.2.3: chunks were lost, as gaps say; all up to `last` was sent. Once in a recovery.
+    /// Halves the window, once in a recovery, because gaps report a loss (section 7.2.3). `last`: the highest TSN
+    /// that was sent.
     pub(crate) fn lost(&mut self, last: Tsn) {
         if self.recovery.is_none() {
             self.halve();
@@ -277,7 +280,7 @@ impl Path {
         }
     }
 
-    /// Section 7.2.3 and 6.3.3: T3 went off.
+    /// Handles the expiry of T3 (sections 7.2.3 and 6.3.3).
     pub(crate) fn timed_out(&mut self) {
         self.halve();
         self.cwnd = self.largest_chunk();
@@ -293,7 +296,7 @@ impl Path {
         self.partial = 0;
     }
 
-    /// It was heard from. Says whether it was inactive until now.
+    /// Resets the errors, as the path works. Returns whether it was inactive until now.
     pub(crate) const fn alive(&mut self) -> bool {
         self.errors = 0;
         let revived = matches!(self.state, PathState::Inactive) && self.confirmed;
@@ -303,7 +306,7 @@ impl Path {
         revived
     }
 
-    /// It failed once more. Says whether it counts as inactive from now on.
+    /// Counts a failure. Returns whether the path becomes inactive by it.
     pub(crate) const fn failed(&mut self, most: u32) -> bool {
         self.errors = self.errors.saturating_add(1);
         let over = self.errors > most && !matches!(self.state, PathState::Inactive);
@@ -314,7 +317,7 @@ impl Path {
     }
 }
 
-/// All addresses of the peer, and which of them is meant first.
+/// All addresses of the peer, and the primary one.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     list: Vec<Path>,
@@ -322,12 +325,12 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// With the first address of the peer.
+    /// Creates the list with the first address of the peer.
     pub(crate) fn new(now: Instant, primary: Ipv4Addr, config: &Config) -> Self {
         Self { list: vec![Path::new(now, primary, config)], primary }
     }
 
-    /// Another address. Returns whether it is new; a path that is there already stays.
+    /// Adds a path. Returns whether its address is new; a path that exists already is kept.
     pub(crate) fn add(&mut self, path: Path) -> bool {
         let is_new = self.get(path.address).is_none();
         self.list.extend(Some(path).filter(|_| is_new));
@@ -354,7 +357,7 @@ impl Paths {
         self.list.iter_mut()
     }
 
-    /// The address that a directory gave.
+    /// Returns the address that only a directory has named.
     pub(crate) fn hearsay(&self) -> Option<Ipv4Addr> {
         self.list.iter().find(|path| path.hearsay).map(|path| path.address)
     }
@@ -363,13 +366,14 @@ impl Paths {
         self.list.len()
     }
 
-    /// Where new data go: to the primary path. While that is inactive, to one that is not (section 6.4), and while it is silent, to one
-    /// where the peer was heard since (as RFC 7829, section 5.1, does for a path that may have failed).
+    /// Returns the destination of new data: the primary path. While that is inactive, an active one (section 6.4).
+    /// While it is silent, one where the peer was heard since (like RFC 7829, section 5.1, for a path that may have
+    /// failed).
     pub(crate) fn for_data(&self) -> Ipv4Addr {
         if self.get(self.primary).is_some_and(Path::usable) {
             return self.heard_instead(self.primary).unwrap_or(self.primary);
         }
-        // With none active, at least one that was confirmed once: data may go there.
+        // If none is active: a confirmed one, as data may go there.
         let confirmed = |path: &&Path| path.confirmed;
         let primary = self.get(self.primary).filter(confirmed);
         let other = || self.list.iter().find(confirmed);
@@ -378,21 +382,23 @@ impl Paths {
             .unwrap_or(self.primary)
     }
 
-    /// An active path other than `address`: one that the peer has not turned away from, and the quickest of these.
+    /// Returns the best active path other than `address`: not superseded if possible, then the one with the shortest
+    /// round trip.
     pub(crate) fn best_besides(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
         self.best(|path| path.address != address)
     }
 
-    /// The best active path of these.
+    /// Returns the best active path of those that match.
     fn best(&self, of: impl Fn(&Path) -> bool) -> Option<Ipv4Addr> {
         let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
         self.list.iter().filter(|path| path.usable() && of(path)).min_by_key(rank).map(|path| path.address)
     }
 
-    /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere: to where the peer
-    /// has turned away from only if it is heard there and the other one is silent, as it is leaving that address. Not to a silent one if
-    /// it is heard on `original`: then the acknowledgment was lost, and the peer finds that out when data come again. After a gap, along
-    /// the same path, if the peer still wants it.
+    /// Returns the destination for a retransmission of a chunk that was lost on `original` (sections 6.4.1 and
+    /// 7.2.4). After a gap: the same path, unless the peer is leaving it. After a time-out: another path. A
+    /// superseded path is used only if the peer is heard there and the other one is silent. A silent path is not used
+    /// if the peer is heard on `original`: then the acknowledgment was lost, and the repeated data show that to the
+    /// peer.
     pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
         let wanted =
             |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
@@ -407,24 +413,25 @@ impl Paths {
         self.best_besides(original).filter(may).unwrap_or(data)
     }
 
-    /// The best active path on which the peer was heard since it was on `silent`, which has not answered.
+    /// Returns the best active path on which the peer was heard later than on `silent`, which does not answer.
     fn heard_instead(&self, silent: Ipv4Addr) -> Option<Ipv4Addr> {
         let silent = self.get(silent).filter(|silent| silent.errors >= SILENT)?;
         self.best(|other| other.address != silent.address && other.heard > silent.heard)
     }
 
-    /// The largest DATA chunk that every path carries.
+    /// Returns the length of the largest DATA chunk that every path carries.
     pub(crate) fn largest_chunk(&self) -> u32 {
         self.list.iter().map(Path::largest_chunk).min().unwrap_or(512)
     }
 
-    /// Something came, or a timer went off: each path may send its burst.
+    /// Lets each path send a burst, because a packet came or a timer expired.
     pub(crate) fn allow_bursts(&mut self, most: u32) {
         self.list.iter_mut().for_each(|path| path.burst = most);
     }
 
-    /// Something was written. Writes in a row share a burst: each path gets another one [`WRITES`] after the last that a write
-    /// gave it, or if nothing is on its way there that would bring an acknowledgment.
+    /// Lets paths send a burst, because something was written. Writes in a row share a burst. A path gets the next
+    /// one [`WRITES`] after the last that a write allowed. It gets one at once if nothing is in flight there, as no
+    /// acknowledgment would allow it.
     pub(crate) fn allow_bursts_again(&mut self, now: Instant, most: u32) {
         for path in &mut self.list {
             if path.flight == 0 || now >= path.burst_by_write + WRITES {
@@ -446,7 +453,7 @@ mod tests {
         Path { state: PathState::Active, confirmed: true, ..path(last) }
     }
 
-    /// RFC 9260, section 7.2.1, for an MTU of 1500: three full packets and a little.
+    /// RFC 9260, section 7.2.1, for an MTU of 1500: 4404 bytes, three full packets.
     #[test]
     fn the_window_begins_with_4404_bytes_and_doubles() {
         let mut path = path(1);
@@ -461,7 +468,7 @@ mod tests {
         assert_eq!(path.cwnd, 7324, "not for gaps");
     }
 
-    /// Section 7.2.2: one chunk for each window that was acknowledged.
+    /// Section 7.2.2: one chunk for each window that is acknowledged.
     #[test]
     fn avoidance_adds_one_chunk_a_window() {
         let mut path = path(1);
@@ -473,7 +480,7 @@ mod tests {
         assert_eq!(path.cwnd, 5872);
     }
 
-    /// Section 7.2.2: duplicates count, and only in congestion avoidance.
+    /// Section 7.2.2: duplicates count in congestion avoidance only.
     #[test]
     fn duplicates_count_towards_the_window_in_avoidance_only() {
         let mut path = path(1);
@@ -485,7 +492,7 @@ mod tests {
         assert_eq!(path.cwnd, 5872);
     }
 
-    /// RFC 1191, section 3: a report lowers the MTU or changes nothing.
+    /// RFC 1191, section 3: a report lowers the MTU or has no effect.
     #[test]
     fn a_router_only_lowers_the_mtu() {
         let mut path = path(1);
@@ -500,8 +507,8 @@ mod tests {
         }
     }
 
-    /// After ten minutes larger packets are tried again (RFC 1191, section 6.3), and at once after a move, as another path leads to the
-    /// address then.
+    /// After ten minutes the full MTU is tried again (RFC 1191, section 6.3). After a move it is tried at once, as
+    /// the route to the address is another.
     #[test]
     fn a_narrow_path_is_tried_again_after_ten_minutes_and_after_a_move() {
         let mut path = path(1);

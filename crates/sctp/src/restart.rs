@@ -1,4 +1,4 @@
-//! A peer that has lost its memory opens the association again (RFC 9260, section 5.2.4.1).
+//! Restart of an association by a peer that has lost its state (RFC 9260, section 5.2.4.1).
 
 use crate::association::{Association, introduction};
 use crate::cookie::Cookie;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
 impl Association {
-    /// Section 5.2.4.1: the association begins again with the numbers of the cookie.
+    /// Restarts the association with the tags and numbers of `cookie`. Returns whether the chunks after COOKIE ECHO
+    /// are to be processed: not in SHUTDOWN-ACK-SENT.
     pub(crate) fn restart(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, cookie: &Cookie) -> bool {
         if self.state == State::ShutdownAckSent {
             let causes = vec![Cause::new(Code::COOKIE_IN_SHUTDOWN, [])];
@@ -48,16 +49,16 @@ impl Association {
         true
     }
 
-    /// Whether nothing has come from the peer, and nothing of ours was acknowledged: then both streams of bytes begin with the first one,
-    /// for the peer as for our user. So it is for a peer whose COOKIE ACK was lost, and that opened again. "DATA chunks MAY be
-    /// retained" (section 5.2.4.1), if the peer takes as many streams as before.
+    /// Returns whether no data came from the peer and none of ours were acknowledged. Then all data can be sent again
+    /// and nothing is lost, as for a peer that opened again because COOKIE ACK was lost. "DATA chunks MAY be
+    /// retained" (section 5.2.4.1), if the peer accepts as many streams as before.
     fn is_intact(&self, cookie: &Cookie) -> bool {
         let sends = matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent);
         let streams = cookie.init.inbound.min(self.config.streams);
         sends && self.inbound.is_fresh() && self.outbound.is_fresh() && streams >= self.outbound.streams
     }
 
-    /// What was known of the peer's addresses; those that it does not name any more are gone.
+    /// Forgets the state of all paths, and removes the addresses that the peer no longer lists.
     fn forget_paths(&mut self, cookie: &Cookie) {
         let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
         let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();

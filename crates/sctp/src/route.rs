@@ -1,4 +1,5 @@
-//! Routes: from one of our addresses to one of the peer's. A path to the peer has one route at a time, and another when we move.
+//! Routes: pairs of a local address and an address of the peer. A path has one route at a time, and another one after
+//! we move.
 
 use crate::Config;
 use crate::association::Association;
@@ -6,17 +7,17 @@ use crate::path::Path;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Rto};
 
-/// Routes whose round trips are remembered.
+/// Number of routes whose round trips are remembered.
 const MEASURED_ROUTES: usize = 32;
 
-/// Round trips of routes that are not used now: smoothed, and its variance. The latest route that was left is the last.
+/// SRTT and RTTVAR of routes that are not in use, the route that was left last at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     measured: VecDeque<((Ipv4Addr, Ipv4Addr), (Duration, Duration))>,
 }
 
 impl Routes {
-    /// A route is left, and was measured.
+    /// Remembers the round trip of a route that is no longer used, if it was measured.
     fn leave(&mut self, route: (Ipv4Addr, Ipv4Addr), rto: &Rto) {
         let Some(measured) = rto.srtt().zip(rto.rttvar()) else { return };
         self.measured.retain(|(known, _)| *known != route);
@@ -25,27 +26,28 @@ impl Routes {
         self.measured.drain(..surplus);
     }
 
-    /// The time-out of a route. RTO.Initial holds only until a round trip was measured (RFC 9260, section 6.3.1, C1), so that of a
-    /// route that is used again is what it was, but not backed off.
+    /// Returns the time-out of a route. RTO.Initial holds only until a round trip was measured (RFC 9260, section
+    /// 6.3.1, C1). So a route that is used again starts with its old time-out, without back-off.
     fn rto(&self, route: (Ipv4Addr, Ipv4Addr), config: &Config) -> Rto {
         let bounds = config.rto_bounds();
         let measured = self.measured.iter().find(|(known, _)| *known == route);
         measured.map_or_else(|| Rto::new(bounds), |(_, (srtt, rttvar))| Rto::measured(bounds, *srtt, *rttvar))
     }
 
-    /// The association begins again.
+    /// Forgets all routes: the association restarts.
     pub(crate) fn forget(&mut self) {
         self.measured.clear();
     }
 }
 
 impl Association {
-    /// Our address for each of the peer's.
+    /// Returns the source of packets to each address of the peer.
     pub(crate) fn sources(&self) -> Vec<(Ipv4Addr, Option<Ipv4Addr>)> {
         self.paths.iter().map(|path| (path.address, self.locals.source(&[path.source]))).collect()
     }
 
-    /// Begins anew with paths whose source is another than it was.
+    /// Resets the paths whose source differs from that in `before`, the result of [`Self::sources`] before the
+    /// change.
     pub(crate) fn rerouted(&mut self, before: &[(Ipv4Addr, Option<Ipv4Addr>)]) {
         for (peer, source) in self.sources() {
             let was = before.iter().find(|(address, _)| *address == peer).and_then(|(_, was)| *was);
@@ -61,7 +63,8 @@ impl Association {
         }
     }
 
-    /// The peer may be reached at `address`; `hearsay`: as only a directory says. A path that is there already stays.
+    /// Adds an address of the peer. `hearsay`: only a directory named it. A path that exists already is kept as it
+    /// is.
     pub(crate) fn add_path(&mut self, now: Instant, address: Ipv4Addr, hearsay: bool) {
         let mut path = Path::new(now, address, &self.config);
         path.hearsay = hearsay;
@@ -71,7 +74,7 @@ impl Association {
         self.moved |= self.paths.add(path);
     }
 
-    /// The peer cannot be reached at `address` any more.
+    /// Removes an address at which the peer can no longer be reached.
     pub(crate) fn remove_path(&mut self, address: Ipv4Addr) {
         let Some(path) = self.paths.get(address) else { return };
         if let Some(source) = self.locals.source(&[path.source]) {

@@ -1,6 +1,7 @@
-//! A second opening beside COOKIE ECHO that is not answered. The peer may have moved and may be found with INIT only, or the cookie
-//! may be a liar's. But the peer may have the association as well, and only its answers may be lost: so COOKIE ECHO goes on, and what
-//! is answered first counts. INIT ACK replaces the first opening, as two COOKIE ECHOs could make two associations.
+//! A second opening, in parallel with a COOKIE ECHO that is not answered. The peer may have moved, so that only an
+//! INIT finds it, or a false host may have made the cookie. But the peer may also have the association already, and
+//! only its answers are lost. So COOKIE ECHO is still sent, and the first answer to either decides. INIT ACK replaces
+//! the first opening, as two COOKIE ECHOs could make two associations.
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -8,14 +9,15 @@ use crate::message::Packet;
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
-    /// Whether COOKIE ECHO was not answered for so long that the peer is looked for with INIT too. Where only the peer can answer it,
-    /// COOKIE ECHO itself goes where a directory says.
+    /// Returns whether COOKIE ECHO failed so often that INIT is sent too: after more than half of
+    /// Max.Init.Retransmits. Not if only the peer can answer COOKIE ECHO and its cookie came from an address that the
+    /// user gave. Then COOKIE ECHO itself goes to the address of a directory.
     fn looks_elsewhere(&self) -> bool {
         let half = self.opening.tries > self.config.max_init_retransmits / 2;
         half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself())
     }
 
-    /// COOKIE ECHO was not answered: begins the second opening, when it is time. The time-outs count on.
+    /// Begins the second opening, if it is time. It inherits the count of retransmissions.
     pub(crate) fn open_beside(&mut self, now: Instant) {
         if !self.looks_elsewhere() || self.second.is_some() {
             return;
@@ -26,7 +28,7 @@ impl Association {
         self.moved = true;
     }
 
-    /// A directory says that the peer is at `peer`. Returns whether that is new to the second opening.
+    /// Sends the second opening's INIT to `peer`, which a directory gave. Returns whether the address is new to it.
     pub(crate) fn second_tries_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         self.open_beside(now);
         let is_new = self.second.as_mut().is_some_and(|second| second.try_at(now, peer));
@@ -34,18 +36,18 @@ impl Association {
         is_new
     }
 
-    /// Whether packets with this tag are for this association, or for its second opening.
+    /// Returns whether packets with this tag are for this association or its second opening.
     pub(crate) fn has_tag(&self, tag: u32) -> bool {
         self.local_tag == tag || self.second.as_ref().is_some_and(|second| second.local_tag == tag)
     }
 
-    /// The peer's addresses, and those that the second opening tries.
+    /// Returns the peer's addresses, and those that the second opening tries.
     pub(crate) fn all_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         let of_second = self.second.iter().flat_map(|second| second.paths.iter());
         self.paths.iter().chain(of_second).map(|path| path.address)
     }
 
-    /// What comes for the second opening, if it is for that.
+    /// Handles a packet if it has the tag of the second opening; else returns `None`.
     pub(crate) fn second_hears(
         &mut self,
         now: Instant,
@@ -60,7 +62,8 @@ impl Association {
         Some(verdict)
     }
 
-    /// A host says that it has no SCTP, about a packet with the tag of the second opening. Returns whether there is such a one.
+    /// Handles a protocol unreachable error about a packet of the second opening. Returns whether `tag` is that of
+    /// the second opening.
     pub(crate) fn second_unreachable_at(&mut self, now: Instant, tag: u32, address: Ipv4Addr) -> bool {
         let Some(mut second) = self.second.take_if(|second| second.local_tag == tag) else { return false };
         second.unreachable_at(now, address);
@@ -68,7 +71,7 @@ impl Association {
         true
     }
 
-    /// Time has come to `now`.
+    /// Handles the timers of the second opening that are due.
     pub(crate) fn second_timeout(&mut self, now: Instant) {
         if let Some(mut second) = self.second.take_if(|second| second.deadline().is_some_and(|at| at <= now))
         {
@@ -77,8 +80,9 @@ impl Association {
         }
     }
 
-    /// What became of the second opening: it waits, counts from now on, or is over. That it is over ends nothing else: a peer that has
-    /// the association refuses an INIT from an address that it does not know (section 5.2.2).
+    /// Puts the second opening back while it waits, replaces this association with it when it was answered, or drops
+    /// it when it has ended. Its end does not end the first opening: a peer that has the association refuses an INIT
+    /// from an address that it does not know (section 5.2.2).
     fn put_back(&mut self, second: Box<Self>) {
         self.moved = true;
         match second.state {
@@ -88,7 +92,8 @@ impl Association {
         }
     }
 
-    /// The cookie is not answered: its maker has no SCTP, or refuses it, and is no proved peer.
+    /// Replaces the opening whose cookie failed with the second or a new one. The host that made the cookie has no
+    /// SCTP or refuses it, and did not prove to be the peer.
     pub(crate) fn give_up_cookie(&mut self, now: Instant) {
         let tries = self.opening.tries;
         let second = self.second.take().map(|second| *second);
@@ -103,7 +108,7 @@ impl Association {
         }
     }
 
-    /// Another opening takes the place of this one; what this one has to say and to send stays.
+    /// Replaces this opening with `other`. Events and packets that wait here are kept.
     pub(crate) fn become_it(&mut self, mut other: Self) {
         let events = std::mem::take(&mut self.events);
         self.outbox.append(&mut other.outbox);

@@ -1,14 +1,14 @@
-//! Numbers that wrap on the wire, and do not here.
+//! TSNs as 64-bit numbers: they wrap on the wire, but not here.
 
-/// A transmission sequence number, with the times that it wrapped: so numbers have an order.
+/// A transmission sequence number, extended to 64 bits so that numbers have a total order.
 pub(crate) type Tsn = u64;
 
-/// The first number of an association. It is far from zero, so that the one before it exists.
+/// Returns the first number of an association. It is far from zero, so that its predecessor exists.
 pub(crate) const fn begin(low: u32) -> Tsn {
     (1 << 32) | low as u64
 }
 
-/// The number that ends in `low` and is nearest to `near` (RFC 9260, section 1.6).
+/// Returns the number whose low 32 bits are `low` and that is nearest to `near` (RFC 9260, section 1.6).
 pub(crate) const fn extend(near: Tsn, low: u32) -> Tsn {
     near.wrapping_add_signed(low.wrapping_sub(near as u32).cast_signed() as i64)
 }

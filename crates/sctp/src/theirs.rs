@@ -1,4 +1,4 @@
-//! Changes of the peer's addresses, which it asks us for (RFC 5061, section 5.2).
+//! Changes of the peer's addresses, which the peer requests (RFC 5061, section 5.2).
 
 use crate::arrive::Turn;
 use crate::association::Association;
@@ -9,29 +9,29 @@ use crate::path::PathState;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// Answers that are kept in case their chunk comes again: those of one packet.
+/// Number of answers that are kept in case their ASCONF is repeated: those of one packet.
 const ANSWERS: usize = 16;
-/// Former addresses that are kept: more than the peer can delete while a packet is on its way.
+/// Number of former addresses that are kept: more than the peer can delete while a packet is in flight.
 const FORMER: usize = 16;
-/// The span of `Config::added_per_minute`.
+/// The period of `Config::added_per_minute`.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The side that is asked.
+/// The state of the side that answers ASCONF.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Theirs {
-    /// The number of the last chunk that was carried out.
+    /// The serial number of the last ASCONF that was applied.
     serial: u32,
-    /// How often that chunk came again and was news of the peer.
+    /// How often that ASCONF was repeated and accepted as a sign that the peer is alive.
     repeated: u32,
-    /// The answers to the last packet.
+    /// The answers to the last packet with ASCONF.
     answers: Vec<AsconfAck>,
-    /// To be the primary address as soon as it is proved.
+    /// The requested primary address, until it is confirmed.
     primary: Option<Ipv4Addr>,
-    /// Addresses that the peer has deleted, the latest last. What is late from there belongs to the association still, and so does
-    /// an ASCONF that is sent again and names one of them.
+    /// Addresses that the peer has deleted, the latest last. Late packets from them still belong to the association,
+    /// and so does a repeated ASCONF that names one of them.
     former: VecDeque<Ipv4Addr>,
-    /// Addresses that were added and are not proved, and when, as far as it matters still. One that is proved is the peer's own
-    /// and no stranger's, so it does not count.
+    /// Unconfirmed addresses that were added in the last minute, and when. A confirmed one is not counted: it is the
+    /// peer's own and not that of another host.
     added: VecDeque<(Instant, Ipv4Addr)>,
 }
 
@@ -42,7 +42,7 @@ impl Theirs {
         Self { serial, repeated: 0, answers, primary: None, former, added }
     }
 
-    /// The peer does not have `address` any more.
+    /// Records that the peer no longer has `address`.
     pub(crate) fn has_left(&mut self, address: Ipv4Addr) {
         self.former.push_back(address);
         if self.former.len() > FORMER {
@@ -50,14 +50,14 @@ impl Theirs {
         }
     }
 
-    /// Addresses that the peer had.
+    /// Returns former addresses of the peer.
     pub(crate) fn former(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.former.iter().copied()
     }
 }
 
 impl Association {
-    /// An ASCONF that is authentic. The number says whether it is the next, one that was answered, or neither.
+    /// Handles an authenticated ASCONF: the next one, a repeated one, or an invalid serial number.
     pub(crate) fn asconf_came(&mut self, turn: &mut Turn<'_>, asconf: &Asconf) {
         if !self.is_open() {
             return;
@@ -67,8 +67,8 @@ impl Association {
             return; // E5
         }
         if ahead < 1 {
-            // E3, E4: the answer was lost. The peer is there; but it asks no more often than this, and anybody who has read the chunk
-            // may repeat it without end.
+            // E3, E4: the answer was lost, so the peer is alive. It repeats an ASCONF at most this often, but any
+            // host that has read the chunk can replay it without end.
             if ahead == 0 && self.theirs.repeated < self.config.association_max_retrans {
                 self.theirs.repeated += 1;
                 self.heard();
@@ -78,13 +78,14 @@ impl Association {
             return;
         }
         if !std::mem::replace(&mut turn.asconf, true) {
-            self.theirs.answers.clear(); // E2: the peer has got those
+            self.theirs.answers.clear(); // E2: the peer has received those
         }
         (self.theirs.serial, self.theirs.repeated) = (asconf.serial, 0);
-        // A new one is authentic news of the peer: it is there, and what was not answered may have gone to where it was. RFC 9260,
-        // section 8.1, names SACK and HEARTBEAT ACK only, of peers that do not move.
+        // A new ASCONF shows that the peer is alive. What was not answered may have gone to its old address. RFC
+        // 9260, section 8.1, names only SACK and HEARTBEAT ACK, but it does not consider peers that move.
         self.heard();
-        // What the answer could not tell of is not carried out (section 4.3): it would count as refused.
+        // Requests whose response does not fit the answer are not applied (section 4.3): the peer would take them as
+        // refused.
         let told = AsconfAck::tells_of(self.answer_room(turn.src));
         let mut short = false;
         let mut respond = |(at, request): (usize, &Request)| {
@@ -109,8 +110,8 @@ impl Association {
         }
     }
 
-    /// One wish. `short` remembers that an address found no room: then no later one of the chunk is added or deleted
-    /// (section 4.3).
+    /// Applies one request. `short` records that an address found no room: then no later request of the chunk is
+    /// applied, except for a primary address (section 4.3).
     fn carry_out(&mut self, turn: &Turn<'_>, request: &Request, short: &mut bool) -> Result<(), Cause> {
         let Request::Change { action, address, .. } = request else {
             return Err(Cause::new(Code::UNRECOGNIZED_PARAMETERS, request.emit()));
@@ -118,7 +119,7 @@ impl Association {
         let refuse = |code: Code| Err(Cause::new(code, request.emit()));
         let Address::Ipv4(address) = *address else { return refuse(Code::UNRESOLVABLE_ADDRESS) };
         if address.is_unspecified() {
-            // "The address that this came from": which no code protects (RFC 5061, section 8).
+            // The wildcard address means the source of the packet, which AUTH does not cover (RFC 5061, section 8).
             return refuse(Code::NO_AUTHORIZATION);
         }
         if !unicast(address) {
@@ -138,14 +139,14 @@ impl Association {
         }
     }
 
-    /// Section 5.2.
+    /// Adds an address of the peer (section 5.2).
     fn add_peer(&mut self, turn: &Turn<'_>, address: Ipv4Addr) -> Result<(), Code> {
         if let Some(path) = self.paths.get_mut(address) {
             path.hearsay = false;
             return Ok(());
         }
         if turn.taken.contains(&address) {
-            return Err(Code::NO_AUTHORIZATION); // another peer's, at the same ports
+            return Err(Code::NO_AUTHORIZATION); // it is an address of another peer with the same ports
         }
         let added = &mut self.theirs.added;
         while added.front().is_some_and(|(at, _)| turn.now.since(*at) >= MINUTE) {
@@ -166,12 +167,12 @@ impl Association {
             return Err(Code::UNRESOLVABLE_ADDRESS);
         }
         if self.paths.len() == 1 {
-            return Err(Code::DELETE_LAST_ADDRESS); // before the next: section 5.2, D6 and D7
+            return Err(Code::DELETE_LAST_ADDRESS); // this check precedes the next: section 5.2, D6 and D7
         }
         if address == turn.src {
             return Err(Code::DELETE_SOURCE_ADDRESS);
         }
-        // A probe of what is not an address of the peer any more is not waited for (HB.Max.Burst).
+        // The probe of a deleted address no longer delays other probes (HB.Max.Burst).
         if self
             .paths
             .get(address)
@@ -179,7 +180,7 @@ impl Association {
         {
             self.probing = turn.now;
         }
-        // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
+        // Data in flight to it go to the peer's present address at once. That path has not failed.
         self.outbound.lose(&mut self.paths, address, false);
         self.remove_path(address);
         self.theirs.has_left(address);
@@ -197,7 +198,7 @@ impl Association {
         Ok(())
     }
 
-    /// Data there, as soon as it is proved that the peer is there: else anybody could be drowned in them.
+    /// Requests that data go to `address`, once it is confirmed. Otherwise a peer could direct them at another host.
     fn prefer_peer(&mut self, address: Ipv4Addr) -> Result<(), Code> {
         let path = self.paths.get(address).ok_or(Code::UNRESOLVABLE_ADDRESS)?;
         self.theirs.primary = Some(address);
@@ -207,7 +208,8 @@ impl Association {
         Ok(())
     }
 
-    /// `address` is proved: its addition is forgiven, and if the peer wants data there, they go there.
+    /// Handles the confirmation of `address`: it no longer counts in `added`, and becomes primary if the peer
+    /// requested that.
     pub(crate) fn confirmed_primary(&mut self, address: Ipv4Addr) {
         self.theirs.added.retain(|(_, added)| *added != address);
         if self.theirs.primary != Some(address) {

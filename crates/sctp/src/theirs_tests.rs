@@ -30,7 +30,7 @@ const fn wish(action: Action, correlation: u32, address: Ipv4Addr) -> Request {
     Request::Change { action, correlation, address: Address::Ipv4(address) }
 }
 
-/// What the association answers to an ASCONF from there.
+/// Returns the answers of the association to an ASCONF from `src`.
 fn answers(
     it: &mut Association,
     at: u64,
@@ -49,7 +49,7 @@ fn answers(
     acks.collect()
 }
 
-/// The cause of the refusal of one wish, or none.
+/// Returns the cause why one request was refused, or `None` if it was applied.
 fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code> {
     let before: Vec<Ipv4Addr> = it.paths.iter().map(|path| path.address).collect();
     let acks = answers(it, 0, peer(1), serial, std::slice::from_ref(request));
@@ -66,7 +66,7 @@ fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code>
     }
 }
 
-/// RFC 5061, sections 4.3 and 5.2, and what this house refuses besides.
+/// RFC 5061, sections 4.3 and 5.2, and further refusals of this implementation.
 #[test]
 fn each_refusal_has_its_cause() {
     let mut it = association(Config::default());
@@ -95,7 +95,7 @@ fn each_refusal_has_its_cause() {
     }
 }
 
-/// Section 5.2, E2 to E5: the next is carried out, one that was is answered again, all else is dropped.
+/// Section 5.2, E2 to E5: the next one is applied, the last one is answered again, all others are dropped.
 #[test]
 fn numbers_are_carried_out_once_and_in_order() {
     let mut it = association(Config::default());
@@ -136,7 +136,7 @@ fn addresses_have_a_bound_and_a_rate() {
     assert_eq!(outcomes, [true, true, false, false, true, false, true]);
 }
 
-/// One chunk renumbers a peer that has a single address: section 5.1.1 of RFC 5061 and SIGMA's break before make.
+/// One chunk replaces the only address of a peer: RFC 5061, section 5.1.1, and SIGMA's break before make.
 #[test]
 fn a_single_address_is_replaced_from_the_new_one() {
     let mut it = association(Config::default());
@@ -155,8 +155,8 @@ fn a_single_address_is_replaced_from_the_new_one() {
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
 
-/// RFC 5061, section 5.2: the answer to a packet has to fit a packet. All requests are carried out, and the peer learns the outcome
-/// of each: those without a response stand behind a refusal, and were refused too.
+/// RFC 5061, section 5.2: the answer must fit one packet. All requests are processed, and the peer learns the result
+/// of each: those without a response follow a refusal, and were refused too.
 #[test]
 fn an_answer_that_is_too_long_is_cut() {
     let mut it = association(Config::default());
@@ -179,8 +179,8 @@ fn an_answer_that_is_too_long_is_cut() {
     assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
 }
 
-/// RFC 5061, section 5.1, C: a request without a response is done if it stands before the first refusal, and refused if it stands
-/// behind it. However short an answer is cut, it says the true outcome of each request.
+/// RFC 5061, section 5.1, C: a request without a response was applied if it precedes the first refusal, and refused
+/// if it follows it. A cut answer of any length reports the true result of each request.
 #[test]
 fn an_answer_that_is_cut_says_the_same() {
     let verdicts = |bits: u32| (0..6_u32).map(move |number| bits & (1 << number) == 0);
@@ -221,14 +221,14 @@ fn an_answer_that_is_cut_says_the_same() {
     assert_eq!(all.responses, [done(1)], "all are done, also those that are told nothing of");
 }
 
-/// Whether every wish was carried out.
+/// Returns whether every request was applied.
 fn carried_out(it: &mut Association, serial: u32, wishes: &[Request]) -> bool {
     let acks = answers(it, 0, peer(1), serial, wishes);
     acks[0].responses.iter().all(|response| matches!(response, Response::Success(_)))
 }
 
-/// The peer wants data at an address that is not proved, and takes the address away before it is. It adds the address again, and
-/// does not ask for data there: what it asked for before counts no more.
+/// The peer requests an unconfirmed address as primary, deletes it before it is confirmed, and adds it again without
+/// a request for primary. The earlier request no longer counts.
 #[test]
 fn an_address_that_was_deleted_is_not_to_be_primary_when_it_comes_back() {
     let mut it = association(Config::default());
@@ -241,8 +241,8 @@ fn an_address_that_was_deleted_is_not_to_be_primary_when_it_comes_back() {
     assert_eq!(it.paths.primary, peer(1));
 }
 
-/// SET PRIMARY says that the peer is about to leave the former address: what is lost is not sent there again. To the new one data
-/// begin with the first window, whatever an earlier time has left behind (RFC 9260, section 7.2.1).
+/// SET PRIMARY shows that the peer is about to leave the former address, so lost data are not sent there again. At
+/// the new one data begin with the initial window, whatever an earlier use has left (RFC 9260, section 7.2.1).
 #[test]
 fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {
     let mut it = association(Config::default());
@@ -258,7 +258,7 @@ fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {
     assert_eq!(it.paths.for_retransmission(peer(1), true), peer(1));
 }
 
-/// RFC 5061, section 5.1, D: who answers what was not asked is no peer; a late answer is none of that.
+/// RFC 5061, section 5.1, D: an answer to a request that was not sent ends the association; a late answer does not.
 #[test]
 fn an_answer_to_what_was_not_asked_ends_the_association() {
     let mut it = association(Config::default());
@@ -274,7 +274,8 @@ fn an_answer_to_what_was_not_asked_ends_the_association() {
     assert_eq!(causes[0].code, Code::ILLEGAL_ASCONF_ACK);
 }
 
-/// RFC 5061, section 5.1, C2: the answer to a change clears the errors of the path that it was asked on, and of the association.
+/// RFC 5061, section 5.1, C2: the answer to a change clears the errors of the path that the change went to, and of
+/// the association.
 #[test]
 fn the_answer_to_a_change_clears_the_errors_of_its_path() {
     let mut it = association(Config::default());
@@ -289,7 +290,7 @@ fn the_answer_to_a_change_clears_the_errors_of_its_path() {
     assert_eq!((it.errors, it.paths.get(peer(1)).map(|path| path.errors)), (0, Some(0)));
 }
 
-/// The answer in the one packet that goes back.
+/// Returns the answer, which must fit one packet.
 fn answer_to(it: &mut Association, serial: u32, requests: &[Request]) -> AsconfAck {
     let mut turn = Turn::new(Instant::ZERO, peer(1), US, &[]);
     let asconf = Asconf { serial, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
@@ -308,8 +309,8 @@ fn answer_to(it: &mut Association, serial: u32, requests: &[Request]) -> AsconfA
     }
 }
 
-/// RFC 5061, section 5.2: each ASCONF is answered. A refusal that repeats a request of nearly a packet keeps its code, and loses what it
-/// repeats; or the peer would ask until it gives up.
+/// RFC 5061, section 5.2: each ASCONF is answered. A refusal of a request as long as a packet keeps its code, but not
+/// the request. Otherwise the peer would repeat the request until it gives up.
 #[test]
 fn a_refusal_that_is_longer_than_a_packet_is_answered_without_what_it_repeats() {
     for (mtu, len) in [(1500, 1400), (1500, 9000), (600, 500)] {
@@ -331,7 +332,7 @@ fn a_refusal_that_is_longer_than_a_packet_is_answered_without_what_it_repeats() 
     }
 }
 
-/// No more is carried out than an answer can tell of.
+/// No more requests are applied than an answer can report.
 #[test]
 fn more_requests_than_an_answer_has_room_for_are_refused() {
     let mut it = association(Config::default());

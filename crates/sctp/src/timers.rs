@@ -1,4 +1,4 @@
-//! What happens when nothing comes (RFC 9260, sections 6.3.3, 8.1 to 8.3).
+//! Time-outs (RFC 9260, sections 6.3.3, 8.1 to 8.3).
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -7,7 +7,7 @@ use crate::path::{Path, PathState, Probe};
 use wire::{Duration, Instant, Ipv4Addr, nanos_of};
 
 impl Association {
-    /// When `on_timeout` wants to be called next.
+    /// Returns when to call `on_timeout` next; `None` if no timer runs.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if self.state == State::Closed {
             return None;
@@ -18,7 +18,7 @@ impl Association {
         own.into_iter().chain(paths).flatten().min()
     }
 
-    /// Time has come to `now`. Too early does no harm.
+    /// Handles all timers that are due at `now`. A call before the deadline has no effect.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.deadline()) {
@@ -53,17 +53,17 @@ impl Association {
         self.settle(now);
     }
 
-    /// T2 (section 9.2).
+    /// Handles the expiry of T2: SHUTDOWN or SHUTDOWN ACK is due again (section 9.2).
     fn shutdown_timeout(&mut self) {
         let address = self.shutdown_to.unwrap_or_else(|| self.paths.for_data());
         if !self.path_failed(address, true) {
             self.shutdown_due = true;
-            // Elsewhere, if there is an elsewhere (section 6.4).
+            // To another address, if there is one (section 6.4).
             self.shutdown_to = self.paths.best_besides(address);
         }
     }
 
-    /// Section 6.3.3.
+    /// Handles the expiry of T3: data in flight to `address` are lost (section 6.3.3).
     fn t3_timeout(&mut self, address: Ipv4Addr) {
         if let Some(path) = self.paths.get_mut(address) {
             path.timed_out();
@@ -71,10 +71,10 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
-        self.one_packet(address); // E3; where another path takes over, its own window bounds what leaves
+        self.one_packet(address); // E3; if the data go to another path, its own window limits them
     }
 
-    /// A path failed once more, and so did the association. Says whether that was the end.
+    /// Counts a failure of a path and of the association. Returns whether that ended the association.
     pub(crate) fn path_failed(&mut self, address: Ipv4Addr, back_off: bool) -> bool {
         let most = self.config.path_max_retrans;
         let inactive = self.paths.get_mut(address).is_some_and(|path| {
@@ -98,13 +98,13 @@ impl Association {
             return self.remove_path(address);
         }
         self.path_event(address, PathState::Inactive);
-        // What is on its way there will not arrive (section 8.2; as when the peer deletes it).
+        // Data in flight there will not arrive (section 8.2). They are treated as when the peer deletes the address.
         self.outbound.lose(&mut self.paths, address, true);
     }
 
     // --- heartbeats (sections 5.4 and 8.3) -------------------------------------------------------------------------
 
-    /// Whether HEARTBEATs may leave.
+    /// Returns whether HEARTBEATs may be sent.
     pub(crate) const fn probes(&self) -> bool {
         matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived)
     }
@@ -112,15 +112,16 @@ impl Association {
     fn probe_due(&self, path: &Path) -> Option<Instant> {
         let next = match path.probe {
             Some(probe) => probe.until,
-            // HB.Max.Burst: one in a round trip, over all addresses that are not proved (section 5.4).
-            // That is for what a peer names, which may be anybody's; a directory is ours.
+            // HB.Max.Burst: one in a round trip, over all unconfirmed addresses (section 5.4). The limit applies to
+            // addresses that the peer names, which may be those of other hosts. It does not apply to addresses from
+            // our directory.
             None if path.state == PathState::Unconfirmed && !path.hearsay => path.heartbeat.max(self.probing),
             None => path.heartbeat,
         };
         self.probes().then_some(next)
     }
 
-    /// When an idle path is probed next: HB.interval and a time-out, more or less half of it.
+    /// Returns when an idle path is probed next: after HB.interval and 0.5 to 1.5 time-outs, at random.
     pub(crate) fn next_heartbeat(&mut self, now: Instant, address: Ipv4Addr) -> Instant {
         let rto = self.paths.get(address).map_or(self.config.rto_initial, |path| path.rto.current());
         let nanos = nanos_of(rto).max(1);
@@ -141,7 +142,8 @@ impl Association {
             return;
         }
         if path.flight > 0 && path.confirmed {
-            // Not idle: T3 looks after it. An address that is not confirmed carries no data, so its probe never waits.
+            // The path is not idle: T3 supervises it. An unconfirmed address carries no data, so its probe is not
+            // postponed.
             let later = self.next_heartbeat(now, address);
             self.paths.get_mut(address).into_iter().for_each(|path| path.heartbeat = later);
             return;
@@ -149,7 +151,7 @@ impl Association {
         self.probe(now, address);
     }
 
-    /// Addresses that are new are probed without delay, as far as that is allowed.
+    /// Probes an unconfirmed address that has no probe yet, if HB.Max.Burst allows it now.
     pub(crate) fn probe_the_new(&mut self, now: Instant) {
         let new = |path: &&Path| path.state == PathState::Unconfirmed && path.probe.is_none();
         let due = |path: &&Path| new(path) && self.probe_due(path).is_some_and(|at| at <= now);
@@ -159,9 +161,10 @@ impl Association {
         }
     }
 
-    /// A packet of the peer came from `address`, or our own link came back: data that wait there for a time-out that was backed
-    /// off leave now. Once in a time-out without the back-off, so whoever repeats packets causes no more than one packet each. The time-out
-    /// itself stays where it is until data are acknowledged (RFC 9260, section 6.3.3): what comes says nothing of what leaves.
+    /// Repeats data to `address` that wait for a backed-off time-out, because the peer was heard there or our link
+    /// has returned. This happens once in a time-out without back-off, so a host that replays packets causes no more
+    /// than one packet each. T3 itself stays until data are acknowledged (RFC 9260, section 6.3.3): a packet that
+    /// comes does not show that ours arrive.
     pub(crate) fn wake(&mut self, now: Instant, address: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(address).filter(|path| path.asleep(now)) else { return };
         path.woken = Some(now);
@@ -172,9 +175,9 @@ impl Association {
         self.one_packet(address);
     }
 
-    /// A packet of the peer came from `address`, which is not confirmed. Its probes may have been lost before the peer could be
-    /// reached there: the last one is sent again, once in a time-out without the back-off. It stays the same, so that an answer to
-    /// each of them counts.
+    /// Sends the last probe of `address` again, because the peer was heard there and the address is not confirmed.
+    /// Earlier probes may have been lost before the peer could be reached. This happens once in a time-out without
+    /// back-off. The nonce stays the same, so an answer to any copy counts.
     pub(crate) fn probe_where_heard(&mut self, now: Instant, address: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(address).filter(|path| path.probe_sleeps(now)) else { return };
         path.woken = Some(now);
@@ -185,12 +188,12 @@ impl Association {
         self.outbox.extend(transmit);
     }
 
-    /// A window of one chunk would let a second one go if the first is small.
+    /// Lets one packet leave: a window of one chunk would let a second one leave if the first is small.
     fn one_packet(&mut self, address: Ipv4Addr) {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
     }
 
-    /// Probes of addresses that are not confirmed were lost with our link: they are due again, one in a round trip.
+    /// Makes probes of unconfirmed addresses due again, one in a round trip, as they were lost with our link.
     pub(crate) fn probe_again(&mut self, now: Instant) {
         for path in self.paths.iter_mut().filter(|path| path.state == PathState::Unconfirmed) {
             (path.probe, path.heartbeat) = (None, now);
@@ -198,14 +201,14 @@ impl Association {
         }
     }
 
-    /// A heartbeat where data go, whatever its timer says: by it the peer learns that we can be reached.
+    /// Sends a HEARTBEAT on the data path, whatever its timer is: it shows the peer that we can be reached.
     pub(crate) fn announce(&mut self, now: Instant) {
         if self.probes() {
             self.probe(now, self.paths.for_data());
         }
     }
 
-    /// Sends a heartbeat there.
+    /// Sends a HEARTBEAT to `address`.
     fn probe(&mut self, now: Instant, address: Ipv4Addr) {
         let (nonce, later) = (self.chance.u64(), self.next_heartbeat(now, address));
         let transmit = self.heartbeat(address, nonce);
@@ -224,7 +227,7 @@ impl Association {
         self.outbox.extend(transmit);
     }
 
-    /// A heartbeat was not answered within a time-out. Says whether that ended the association.
+    /// Handles a HEARTBEAT that was not answered within a time-out. Returns whether that ended the association.
     fn unanswered(&mut self, now: Instant, address: Ipv4Addr) -> bool {
         let in_use = self.paths.for_data() == address;
         let most = self.config.path_max_retrans;
@@ -232,16 +235,17 @@ impl Association {
         path.probe = None;
         path.rto.back_off();
         let (mut counts, inactive) = (path.confirmed, path.failed(most));
-        // One that was not answered is repeated after a time-out, without HB.interval (as RFC 7829, section 5.1), so that an end
-        // which only receives notices a dead peer as soon as one that sends.
+        // A HEARTBEAT that was not answered is repeated after a time-out, without HB.interval (like RFC 7829, section
+        // 5.1). So an end that only receives notices a dead peer as soon as one that sends.
         if path.state != PathState::Inactive || in_use {
             path.heartbeat = now;
         }
         if inactive {
             self.path_is_inactive(address);
         }
-        // An address that nobody has proved says nothing about the peer, nor does one that is not in use; unless there is
-        // no other: a peer that replaced its last address and was never seen there.
+        // The failure of an unconfirmed address does not count against the peer, nor that of an address that is not
+        // in use. It counts if no address is confirmed: the peer replaced its last address and never answered at the
+        // new one.
         counts |= !self.paths.iter().any(|path| path.confirmed);
         let over = counts && in_use && self.failed();
         if in_use && !over {

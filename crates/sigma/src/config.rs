@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
-/// The shortest key of a mobile node, in bytes (RFC 8945, section 8, would have it as long as the code, 32).
+/// Length of the shortest key of a mobile node, in bytes (RFC 8945, section 8, recommends the length of the MAC, 32).
 const SHORTEST_KEY: usize = 16;
 
 /// A location manager.
@@ -229,7 +229,7 @@ fn some_span<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option
 }
 
 impl SctpConfig {
-    /// Refuses what cannot work.
+    /// Checks the values. An error names the key and the permitted range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |problem| Err(ConfigError::new("sctp", problem));
         if self.rto_min.is_some_and(|rto| rto.is_zero()) {
@@ -250,7 +250,7 @@ impl SctpConfig {
         Ok(())
     }
 
-    /// What the endpoint is made of. A peer whose addresses cannot change is served too, as long as it stays where it is.
+    /// Returns the configuration of the endpoint. A peer that does not support address changes is accepted too.
     pub(crate) fn endpoint(&self) -> sctp::Config {
         let base = sctp::Config::default();
         let buffer = |default| self.buffer.unwrap_or(default);
@@ -269,7 +269,7 @@ impl SctpConfig {
 }
 
 impl MobileNodeConfig {
-    /// Refuses what cannot work.
+    /// Checks the values. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.radios.is_empty() {
             return Err(ConfigError::new("radios", "name at least one radio"));
@@ -298,7 +298,7 @@ impl MobileNodeConfig {
 }
 
 impl LocationManagerConfig {
-    /// Refuses what cannot work.
+    /// Checks the values. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         let mut names = BTreeSet::new();
         for Identity { name, key } in &self.mobile_nodes {
@@ -325,14 +325,14 @@ impl LocationManagerConfig {
         if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be greater than zero")) }
     }
 
-    /// Where it answers.
+    /// Returns the address and port of its listener.
     pub const fn at(&self) -> Addr {
         Addr::new(self.address, PORT)
     }
 }
 
 impl RegistrarConfig {
-    /// Refuses what cannot work.
+    /// Checks the values. An error names the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_identity("location_manager", &self.zone, &self.name, &self.key)?;
         if self.refresh < Duration::from_secs(1) {
@@ -341,7 +341,7 @@ impl RegistrarConfig {
         Ok(())
     }
 
-    /// Our key.
+    /// Returns our key.
     pub fn tsig(&self) -> TsigKey {
         TsigKey { name: self.name.clone(), secret: self.key.clone() }
     }

@@ -1,5 +1,5 @@
-//! The correspondent: a host with SCTP whose peers change their addresses. It needs nothing but the transport: whom it
-//! believes, and how much, is decided there.
+//! The correspondent: a host with SCTP whose peers change their addresses. It has only the transport, which checks
+//! what peers request.
 
 use crate::config::CorrespondentConfig;
 use crate::mark::{CORRESPONDENT, Event};
@@ -20,7 +20,7 @@ const LISTENS: [Listen; 2] =
     [Listen::Local(Proto::Ip(sctp::PROTOCOL)), Listen::IcmpAbout(Proto::Ip(sctp::PROTOCOL))];
 
 impl Correspondent {
-    /// A correspondent with this configuration.
+    /// Creates a correspondent with this configuration.
     pub fn new(config: &CorrespondentConfig, chance: &Seed) -> Result<Self, ConfigError> {
         config.sctp.check()?;
         Ok(Self { address: config.address, transport: Transport::new(&config.sctp, chance.fork("sctp")) })
@@ -55,7 +55,7 @@ impl Role for Correspondent {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            // Too early, it is nobody's.
+            // A time-out before the deadline has no effect.
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.transport.timeout(now),
             Input::Packet(rx, packet) => {

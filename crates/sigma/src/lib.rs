@@ -1,17 +1,17 @@
 //! SIGMA: seamless IP diversity based generalized mobility architecture (Fu, Ma, Atiquzzaman and others, technical
-//! report TR-OU-TNRL-04-105). Hosts keep their associations by changing the addresses of the transport; who wants to
-//! begin one asks a location manager where its peer is.
+//! report TR-OU-TNRL-04-105). Hosts keep their associations by changing the addresses of the transport. A host that
+//! wants to open one asks a location manager for the address of its peer.
 //!
 //! ```text
 //!   mobile node ──── UPDATE, signed ───> location manager <──── query ──── correspondent
 //! ```
 //!
-//! - [`location_manager`]: keeps where each mobile node is, as records of a zone.
-//! - [`registrar`]: keeps a location manager told, from the mobile node's side.
-//! - [`message`]: what they say to each other. [`mark`]: what they mark for whoever measures.
+//! - [`location_manager`]: holds the addresses of each mobile node, as records of a zone.
+//! - [`registrar`]: registers a mobile node's address with a location manager.
+//! - [`message`]: their messages. [`mark`]: the events that are recorded for measurements.
 //!
-//! The report leaves the location manager's protocol open. Here it is dynamic update of DNS (RFC 2136) under
-//! transaction signatures (RFC 8945), so that any name server can take its place, and any resolver ask it.
+//! The report does not define the location manager's protocol. Here it is dynamic update of DNS (RFC 2136) with
+//! transaction signatures (RFC 8945). So any name server can be the location manager, and any resolver can query it.
 
 pub mod config;
 pub mod correspondent;

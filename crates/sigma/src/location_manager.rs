@@ -1,9 +1,10 @@
-//! The location manager: it knows where its mobile nodes are, by what they sign, and tells who asks.
+//! The location manager: it holds the addresses of its mobile nodes, from their signed updates, and answers queries.
 //!
-//! An update is accepted in this order: it is signed by a key of ours, and later than what was accepted before; its
-//! signer has not said too much; all that it asks for can be done (RFC 2136, section 3). Then the record is stored, and
-//! only then it holds and is answered; updates that come meanwhile build on it, and fail with it. Nothing is removed but
-//! addresses: when the last update was signed is kept for good, so that an old one cannot come back.
+//! An update is accepted after these checks: a key of ours signed it; it is later than the last accepted one; its
+//! sender did not exceed its rate; all its changes are permitted (RFC 2136, section 3). Then its record is stored. It
+//! takes effect, and is answered, when the record is durable. Updates that come meanwhile are based on it, and fail
+//! with it. Only addresses are ever removed. The time of the last update is kept for ever, so that an old one cannot
+//! be replayed.
 
 use crate::config::LocationManagerConfig;
 use crate::mark::{Event, LOCATION_MANAGER};
@@ -22,65 +23,69 @@ use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 const LISTENER: StreamId = StreamId(0);
 const TOO_MANY: &str = "too many messages";
-/// The longest message that is read, in bytes: what fits a link.
+/// Length of the longest message that is read, in bytes: the MTU of a link.
 const LONGEST: usize = 1500;
-/// Messages that may be on their way to us at a time: all that a driver has at once.
+/// Number of accepted messages that are not read yet, at most.
 const HEARD: usize = 4096;
-/// Hosts whose answers are counted at a time.
+/// Number of hosts whose answers are counted at a time.
 const HOSTS: usize = 4096;
-/// Answers in a second to all hosts that are not counted, as there are too many (ours).
+/// Answers in a second to all other hosts together (our limit).
 const SHARED: u16 = 4096;
-/// Signatures that are verified in a second (ours). One costs less than 10 us, so all of them are less than a fifth of a processor.
+/// Signatures that are verified in a second (our limit). One takes less than 10 us, so all of them take less than a
+/// fifth of a processor.
 const VERIFIED: u16 = 20_000;
-/// The same for each mobile node and the address of its last update, beside those. So a flood from other addresses does not
-/// use up what such a host needs.
+/// The same for each mobile node from the address of its last update, in addition. So a flood from other addresses
+/// does not use up what such a host needs.
 const VERIFIED_OF_KNOWN: u16 = 2000;
-/// What an answer to a message with options says of ours (RFC 6891, section 6.2.3): it takes as much as fits a link.
+/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.3): it fits a link.
 const PAYLOAD: u16 = 1232;
 const NANOS: i64 = 1_000_000_000;
-/// Records of one mobile node that may be under way at a time (ours): as many codes are remembered.
+/// Records of one mobile node whose storage is not finished, at most (our limit): as many as MACs are remembered.
 const UNDER_WAY: usize = CODES;
 
-/// A mobile node's entry.
+/// The state of a mobile node.
 #[derive(Debug)]
 struct Entry {
     key: TsigKey,
-    /// What is durable, and is told.
+    /// The durable state, from which answers are made.
     place: Place,
-    /// Records that have been asked for, in this order; `None`: that the place has lapsed, which holds already.
+    /// Records whose storage was requested, in this order. `None`: the lapse of the place, which has taken effect
+    /// already.
     under_way: VecDeque<Option<Accepted>>,
-    /// What its signature clock says of [`Instant::ZERO`]. It is never set back: a mobile node that has signed with a later time could
-    /// not update its addresses until the clock had caught up. Each has its own, as a mobile node signs by any time near it.
+    /// The clock for its signatures, at [`Instant::ZERO`]. It is never set back: otherwise a mobile node that has
+    /// signed with a later time could not update its addresses until the clock had caught up. Each entry has a
+    /// separate one, as it depends on the last accepted update.
     signature_zero: WallTime,
     updates: Rate,
     queries: Rate,
-    /// Where its last update that was no repetition came from, and what of that address is verified. Who has heard a signed message
-    /// can repeat it from anywhere.
+    /// The source of its last update that was no repetition, and the rate of verifications for that address. Any host
+    /// that has heard a signed message can repeat it.
     known: Option<Ipv4Addr>,
     verified: Rate,
 }
 
 impl Entry {
-    /// What will be durable: what the next update builds on.
+    /// Returns the state on which the next update is based: that of the last accepted one.
     fn latest(&self) -> &Place {
         let accepted = self.under_way.iter().rev().flatten().next();
         accepted.map_or(&self.place, |accepted| &accepted.place)
     }
 
-    /// The signature clock starts as the wall clock does, unless that was set back meanwhile: if an update was signed later than now.
+    /// Starts the clock for signatures at the wall clock, but not before the last accepted update: the wall clock may
+    /// have been set back.
     fn start(&mut self, now: Instant, wall: WallTime) {
         let behind = self.place.signed.saturating_sub(seconds(wall, now));
         let behind = i64::try_from(behind).unwrap_or(i64::MAX).saturating_mul(NANOS);
         self.signature_zero = WallTime(wall.0.saturating_add(behind));
     }
 
-    /// Seconds since 1970, as signatures have them.
+    /// Returns the time of the clock for signatures, in seconds since 1970.
     fn seconds(&self, now: Instant) -> u64 {
         seconds(self.signature_zero, now)
     }
 }
 
-/// An update whose record is not durable yet, and who waits for its answer.
+/// An update whose record is not durable yet, and what its answer needs.
 #[derive(Debug)]
 struct Accepted {
     place: Place,
@@ -88,17 +93,17 @@ struct Accepted {
     asked: Asked,
 }
 
-/// What an answer needs to know of what it answers.
+/// The parts of a request that its answer needs.
 #[derive(Clone, Debug)]
 struct Asked {
     header: Header,
     question: Option<Question>,
     options: bool,
-    /// The key and the code that it was signed with.
+    /// The entry whose key signed it, by index, and its MAC.
     signer: Option<(usize, Vec<u8>)>,
 }
 
-/// How much of something there was in the current second.
+/// A count of events in the current second.
 #[derive(Clone, Copy, Default, Debug)]
 struct Rate {
     second: u64,
@@ -123,20 +128,20 @@ pub struct LocationManager {
     entries: Vec<Entry>,
     by_name: BTreeMap<Name, usize>,
     lapses: Expiry<usize>,
-    /// What the wall clock says of [`Instant::ZERO`].
+    /// The wall clock at [`Instant::ZERO`].
     zero: WallTime,
-    /// Who is about to be heard.
+    /// Accepted streams whose message is not read yet, and their sources.
     heard: BTreeMap<StreamId, Ipv4Addr>,
     rates: BTreeMap<Ipv4Addr, Rate>,
-    /// Answers to hosts that have no rate of their own.
+    /// The rate of answers to hosts without an entry in `rates`.
     shared: Rate,
     verified: Rate,
-    /// Answers by what they said, and what was not answered.
+    /// Counts of answers by result, and of messages that were ignored, by reason.
     answers: BTreeMap<&'static str, u64>,
 }
 
 impl LocationManager {
-    /// A location manager with this configuration.
+    /// Creates a location manager with this configuration.
     pub fn new(config: LocationManagerConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let entries: Vec<Entry> = config
@@ -176,7 +181,7 @@ impl LocationManager {
             let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
             let place = Place::parse(value).unwrap_or_else(|refused| {
                 out.mark(Event::RecordRefused { why: refused.0 }.into());
-                // What was signed before now may have been accepted already.
+                // An update that was signed before now may have been accepted already.
                 Place { signed: seconds, ..Place::default() }
             });
             if let Some(entry) = self.entries.get_mut(index) {
@@ -206,7 +211,7 @@ impl LocationManager {
         self.lapses.stop(index);
         let Some(Entry { place, .. }) = self.entries.get(index) else { return };
         if !place.is_empty() {
-            // If the clock was set back, the end that is stored lies further off than any update allows.
+            // If the wall clock was set back, the stored end is further away than any update allows.
             let left = place.ends.0.saturating_sub(self.wall(now)).max(0).cast_unsigned();
             self.lapses.set(index, now + Duration::from_nanos(left).min(self.config.lifetime));
         }
@@ -222,10 +227,11 @@ impl LocationManager {
         out.stream(id, StreamOp::Read(LONGEST));
     }
 
-    /// A message, and at most one answer. Each has a stream of its own, so that a stranger holds nothing here.
+    /// Handles a message, and sends at most one answer. Each message has a separate stream, so an unauthenticated
+    /// peer keeps no state here.
     ///
-    /// Sources are easily forged. So what is not answered costs nothing of a host's rate, and a mobile node that signs has rates of
-    /// its own, which nobody without its key can use up.
+    /// Sources are easily forged. So a message that is not answered does not count against its source. A mobile node
+    /// that signs has separate rates, which a host without its key cannot use up.
     fn hear(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(host) = self.heard.remove(&id) else { return };
         let Ok(header) = Header::peek(bytes) else { return self.ignore("unreadable", id, out) };
@@ -279,7 +285,8 @@ impl LocationManager {
         self.rates.entry(host).or_default().may(now, self.config.answers)
     }
 
-    /// A mobile node that signs its questions is answered as often as any host, beside what others ask in its address's name.
+    /// Counts signed queries of a mobile node separately, so that forged queries with its address do not use up its
+    /// rate.
     fn may_answer_query(&mut self, now: Instant, host: Ipv4Addr, asked: &Asked) -> bool {
         let most = self.config.answers;
         let entry = asked.signer.as_ref().and_then(|(index, _)| self.entries.get_mut(*index));
@@ -294,8 +301,8 @@ impl LocationManager {
             || self.verified.may(now, VERIFIED)
     }
 
-    /// Whose key signed a message. An update that was signed before the last that was accepted is not in time (RFC 8945,
-    /// section 5.2.3).
+    /// Returns the entry whose key signed a message, by index. An update that was signed before the last accepted one
+    /// fails with BADTIME (RFC 8945, section 5.2.3).
     fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
         let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
@@ -325,7 +332,7 @@ impl LocationManager {
             answers.push(self.start_of_zone());
         }
         let rcode = if place.is_some() || is_zone { Rcode::NoError } else { Rcode::NxDomain };
-        // How long it holds that there is nothing stands in the start of the zone (RFC 2308, section 3).
+        // The SOA record gives the TTL of a negative answer (RFC 2308, section 3).
         let authority = if answers.is_empty() { vec![self.start_of_zone()] } else { Vec::new() };
         let header = Header { authoritative: true, ..asked.header.answer(rcode) };
         Message { header, questions: vec![question.clone()], answers, authority, additional: Vec::new() }
@@ -335,7 +342,8 @@ impl LocationManager {
         self.entries.get(*self.by_name.get(name)?)
     }
 
-    /// Its number is the time of the last update. Nobody keeps copies of the zone, so the other times say nothing.
+    /// Returns the SOA record. Its serial number is the time of the last update. There are no secondary servers, so
+    /// the timers have no effect.
     fn start_of_zone(&self) -> Record {
         const TIMES: [u32; 3] = [3600, 600, 86_400];
         let zone = &self.config.zone;
@@ -351,7 +359,8 @@ impl LocationManager {
 
     // --- updates ---------------------------------------------------------------------------------------------------
 
-    /// A repetition may come from anybody who has heard the first one, so it costs the mobile node nothing.
+    /// Handles a signed update. A repetition may come from any host that has heard the first one, so it does not
+    /// count against the mobile node's rate.
     fn update(
         &mut self,
         now: Instant,
@@ -368,11 +377,11 @@ impl LocationManager {
             if !self.may_answer(now, host) {
                 return self.ignore(TOO_MANY, id, out);
             }
-            // What it asks for is done.
+            // Its changes were made before.
             return self.refuse(now, id, &asked, Rcode::NoError, out);
         }
         if is_repeated(entry.latest()) {
-            // It will be answered once that is known.
+            // The first copy is answered when its record is stored.
             return self.ignore("under way", id, out);
         }
         let most = self.config.updates;
@@ -381,7 +390,7 @@ impl LocationManager {
         if !entry.updates.may(now, most) {
             return self.refuse(now, id, &asked, Rcode::Refused, out);
         }
-        // Without room for its code, another one with this time could come back.
+        // Without room for its MAC, a replay could not be recognized.
         if entry.under_way.len() >= UNDER_WAY || entry.latest().is_full_at(signed.tsig.time) {
             return self.refuse(now, id, &asked, Rcode::ServFail, out);
         }
@@ -393,7 +402,7 @@ impl LocationManager {
         }
     }
 
-    /// Takes an update over: it holds as soon as its record does.
+    /// Requests the storage of an accepted update. It takes effect when its record is durable.
     fn take(
         &mut self,
         now: Instant,
@@ -411,7 +420,8 @@ impl LocationManager {
         entry.under_way.push_back(Some(Accepted { place, stream, asked }));
     }
 
-    /// The first record of a mobile node that is under way was decided: whose, and what it said.
+    /// Takes the first pending record of a mobile node, because its storage is decided. `None` if it is a lapse, or
+    /// the name is unknown.
     fn decided(&mut self, key: &[u8]) -> Option<(usize, Accepted)> {
         let name = Name::read(key, 0).ok().map(|(name, _)| name)?;
         let index = *self.by_name.get(&name)?;
@@ -419,7 +429,7 @@ impl LocationManager {
         Some((index, accepted))
     }
 
-    /// A record is durable: now the update holds.
+    /// Applies an update whose record is durable, and answers it.
     fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some((index, Accepted { place, stream, asked })) = self.decided(key) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
@@ -434,7 +444,7 @@ impl LocationManager {
 
     // --- answers ---------------------------------------------------------------------------------------------------
 
-    /// An answer without records; NOERROR says that all was done.
+    /// Sends an answer without records. NOERROR: all changes were made.
     fn refuse(&mut self, now: Instant, id: StreamId, asked: &Asked, rcode: Rcode, out: &mut Outbox) {
         let questions = asked.question.clone().into_iter().collect();
         let message = Message { header: asked.header.answer(rcode), questions, ..Message::default() };
@@ -459,7 +469,7 @@ impl LocationManager {
         say(id, bytes, out);
     }
 
-    /// What is signed, and not by whom it should be (RFC 8945, section 5.2).
+    /// Answers a message whose signature is refused (RFC 8945, section 5.2).
     fn distrust(
         &mut self,
         now: Instant,
@@ -476,7 +486,8 @@ impl LocationManager {
         let key = self.by_name.get(&signed.tsig.key).and_then(|index| self.entries.get(*index));
         let bytes = match key {
             Some(entry) if failure == Failure::BadTime => {
-                // Not before what was accepted, as the sender signs by this time next: its clock may have been ahead of ours.
+                // At least the time of the last accepted update, as the sender signs with this time next. Its clock
+                // may have been ahead of ours.
                 let time = entry.seconds(now).max(entry.latest().signed);
                 entry.key.sign_bad_time(&bytes, &signed.tsig, time)
             }
@@ -496,8 +507,9 @@ impl LocationManager {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Nothing was heard for a lifetime. An update under way is later than this end, and its record must be the last. Nor
-    /// is this end needed then, or if it cannot be stored: the old record tells the next start the same.
+    /// Removes the addresses of a mobile node that sent no update for its lifetime. This is not stored while an
+    /// update is pending, whose record is newer and must be the last. Nor is it retried: the old record gives the
+    /// same lapse after the next start.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.place.addresses.clear();
@@ -509,7 +521,7 @@ impl LocationManager {
         }
     }
 
-    /// An update that could not be stored did not happen, and its sender hears so.
+    /// Withdraws an update that could not be stored, and answers SERVFAIL.
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some((index, Accepted { stream, asked, .. })) = self.decided(key) else { return };
         let Some(entry) = self.entries.get(index) else { return };
@@ -525,18 +537,18 @@ impl LocationManager {
     }
 }
 
-/// Seconds since 1970, by a clock that says `zero` of [`Instant::ZERO`].
+/// Returns seconds since 1970, by a clock that was `zero` at [`Instant::ZERO`].
 fn seconds(zero: WallTime, now: Instant) -> u64 {
     zero.0.saturating_add(now.0.cast_signed()).div_euclid(NANOS).max(0).cast_unsigned()
 }
 
-/// Says something, and has nothing more to say.
+/// Sends an answer and finishes the stream.
 fn say(id: StreamId, bytes: Vec<u8>, out: &mut Outbox) {
     out.stream(id, StreamOp::Write(bytes));
     out.stream(id, StreamOp::Finish);
 }
 
-/// A mobile node's record is kept under its name.
+/// Returns the key under which the record of a mobile node is stored.
 fn key_of(name: &Name) -> Vec<u8> {
     name.canonical().as_bytes().to_vec()
 }

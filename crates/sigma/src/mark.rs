@@ -1,64 +1,65 @@
-//! What the roles mark.
+//! Events that the roles record.
 
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
 
-/// The location manager, as a role is named in records.
+/// The name of the location manager's role in records.
 pub const LOCATION_MANAGER: &str = "location_manager";
 
-/// The mobile node.
+/// The name of the mobile node's role in records.
 pub const MOBILE_NODE: &str = "mobile_node";
-/// The correspondent.
+/// The name of the correspondent's role in records.
 pub const CORRESPONDENT: &str = "correspondent";
 
-/// Something worth measuring.
+/// An event that is measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// A location manager knows another address of a mobile node than before; `None`: none.
+    /// The location manager stored another primary address of a mobile node; `None`: it has no address any more.
     Located { name: String, address: Option<Ipv4Addr> },
-    /// Nothing was heard of a mobile node for its lifetime.
+    /// A mobile node sent no update for its lifetime.
     Lapsed { name: String },
-    /// An update could not be stored, and was taken back.
+    /// An update could not be stored, and was withdrawn.
     NotStored { name: String },
-    /// A record of the last run could not be read.
+    /// A record of the last run could not be parsed.
     RecordRefused { why: &'static str },
-    /// Nobody can be answered.
+    /// The listener of the location manager was closed, so it receives no messages.
     Deaf { why: String },
-    /// A mobile node's link is up, and it has no address there yet.
+    /// The link of a mobile node is up, and it has no address there yet.
     AddressBegun { network: String },
-    /// It has.
+    /// The mobile node has the address.
     AddressReady { address: Ipv4Addr },
-    /// It gave an address up.
+    /// The mobile node gave up an address.
     AddressGone { address: Ipv4Addr },
-    /// It told its correspondents of an address.
+    /// The mobile node asked its peers to add an address.
     AddSent,
-    /// All of them have answered, and at least one took it.
+    /// All peers have answered the addition, and at least one accepted it.
     AddAcknowledged { address: Ipv4Addr },
-    /// All of them have answered where data are to go, and at least one will send there, once it has proved the address.
+    /// All peers have answered the request for a primary address. At least one accepted it, and sends there once the
+    /// address is confirmed.
     PrimaryAcknowledged { address: Ipv4Addr },
-    /// The host's own stack did not take this address, or did not give it up.
+    /// The host's own stack could not add or remove this address.
     AddressFailed { address: Ipv4Addr, why: String },
-    /// One of them did not want to.
+    /// A peer refused a change of this address.
     ChangeRefused { address: Ipv4Addr },
-    /// A peer is silent, and its location manager says that it is here.
+    /// The location manager gave this address of a silent peer, and packets for the peer are sent there.
     PeerLocated { name: String, address: Ipv4Addr },
-    /// It has decided to move. `switches`: it can be reached both ways, and the way is switched at once.
+    /// The mobile node has decided to move. `switches`: the path switch begins at this instant.
     Handoff { kind: &'static str, from: String, to: String, switches: bool },
-    /// The first data came by the new way.
+    /// The first data arrived on the new path.
     FirstData { address: Ipv4Addr },
-    /// A correspondent's peer can be reached at another address too.
+    /// The peer of a correspondent added an address.
     PeerAdded { address: Ipv4Addr },
-    /// It wants its data there.
+    /// The peer set its primary address.
     PeerPrimary { address: Ipv4Addr },
-    /// It cannot be reached there any more.
+    /// The peer deleted an address.
     PeerDeleted { address: Ipv4Addr },
-    /// Data take another way than before.
+    /// The correspondent sends new data to another address of its peer.
     Switched { from: Ipv4Addr, to: Ipv4Addr },
-    /// A mobile node told its location manager where it is.
+    /// A node sent its address to its location manager.
     RegistrationSent { role: &'static str, address: Ipv4Addr, attempt: u32 },
-    /// The location manager took it.
+    /// The location manager accepted the address.
     Registered { role: &'static str, address: Ipv4Addr },
-    /// It did not, and why.
+    /// The registration failed, and why.
     RegistrationFailed { role: &'static str, why: String },
 }
 

@@ -1,17 +1,17 @@
-//! The signal monitor: how strong each cell is, smoothed, and since when one is better than another.
+//! The signal monitor: the smoothed strength of each cell, and since when one is better than the current one.
 
 use crate::config::SignalConfig;
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant};
 
-/// A cell that was not sampled for so long is not heard any more.
+/// A cell without a sample for this time is not heard any more.
 const SILENCE: Duration = Duration::from_millis(350);
-/// Moves within this time make the next wait longer.
+/// A move within this time after the last one doubles the next wait.
 const FLIPS: Duration = Duration::from_secs(10);
-/// Doublings of the time between two moves.
+/// Number of doublings of the wait between two moves, at most.
 const MOST_DOUBLINGS: u32 = 5;
 
-/// A cell, in hundredths of dBm so that smoothing needs no fractions.
+/// The strength of a cell, in hundredths of dBm so that smoothing needs no fractions.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     hundredths: i32,
@@ -20,7 +20,7 @@ struct Level {
     better: Option<Instant>,
 }
 
-/// What is known of signals.
+/// The signals of all cells.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     config: SignalConfig,
@@ -34,7 +34,7 @@ impl Monitor {
         Self { config, cells: BTreeMap::new(), moved: None, flips: 0 }
     }
 
-    /// A sample, in dBm: a quarter of it counts.
+    /// Adds a sample, in dBm, to the smoothed strength, with a weight of one quarter.
     pub(crate) fn hear(&mut self, now: Instant, cell: Cell, strength: i16) {
         let sample = i32::from(strength) * 100;
         let fresh = Level { hundredths: sample, heard: now, better: None };
@@ -46,12 +46,12 @@ impl Monitor {
         level.heard = now;
     }
 
-    /// The link to a cell was lost: it counts again when it is heard again.
+    /// Removes a cell whose link was lost, until it is heard again.
     pub(crate) fn forget(&mut self, cell: Cell) {
         self.cells.remove(&cell);
     }
 
-    /// Takes note of which cells are good enough, beside the one that we are in.
+    /// Records which cells are good enough to move to from `current`.
     pub(crate) fn judge(&mut self, now: Instant, current: Option<Cell>) {
         let own = current.and_then(|cell| self.level(now, cell));
         let (go, step) = (i32::from(self.config.go) * 100, i32::from(self.config.hysteresis) * 100);
@@ -67,7 +67,7 @@ impl Monitor {
         (now.since(level.heard) <= SILENCE).then_some(level.hundredths)
     }
 
-    /// The strongest cell that is worth preparing, of those that are wanted.
+    /// Returns the strongest of the wanted cells that is strong enough to be prepared.
     pub(crate) fn candidate(&self, now: Instant, wanted: impl Fn(Cell) -> bool) -> Option<Cell> {
         let strong = |cell: &&Cell| {
             self.level(now, **cell).is_some_and(|level| level >= i32::from(self.config.prepare) * 100)
@@ -76,14 +76,14 @@ impl Monitor {
         cells.copied().max_by_key(|cell| self.level(now, *cell))
     }
 
-    /// Whether a cell has been better for long enough, and the last move is far enough back.
+    /// Returns whether a cell has been better for at least `hold`, and the last move is at least the wait ago.
     pub(crate) fn may_go(&self, now: Instant, cell: Cell) -> bool {
         let better = self.cells.get(&cell).and_then(|level| level.better);
         let rested = self.moved.is_none_or(|moved| now >= moved + self.dwell());
         rested && better.is_some_and(|since| now >= since + self.config.hold)
     }
 
-    /// Whether a cell is as good as lost.
+    /// Returns whether a cell is too weak to use, or is not heard.
     pub(crate) fn is_lost(&self, now: Instant, cell: Cell) -> bool {
         self.level(now, cell).is_none_or(|level| level < i32::from(self.config.lost) * 100)
     }
@@ -92,7 +92,7 @@ impl Monitor {
         self.config.dwell.saturating_mul(1 << self.flips.min(MOST_DOUBLINGS))
     }
 
-    /// A move was made.
+    /// Records a move.
     pub(crate) fn moved(&mut self, now: Instant) {
         let again = self.moved.is_some_and(|before| now < before + FLIPS);
         self.flips = if again { self.flips + 1 } else { 0 };
@@ -108,7 +108,7 @@ mod tests {
     const A: Cell = Cell(1);
     const B: Cell = Cell(2);
 
-    /// Both cells, sampled ten times a second from `from` to `to`.
+    /// Samples both cells ten times a second from `from` to `to`, in milliseconds.
     fn hear(monitor: &mut Monitor, from: u64, to: u64, a: i16, b: i16, current: Cell) {
         for at in (from..=to).step_by(100).map(Instant::from_millis) {
             monitor.hear(at, A, a);

@@ -1,9 +1,9 @@
-//! How the location manager is asked, by whoever asks it: from which ports and streams, how often, and how much is read.
+//! Constants of requests to the location manager: ports, streams, pauses and the longest answer.
 
 use node::Seed;
 use wire::Duration;
 
-/// From one attempt to the next; behind the last, the request has failed.
+/// Pauses between attempts. After the last one, the request has failed.
 pub(crate) const PAUSES: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -11,12 +11,13 @@ pub(crate) const PAUSES: [Duration; 5] = [
     Duration::from_secs(4),
     Duration::from_secs(8),
 ];
-/// Streams of one that asks. They are numbered in turn, so that a late event of an old one is not taken for one of the new.
+/// Number of streams of one requester. They are used in turn, so that a late event of an old stream is not taken for
+/// one of a new stream.
 pub(crate) const STREAMS: u32 = 64;
-/// The longest answer that is read, in bytes.
+/// Length of the longest answer that is read, in bytes.
 pub(crate) const LONGEST: usize = 1500;
 
-/// A port that an unauthenticated peer cannot guess, of those that are for such use (RFC 6335, section 6).
+/// Returns a random ephemeral port (RFC 6335, section 6), which an unauthenticated peer cannot guess.
 pub(crate) fn port(chance: &mut Seed) -> u16 {
     49_152 + (chance.draw() % 16_384) as u16
 }

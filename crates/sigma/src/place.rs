@@ -1,41 +1,41 @@
-//! Where a mobile node is, as its location manager keeps it.
+//! The location of a mobile node, as its location manager stores it.
 
 use crate::message::{Name, Record, class, kind};
 use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
-/// Addresses of one mobile node, and texts about it.
+/// Number of addresses, and of texts, of one mobile node at most.
 pub(crate) const ADDRESSES: usize = 8;
 pub(crate) const TEXTS: usize = 2;
-/// The longest text, in bytes.
+/// Length of the longest text, in bytes.
 const LONGEST_TEXT: usize = 255;
-/// Codes of updates that are remembered.
+/// Number of updates of one second whose MACs are remembered, at most.
 pub(crate) const CODES: usize = 16;
 
-/// What is known of a mobile node, and what its last update was: that outlives its addresses, so that no old update can
-/// come back.
+/// The state of a mobile node, and of its last update. The latter is kept when the addresses lapse, so that an old
+/// update cannot be replayed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Place {
     /// In the order in which they were added: the primary is the first.
     pub(crate) addresses: Vec<Ipv4Addr>,
     /// Data of TXT records.
     pub(crate) texts: Vec<Vec<u8>>,
-    /// Until when they are believed.
+    /// When addresses and texts lapse.
     pub(crate) ends: WallTime,
-    /// When the last update was signed that was accepted, in seconds since 1970.
+    /// When the last accepted update was signed, in seconds since 1970.
     pub(crate) signed: u64,
-    /// The codes of those that were accepted with that time.
+    /// The MACs of the accepted updates with that time.
     pub(crate) codes: Vec<[u8; 32]>,
 }
 
 const FORMAT: u8 = 1;
 
 impl Place {
-    /// Whether there is anything to say.
+    /// Returns whether there are no records.
     pub(crate) const fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.texts.is_empty()
     }
 
-    /// The data of all records of a kind.
+    /// Returns the data of all records of a type.
     pub(crate) fn data(&self, of: u16) -> Vec<Vec<u8>> {
         match of {
             kind::A => self.addresses.iter().map(|address| address.octets().to_vec()).collect(),
@@ -44,18 +44,18 @@ impl Place {
         }
     }
 
-    /// The records of a kind.
+    /// Returns the records of a type.
     pub(crate) fn records(&self, name: &Name, of: u16, ttl: u32) -> Vec<Record> {
         let record = |data| Record { name: name.clone(), kind: of, class: class::IN, ttl, data };
         self.data(of).into_iter().map(record).collect()
     }
 
-    /// Whether no more updates with this time can be told from repetitions.
+    /// Returns whether the MACs of `signed` fill the list, so that a replay of one more update could not be recognized.
     pub(crate) const fn is_full_at(&self, signed: u64) -> bool {
         self.signed == signed && self.codes.len() >= CODES
     }
 
-    /// Notes that an update was accepted, for which there is room.
+    /// Records that an update was accepted. There must be room for its MAC.
     pub(crate) fn accepted(&mut self, signed: u64, code: &[u8]) {
         if self.signed != signed {
             self.codes.clear();
@@ -64,7 +64,7 @@ impl Place {
         self.codes.extend(<[u8; 32]>::try_from(code));
     }
 
-    /// The record that is stored.
+    /// Returns the record to store.
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.ends.0.to_be_bytes());
@@ -81,7 +81,7 @@ impl Place {
         bytes
     }
 
-    /// Reads what was stored.
+    /// Parses a stored record.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("place_truncated"));
         if r.u8()? != FORMAT {
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-/// Whether data can be those of a TXT record: strings, each behind its length.
+/// Returns whether `data` are valid for a TXT record: strings, each behind its length, together at most 255 bytes.
 pub(crate) fn is_text(data: &[u8]) -> bool {
     let mut rest = data;
     while let Some((length, tail)) = rest.split_first() {

@@ -1,4 +1,5 @@
-//! The mobile node's side of the location manager: says where it is until that is known. Nothing waits for it.
+//! The registrar: sends the mobile node's address to the location manager until it is confirmed. Nothing waits for
+//! it.
 
 use crate::config::RegistrarConfig;
 use crate::mark::Event;
@@ -9,15 +10,16 @@ use crate::patience::{LONGEST, PAUSES, STREAMS, port};
 use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
-/// After attempts that all failed, until the next.
+/// Pause after a failed registration.
 const RELIEF: Duration = Duration::from_secs(30);
 
-/// What was asked, and has no answer yet.
+/// A request without an answer.
 #[derive(Debug)]
 struct Pending {
     stream: StreamId,
     address: Ipv4Addr,
-    /// As it is sent, each time the same, so that the location manager can tell a repetition.
+    /// The signed message. Each attempt sends the same bytes, so that the location manager can recognize a
+    /// repetition.
     bytes: Vec<u8>,
     id: u16,
     code: [u8; 32],
@@ -26,31 +28,31 @@ struct Pending {
     open: bool,
 }
 
-/// Keeps a location manager told.
+/// Registers the address of a mobile node with its location manager.
 #[derive(Debug)]
 pub struct Registrar {
     config: RegistrarConfig,
     role: &'static str,
     key: TsigKey,
-    /// Its streams have the numbers from here on.
+    /// The number of the first of its streams.
     first: u32,
     streams: u32,
     chance: Seed,
     zero: WallTime,
     /// How far the location manager's clock is ahead of ours, in seconds.
     ahead: i64,
-    /// The number of the last registration; of our text at the location manager, if it is known.
+    /// The number of the last registration, and that in our TXT record at the location manager, if it is known.
     sequence: u64,
     known: Option<u64>,
     wanted: Option<Ipv4Addr>,
-    /// What the location manager knows, if it answered last that it does.
+    /// The address that the location manager has confirmed.
     told: Option<Ipv4Addr>,
     pending: Option<Pending>,
     due: Option<Instant>,
 }
 
 impl Registrar {
-    /// A registrar of the role of this name. Its streams have the numbers from `first` on, 64 of them.
+    /// Creates a registrar for the role of this name. Its 64 streams are numbered from `first`.
     pub fn new(config: RegistrarConfig, role: &'static str, first: u32, chance: Seed) -> Self {
         let key = config.tsig();
         Self {
@@ -71,28 +73,28 @@ impl Registrar {
         }
     }
 
-    /// What the wall clock says of [`Instant::ZERO`].
+    /// Sets the wall clock at [`Instant::ZERO`].
     pub const fn set_clock(&mut self, zero: WallTime) {
         self.zero = zero;
     }
 
-    /// Whether a stream is one of the registrar's.
+    /// Returns whether a stream belongs to the registrar.
     pub fn has(&self, id: StreamId) -> bool {
         (self.first..self.first + STREAMS).contains(&id.0)
     }
 
-    /// When [`Registrar::timeout`] is due.
+    /// Returns when [`Registrar::timeout`] is due.
     pub const fn deadline(&self) -> Option<Instant> {
         self.due
     }
 
-    /// We are at this address now. It is also the one that this is said from.
+    /// Registers `address`, from this address.
     pub fn register(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         self.wanted = Some(address);
         self.begin(now, out);
     }
 
-    /// The same, unless it is known, or was said a moment ago.
+    /// Registers `address`, unless it is confirmed, or was sent at most once and is not answered.
     pub fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let said = self.pending.as_ref().filter(|pending| pending.attempts <= 1);
         let says = said.map(|pending| pending.address);
@@ -101,7 +103,7 @@ impl Registrar {
         }
     }
 
-    /// Says it anew, from a new port.
+    /// Begins a registration, from a new port.
     fn begin(&mut self, now: Instant, out: &mut Outbox) {
         self.told = None;
         if let Some(old) = self.pending.take() {
@@ -118,8 +120,8 @@ impl Registrar {
         self.due = Some(now + PAUSES[0]);
     }
 
-    /// The update: this address takes the place of all others, and our text tells the order of updates. What our text
-    /// is now has to be what we know of it, so that no update overtakes another.
+    /// Returns the signed update: its bytes, number and MAC. It replaces all our addresses by this one. Our TXT
+    /// record has to hold the number that we know, so that no update overtakes another.
     fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
         let seconds = self.seconds(now);
         self.sequence = self.sequence.max(seconds << 16) + 1;
@@ -148,7 +150,7 @@ impl Registrar {
         wall.saturating_add(self.ahead).max(0).cast_unsigned()
     }
 
-    /// Tries again what was not answered.
+    /// Repeats a request that was not answered, or begins the next registration.
     pub fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         if self.due.is_none_or(|due| now < due) {
             return;
@@ -181,7 +183,8 @@ impl Registrar {
         out.mark(Event::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
     }
 
-    /// What became of one of the registrar's streams. Says whether the location manager knows now where we are.
+    /// Handles an event of one of the registrar's streams. Returns whether the location manager has confirmed our
+    /// address.
     pub fn stream(&mut self, now: Instant, id: StreamId, event: &StreamEvent<'_>, out: &mut Outbox) -> bool {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.stream == id) else {
             return false;
@@ -193,7 +196,7 @@ impl Registrar {
                 self.send(out);
             }
             StreamEvent::Data(bytes) => self.answer(now, bytes, out),
-            // Somebody has the port, or the address is not there yet, or not any more.
+            // The port is in use, or the host does not have the address yet or any more.
             StreamEvent::Closed(_) => {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);
@@ -209,7 +212,7 @@ impl Registrar {
         let verdict = self.judge(pending, bytes, seconds);
         let (stream, address) = (pending.stream, pending.address);
         match verdict {
-            // Also if it could not be stored: it may be when it comes again.
+            // SERVFAIL: the update could not be stored. A repetition may succeed.
             None | Some(Verdict::Refused(Rcode::ServFail)) => {
                 out.stream(stream, StreamOp::Read(LONGEST));
             }
@@ -221,13 +224,13 @@ impl Registrar {
                 out.stream(stream, StreamOp::Finish);
                 out.mark(Event::Registered { role: self.role, address }.into());
             }
-            // It was ours, at another time: once more, by the other clock.
+            // The signature is ours, but its time is not accepted: sign again by the location manager's clock.
             Some(Verdict::Time(theirs)) => {
                 let ours = seconds.cast_signed().saturating_sub(ahead);
                 self.ahead = theirs.cast_signed().saturating_sub(ours);
                 if self.ahead == ahead { self.fail(now, "BADTIME", out) } else { self.begin(now, out) }
             }
-            // Our text is another than we thought: what is there now does not matter any more.
+            // Our TXT record has another number than we know: replace it without a condition.
             Some(Verdict::Refused(Rcode::NxRrSet)) if self.known.is_some() => {
                 self.known = None;
                 self.begin(now, out);
@@ -236,7 +239,7 @@ impl Registrar {
         }
     }
 
-    /// What an answer means; nothing, if it is not to us, or not by who could have given it.
+    /// Evaluates an answer. `None` if it is not for this request, or its signature is wrong.
     fn judge(&self, pending: &Pending, bytes: &[u8], seconds: u64) -> Option<Verdict> {
         let Received { message: Message { header, .. }, signed } = Received::parse(bytes).ok()?;
         let signed = signed?;
@@ -260,7 +263,7 @@ enum Verdict {
     Refused(Rcode),
 }
 
-/// The text that tells the order of updates.
+/// Returns the TXT record with the number of an update.
 fn text(sequence: u64) -> Vec<u8> {
     let text = format!("seq={sequence}");
     let mut data = vec![text.len() as u8];

@@ -1,8 +1,9 @@
-//! Asks the location manager where a peer is that has moved while we did: the report's correspondent does so before it begins an
-//! association (section 3), and a mobile node whose peer moves too must, or each of the two knows only what the other has lost.
+//! The resolver asks the location manager for the address of a peer that has moved while we did. The report's
+//! correspondent does so before it opens an association (section 3). A mobile node whose peer moves too must ask, or
+//! each of the two knows only a lost address of the other.
 //!
-//! An answer is not believed: it says where a change is asked for that both ends authenticate, and nothing else. So the question
-//! needs no signature; its number and port cannot be guessed.
+//! An answer is not trusted. It only gives an address to which a change is sent, which both ends authenticate. So the
+//! question needs no signature; its number and port are random.
 
 use crate::message::{Header, Message, Name, PORT, Question, Rcode, Received, Record, class, kind, opcode};
 use crate::patience::{LONGEST, PAUSES, STREAMS, port};
@@ -10,9 +11,9 @@ use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// Questions at a time: fewer than streams, so that no two share one.
+/// Number of questions at a time: fewer than streams, so that no two share a stream.
 const QUESTIONS: usize = 32;
-/// A question that has no answer yet.
+/// A question without an answer.
 #[derive(Debug)]
 struct Pending {
     stream: StreamId,
@@ -23,11 +24,11 @@ struct Pending {
     open: bool,
 }
 
-/// Finds peers by their names.
+/// Finds the addresses of peers by their names.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     manager: Ipv4Addr,
-    /// Its streams have the numbers from here on, [`STREAMS`] of them.
+    /// The number of the first of its [`STREAMS`] streams.
     first: u32,
     streams: u32,
     chance: Seed,
@@ -39,18 +40,18 @@ impl Resolver {
         Self { manager, first, streams: 0, chance, pending: BTreeMap::new() }
     }
 
-    /// Whether a stream is one of the resolver's.
+    /// Returns whether a stream belongs to the resolver.
     pub(crate) fn has(&self, id: StreamId) -> bool {
         (self.first..self.first + STREAMS).contains(&id.0)
     }
 
-    /// When [`Resolver::timeout`] is due.
+    /// Returns when [`Resolver::timeout`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.pending.values().map(|pending| pending.due).min()
     }
 
-    /// Asks from `local` where `name` is. What was asked before of the same name is given up: its answer may be of a time
-    /// when less was known, and it may have been asked from an address that is gone.
+    /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: its answer may
+    /// be out of date, and its source address may be gone.
     pub(crate) fn ask(&mut self, now: Instant, name: &Name, local: Ipv4Addr, out: &mut Outbox) {
         self.give_up(name, out);
         if self.pending.len() >= QUESTIONS {
@@ -65,14 +66,14 @@ impl Resolver {
         self.pending.insert(name.clone(), pending);
     }
 
-    /// Nobody wants to know any more.
+    /// Drops the question for `name`.
     pub(crate) fn give_up(&mut self, name: &Name, out: &mut Outbox) {
         if let Some(old) = self.pending.remove(name) {
             out.stream(old.stream, StreamOp::Finish);
         }
     }
 
-    /// Asks again what was not answered.
+    /// Repeats questions that were not answered.
     pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         let due = self.pending.iter().filter(|(_, pending)| pending.due <= now);
         let due: Vec<Name> = due.map(|(name, _)| name.clone()).collect();
@@ -88,7 +89,7 @@ impl Resolver {
         }
     }
 
-    /// What became of one of the resolver's streams. Returns who is where, if this is an answer.
+    /// Handles an event of one of the resolver's streams. Returns a name and its address, if the event is an answer.
     pub(crate) fn stream(
         &mut self,
         id: StreamId,
@@ -112,7 +113,7 @@ impl Resolver {
                 self.give_up(&name, out);
                 addresses.first().map(|address| (name, *address))
             }
-            // Somebody has the port, or the address is gone.
+            // The port is in use, or the address is gone.
             StreamEvent::Closed(_) => {
                 self.pending.remove(&name);
                 None
@@ -132,8 +133,8 @@ impl Pending {
     }
 }
 
-/// The addresses in an answer to the question of this number; the primary is the first. `None`: it answers something else, or the
-/// location manager cannot answer now and may when it is asked again.
+/// Returns the addresses in the answer to question `id`, the primary one first. `None`: it does not answer the
+/// question, or the location manager failed and may answer a repetition.
 fn addresses(name: &Name, id: u16, bytes: &[u8]) -> Option<Vec<Ipv4Addr>> {
     let Received { message: Message { header, questions, answers, .. }, .. } = Received::parse(bytes).ok()?;
     let asked = questions.first().is_some_and(|question| question.name == *name);

@@ -1,7 +1,8 @@
-//! SCTP as a transport for the programs of a host: streams of bytes on one side, associations on the other.
+//! SCTP as a transport for the programs of a host: maps streams of bytes to associations.
 //!
-//! A stream of bytes goes as messages that fit a packet each, in stream 0 of an association of its own. SCTP ends both
-//! ways at once: who finishes, finishes for both (RFC 9260, section 9.2); what has arrived can be read still.
+//! A stream of bytes is sent as messages that fit a packet each, in stream 0 of a separate association. SCTP ends
+//! both directions at once: if one program finishes, both have finished (RFC 9260, section 9.2). Data that have
+//! arrived can still be read.
 
 use crate::config::SctpConfig;
 use auth::Key;
@@ -13,26 +14,26 @@ use wire::fragment::{self, Reassembly};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, icmp};
 
-/// What programs ask for.
+/// The transport that programs request.
 pub(crate) const SCTP: node::Transport = node::Transport::Role("sctp");
 
-/// The first of the ports that are given to who asks for none (RFC 6335, section 6).
+/// The first ephemeral port (RFC 6335, section 6), for programs that request none.
 const EPHEMERAL: u16 = 49_152;
-/// Ports tried for one association.
+/// Number of ports that are tried for one association.
 const TRIES: usize = 8;
-/// What IP, SCTP and a chunk of data put in front of a message, in bytes.
+/// Length of the headers of IP, SCTP and a DATA chunk, in bytes.
 const HEADERS: usize = 20 + 12 + 16;
-/// Associations that wait until this host has an address (ours).
+/// Associations that may wait until this host has an address (our limit).
 const WAITING: usize = 256;
-/// An ICMP error that says nothing about SCTP that we would heed.
+/// Drop reason: an ICMP error that SCTP does not act on.
 pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 
-/// The program behind an association.
+/// The program that uses an association.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes by itself")]
 struct User {
     stream: StreamId,
-    /// What its last `Read` asks for still; zero is nothing.
+    /// Bytes that its last `Read` still requests; zero: none.
     wanted: usize,
     opened: bool,
     finished: bool,
@@ -47,27 +48,27 @@ struct Waiting {
     stream: StreamId,
     peer: Addr,
     until: Instant,
-    /// Bytes that its latest `Read` asks for.
+    /// Bytes that its latest `Read` requests.
     wanted: usize,
 }
 
-/// The associations of one host, and the programs that have them.
+/// The associations of one host, and the programs that use them.
 #[derive(Debug)]
 pub(crate) struct Transport {
     endpoint: Endpoint,
-    /// Bytes of the largest message that fits a packet.
+    /// Length of the largest message that fits a packet, in bytes.
     message: usize,
     listeners: BTreeMap<u16, StreamId>,
     users: BTreeMap<AssociationId, User>,
     by_stream: BTreeMap<StreamId, AssociationId>,
-    /// In the order in which they were asked for. Each waits for as long as INIT would be sent.
+    /// In the order of requests. Each waits as long as INIT would be sent.
     waiting: VecDeque<Waiting>,
     patience: Duration,
     accepted: u32,
-    /// The identification of the last packet. It differs from packet to packet, as the kernel's does (RFC 6864, 4.1 allows it), so
-    /// that a capture tells a retransmission from the original.
+    /// The identification of the last packet. It differs from packet to packet, as the kernel's does (RFC 6864,
+    /// section 4.1, allows it), so that a capture distinguishes a retransmission from the original.
     last_id: u16,
-    /// Fragments of packets that a narrow path did not carry whole.
+    /// Fragments of packets that did not fit the MTU of a path.
     fragments: Reassembly,
     chance: Seed,
 }
@@ -101,33 +102,33 @@ impl Transport {
         self.endpoint.on_timeout(now);
     }
 
-    /// An open association. One that shuts down is open until its end: what was written has to arrive still.
+    /// Returns an open association. One that shuts down is open until its end, as its data must still arrive.
     pub(crate) fn open_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.endpoint.association_mut(id).filter(|association| association.is_open())
     }
 
-    /// All that are open.
+    /// Returns all that are open.
     pub(crate) fn open(&self) -> Vec<AssociationId> {
         let open = self.endpoint.associations().filter(|(_, it)| it.is_open());
         open.map(|(id, _)| id).collect()
     }
 
-    /// Our addresses in an association.
+    /// Returns our addresses in an association.
     pub(crate) fn addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.local_addresses().collect())
     }
 
-    /// The peer's addresses in an association.
+    /// Returns the peer's addresses in an association.
     pub(crate) fn peer_addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.paths().map(|path| path.address).collect())
     }
 
-    /// Whether an association sends from `address` for now, as from the address that was chosen nothing reaches its peer.
+    /// Returns whether an association sends from `address` because nothing reaches its peer from the preferred one.
     pub(crate) fn is_detour(&self, address: Ipv4Addr) -> bool {
         self.endpoint.associations().any(|(_, it)| it.is_open() && it.detour() == Some(address))
     }
 
-    /// An address of ours has gone: associations that open from it do so from `here`.
+    /// Continues from `here` the opening of associations that open from an address of ours that has gone.
     pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
         let by_it = self.endpoint.associations().filter(|(_, it)| it.opens_from() == Some(gone));
         let by_it = by_it.map(|(id, _)| id);
@@ -136,18 +137,18 @@ impl Transport {
         }
     }
 
-    /// A directory says that a peer is at `peer`: what waits for an answer of the peer is sent there. Returns whether there is anything
-    /// that was sent elsewhere before.
+    /// Sends what waits for an answer to `peer`, which a directory has given. Returns whether anything goes there
+    /// that did not before.
     pub(crate) fn try_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
         self.endpoint.association_mut(id).is_some_and(|association| association.try_at(now, peer))
     }
 
-    /// This host has these addresses now.
+    /// Sets the addresses of this host.
     pub(crate) fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.endpoint.accept_at(addresses);
     }
 
-    /// This host's link has come back, and there was none meanwhile.
+    /// Handles the return of this host's link after a time without one.
     pub(crate) fn link_returned(&mut self, now: Instant) {
         let all: Vec<AssociationId> = self.endpoint.associations().map(|(id, _)| id).collect();
         for id in all {
@@ -155,7 +156,8 @@ impl Transport {
         }
     }
 
-    /// Each association: what stands at which of the peer's addresses, and what had to be sent again.
+    /// Returns the status of each association: its addresses, the peer's with their states, and counts of
+    /// retransmissions.
     pub(crate) fn status(&self) -> Value {
         let one = |(_, association): (AssociationId, &Association)| {
             let path = |path: sctp::PathInfo| {
@@ -175,7 +177,7 @@ impl Transport {
 
     // --- what programs ask for -------------------------------------------------------------------------------------
 
-    /// `own`: our addresses, that to be used first in front.
+    /// Handles an operation of a program. `own`: our addresses, the preferred one first.
     pub(crate) fn serve(
         &mut self,
         now: Instant,
@@ -205,7 +207,7 @@ impl Transport {
             StreamOp::Join(..) | StreamOp::Part => {
                 out.served(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
             }
-            // An association does not move by its state, but by its addresses.
+            // An association moves by its addresses. Its state is not transferred.
             StreamOp::Freeze
             | StreamOp::Thaw
             | StreamOp::Import(_)
@@ -246,7 +248,8 @@ impl Transport {
         out.served(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
     }
 
-    /// Associations that wait for an address begin from these, if there are any; those that have waited for too long are refused.
+    /// Opens the associations that wait for an address, if `own` has one. Those that have waited too long are
+    /// refused.
     pub(crate) fn open_waiting(&mut self, now: Instant, own: &[Ipv4Addr], out: &mut Outbox) {
         while let Some(late) = self.waiting.pop_front_if(|waiting| waiting.until <= now) {
             out.served(Told::Closed(late.stream, Some(refusal::NO_ADDRESS.to_owned())));
@@ -260,7 +263,7 @@ impl Transport {
         }
     }
 
-    /// Ends a stream that waits for an address. Returns whether it does.
+    /// Ends a stream that waits for an address. Returns whether it waited.
     fn stop_waiting(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting.stream != id);
@@ -286,7 +289,8 @@ impl Transport {
             return;
         };
         if bytes.len() > association.room() {
-            // What is written behind the end goes nowhere; beyond the credit, nothing else can be relied upon either.
+            // After the end, bytes are ignored. More bytes than the credit allows are an error of the program, so the
+            // association is aborted.
             if association.state() == State::Established {
                 association.abort();
                 self.release(id, Some(refusal::BEYOND_CREDIT), out);
@@ -294,7 +298,7 @@ impl Transport {
             return;
         }
         for message in bytes.chunks(self.message) {
-            // There is room, and there are bytes: it cannot be refused.
+            // There is room, and the message is not empty, so `write` cannot fail.
             let _ = association.write(0, 0, message);
         }
     }
@@ -336,7 +340,7 @@ impl Transport {
 
     // --- packets ---------------------------------------------------------------------------------------------------
 
-    /// A packet of SCTP, or an ICMP error about one. An error says why it did not count.
+    /// Handles a packet of SCTP, or an ICMP error about one. An error is the reason why it was dropped.
     pub(crate) fn packet(&mut self, now: Instant, packet: &Packet) -> Result<(), Reason> {
         let (ip, payload) = Header::parse(&packet.bytes)?;
         if ip.is_fragment() {
@@ -357,15 +361,15 @@ impl Transport {
         let complaint = match (quote.kind, quote.code) {
             (UNREACHABLE, PROTOCOL) => Complaint::ProtocolUnreachable,
             (UNREACHABLE, TOO_BIG) if quote.mtu > 0 => Complaint::TooBig(quote.mtu),
-            // From a router that does not say what it forwards (RFC 1191, section 5).
+            // The router reports no MTU (RFC 1191, section 5).
             (UNREACHABLE, TOO_BIG) => Complaint::TooBig(icmp::plateau(quote.len).unwrap_or_default()),
             _ => return Err(COMPLAINT_IGNORED),
         };
         self.endpoint.complaint(now, quote.dst, quote.payload, complaint)
     }
 
-    /// Sends what is to be sent and tells what is to be told, after whatever else was called. What concerns addresses
-    /// comes back, for who decides about them.
+    /// Sends packets and reports events to programs. Must follow each other call. Returns all events, as some concern
+    /// addresses, which the role decides about.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) -> Vec<(AssociationId, Event)> {
         let mut news = Vec::new();
         loop {
@@ -412,13 +416,13 @@ impl Transport {
                 user.peer_finished |= *why == Ended::Finished;
                 self.deliver(stream, out);
             }
-            // Its bytes would not be those of one stream any more. One that is intact goes on.
+            // After a restart with losses, the bytes would not be one stream. An intact association continues.
             Event::Restarted { intact: false } => self.release(stream, Some(refusal::RESET), out),
             _ => {}
         }
     }
 
-    /// One of ours is there, or a peer's. Its room is told next.
+    /// Reports an association that has opened: ours, or that of a peer. Its room is reported next.
     fn opened(&mut self, id: AssociationId, out: &mut Outbox) {
         let Some(association) = self.endpoint.association(id) else { return };
         let (port, peer_port) = association.ports();
@@ -438,7 +442,7 @@ impl Transport {
         out.served(Told::Accepted { listener, new: stream, local, peer });
     }
 
-    /// Hands over what was asked for, and the end when there is nothing more.
+    /// Delivers the bytes that were requested, and the end of the stream behind the last.
     fn deliver(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(association) = self.by_stream.get(&id).copied() else { return };
         let (Some(user), Some(held)) =
@@ -461,7 +465,7 @@ impl Transport {
         self.conclude(id, out);
     }
 
-    /// Ends a stream whose association has ended, when its user has no more to learn.
+    /// Ends a stream whose association has ended, when its program has received everything.
     fn conclude(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(association) = self.by_stream.get(&id).copied() else { return };
         let Some(user) = self.users.get(&association) else { return };
@@ -499,7 +503,7 @@ impl User {
 /// The reason that a program gets when it closes an association before it opened.
 const GIVEN_UP: &str = "given up";
 
-/// Why an association ended, as programs hear it of any transport.
+/// Returns the reason of an end in the words that all transports use.
 const fn in_words(why: Ended, opened: bool) -> &'static str {
     match why {
         Ended::AbortedByPeer(_) if opened => refusal::RESET,
@@ -512,7 +516,7 @@ const fn in_words(why: Ended, opened: bool) -> &'static str {
     }
 }
 
-/// What a role does with a packet that it was handed.
+/// Discards a packet that the role has processed, with the reason if it was dropped.
 pub(crate) fn end(rx: Rx, packet: Packet, verdict: Result<(), Reason>, out: &mut Outbox) {
     out.discard(rx.iface, packet, verdict.err().unwrap_or(node::reason::CONSUMED));
 }

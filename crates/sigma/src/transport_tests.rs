@@ -7,7 +7,7 @@ const THERE: Ipv4Addr = Ipv4Addr::new(129, 15, 78, 150);
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 1);
 const STREAM: StreamId = StreamId(StreamId::OUTSIDE);
 
-/// What the transport has to send.
+/// Returns the packets that the transport sends.
 fn sent(transport: &mut Transport, now: Instant) -> Vec<Packet> {
     let mut out = Outbox::default();
     transport.settle(now, &mut out);
@@ -18,7 +18,7 @@ fn sent(transport: &mut Transport, now: Instant) -> Vec<Packet> {
     out.drain_effects().filter_map(packet).collect()
 }
 
-/// The peer gets what was sent, and answers.
+/// Delivers what was sent to the peer, and its answers to the transport.
 fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec<Packet> {
     let packets = sent(transport, now);
     for packet in &packets {
@@ -32,8 +32,8 @@ fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec
     packets
 }
 
-/// RFC 1191, section 5: a router that does not say what it forwards is believed to forward the next common size below that of the
-/// datagram: 1492 bytes after 1500. Then the next below that, 1006.
+/// RFC 1191, section 5: if a router reports no MTU, the next lower common size than that of the datagram is used.
+/// That is 1492 bytes after 1500, then 1006.
 #[test]
 fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
     let now = Instant::from_millis(1000);
@@ -48,7 +48,7 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
     let mut now = now;
     for (most, next) in [(1500, 1492), (1492, 1006)] {
         transport.serve(now, STREAM, StreamOp::Write(vec![7; 9000]), &[HERE], &mut Outbox::default());
-        // The first packet may be what an earlier report left to be cut.
+        // The first packet may hold a chunk that an earlier report left to be fragmented.
         let packets = exchange(now, &mut transport, &mut peer);
         let largest = packets.iter().max_by_key(|packet| packet.bytes.len()).unwrap();
         assert!((most - 3..=most).contains(&largest.bytes.len()), "{}", largest.bytes.len());
@@ -85,7 +85,8 @@ fn told(out: &mut Outbox) -> Vec<Told> {
     out.drain_effects().filter_map(told).collect()
 }
 
-/// A host that has no address yet: what its programs open waits for one, for as long as INIT would be sent, and in bounded numbers.
+/// A host without an address: associations that its programs open wait for one, as long as INIT would be sent, in
+/// limited number.
 #[test]
 fn what_is_opened_without_an_address_waits_for_one() {
     let at = Instant::from_millis;
@@ -99,7 +100,7 @@ fn what_is_opened_without_an_address_waits_for_one() {
     let refused = Some(refusal::NO_ADDRESS.to_owned());
     assert_eq!(told(&mut out), [Told::Closed(stream(WAITING as u32), refused.clone())]);
     assert!(sent(&mut transport, at(1000)).is_empty());
-    // Who gives up is told at once, as of one whose INIT is out.
+    // A program that gives up is notified at once, as after INIT was sent.
     transport.serve(at(1500), stream(0), StreamOp::Abort, &[], &mut out);
     transport.serve(at(1500), stream(1), StreamOp::Finish, &[], &mut out);
     let given_up = Some(GIVEN_UP.to_owned());

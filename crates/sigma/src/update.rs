@@ -1,4 +1,4 @@
-//! What an update asks for (RFC 2136, section 3): judged as a whole before anything changes.
+//! Updates (RFC 2136, section 3). An update is checked as a whole before anything changes.
 
 use crate::message::{Message, Name, Rcode, Record, class, kind};
 use crate::place::{ADDRESSES, Place, TEXTS, is_text};
@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 pub(crate) struct Update<'a> {
     pub(crate) message: &'a Message,
     pub(crate) zone: &'a Name,
-    /// The name that its sender may change.
+    /// The name that the sender may change.
     pub(crate) own: &'a Name,
 }
 
 impl Update<'_> {
-    /// What becomes of `place`, the one of the sender's own name. `places` has those of all names.
+    /// Returns the new state of `place`, which is that of the sender's name. `places` returns the state of any name.
+    /// Fails if the update is refused.
     pub(crate) fn judge<'p>(
         &self,
         place: &Place,
@@ -29,7 +30,7 @@ impl Update<'_> {
         Ok(new)
     }
 
-    /// Section 3.1.
+    /// Checks the zone (section 3.1).
     fn zone(&self) -> Result<(), Rcode> {
         let [zone] = self.message.questions.as_slice() else { return Err(Rcode::FormErr) };
         if zone.kind != kind::SOA {
@@ -41,7 +42,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Section 3.2.
+    /// Checks the prerequisites (section 3.2).
     fn prerequisites<'p>(&self, places: impl Fn(&Name) -> Option<&'p Place>) -> Result<(), Rcode> {
         let mut sets: BTreeSet<(&Name, u16)> = BTreeSet::new();
         for wanted in &self.message.answers {
@@ -71,7 +72,7 @@ impl Update<'_> {
                 return Err(otherwise);
             }
         }
-        // Section 2.4.2: the records of a name and kind are exactly these.
+        // Section 2.4.2: the records of a name and type are exactly these.
         for (name, kind) in sets {
             let same =
                 |record: &&Record| record.class == class::IN && record.name == *name && record.kind == kind;
@@ -85,7 +86,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Sections 3.3 and 3.4.1: who may change what, and whether it can be read at all.
+    /// Checks the form of the changes, and whether the sender may make them (sections 3.3 and 3.4.1).
     fn permission(&self) -> Result<(), Rcode> {
         for change in &self.message.authority {
             if !change.name.is_within(self.zone) {
@@ -108,7 +109,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Section 3.4.2.
+    /// Applies one change (section 3.4.2).
     fn apply(change: &Record, place: &mut Place) -> Result<(), Rcode> {
         match (change.class, change.kind) {
             (class::ANY, kind::ANY) => {
@@ -138,7 +139,7 @@ impl Update<'_> {
     }
 }
 
-/// Whether an address can be a host's at all.
+/// Returns whether `address` can be that of a host.
 const fn is_host(address: wire::Ipv4Addr) -> bool {
     let nowhere = address.is_unspecified() || address.is_loopback() || address.is_broadcast();
     !(nowhere || address.is_multicast())
@@ -224,7 +225,7 @@ mod tests {
             let verdict = judge(&[record(of, *class, *kind, data)], &[]);
             assert_eq!(verdict.err(), *refused, "{of} {class} {kind} {data:?}");
         }
-        // Section 3.2: a prerequisite has no time to live, whatever else it says.
+        // Section 3.2: the TTL of a prerequisite is zero.
         for class in [class::ANY, class::NONE, class::IN] {
             let lasting = Record { ttl: 1, ..record("mn.example", class, kind::TXT, b"") };
             assert_eq!(judge(&[lasting], &[]).err(), Some(Rcode::FormErr), "{class}");

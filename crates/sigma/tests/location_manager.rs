@@ -1,4 +1,4 @@
-//! What a location manager does about messages: those that are right, and those that an attacker sends.
+//! The location manager's answers to messages: valid ones, and those of an attacker.
 
 #![cfg(test)]
 
@@ -53,13 +53,13 @@ fn query(of: &str, kind: u16) -> Vec<u8> {
     Message { questions: vec![question], ..Message::default() }.emit()
 }
 
-/// A location manager, and all that it has asked for.
+/// A location manager, and the last record that it has stored.
 struct Stage {
     role: LocationManager,
     now: Instant,
     streams: u32,
     stored: Option<(Vec<u8>, Vec<u8>)>,
-    /// Records stay under way until the test decides them.
+    /// Records stay pending until the test decides them.
     slow: bool,
 }
 
@@ -82,7 +82,7 @@ impl Stage {
         out.drain_effects().collect()
     }
 
-    /// A message from a port of its own, and all that follows.
+    /// Delivers a message on a separate stream. Returns all effects.
     fn send(&mut self, bytes: &[u8]) -> Vec<Effect> {
         self.send_from(Ipv4Addr::new(10, 1, 8, 100), bytes)
     }
@@ -109,7 +109,7 @@ impl Stage {
         effects
     }
 
-    /// The record of the mobile node that has been under way for longest is durable, or cannot be stored.
+    /// Reports that the oldest pending record of the mobile node is durable, or could not be stored.
     fn decide(&mut self, durable: bool) -> Vec<Effect> {
         let key = self.stored.clone().unwrap().0;
         if durable {
@@ -127,7 +127,7 @@ impl Stage {
         Rcode::of(self.answer(bytes).unwrap().message.header.rcode).unwrap()
     }
 
-    /// Where the mobile node is, as anybody is told.
+    /// Returns the mobile node's addresses, as any host can query them.
     fn place(&mut self) -> Vec<Ipv4Addr> {
         let answer = self.answer(&query("mn.sigma.example", kind::A)).unwrap();
         answer.message.answers.iter().filter_map(Record::as_address).collect()
@@ -218,14 +218,14 @@ fn what_is_played_back_changes_nothing() {
     stage.send(&first);
     stage.send(&second);
     assert_eq!(stage.place(), [NEW]);
-    // In the same second, by its code; it is a repetition, so its answer is the same.
+    // In the same second, it is recognized by its MAC. It is a repetition, so its answer is the same.
     let effects = stage.send(&first);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Do(_))), "{effects:?}");
     assert_eq!(written(&effects).unwrap().message.header.rcode, 0);
     stage.pass(Duration::from_secs(2));
     let third = stage.signed(&update(OLD));
     stage.send(&third);
-    // Later, by its time, though that is in the window.
+    // Later, it is recognized by its time, although that is within the fudge.
     let answer = stage.answer(&second).unwrap();
     let said = answer.signed.unwrap().tsig;
     assert_eq!((said.error, said.server_time()), (Failure::BadTime as u16, Some(WALL + 2)));
@@ -292,7 +292,7 @@ fn updates_under_way_build_on_each_other_and_are_answered_one_by_one() {
     assert_eq!(Rcode::of(rcode(&stage.decide(false))), Some(Rcode::ServFail));
     assert_eq!(stage.place(), [NEW], "only the last is taken back");
     assert!(stage.decide(true).is_empty(), "there is no more");
-    // The last was written as if those before it had been durable by then: with their codes.
+    // The last record was written as if those before it were durable: with their MACs.
     let mut again = Stage::new();
     for update in &updates {
         assert_eq!(again.rcode(update), Rcode::NoError);
@@ -312,8 +312,8 @@ fn a_repetition_of_what_is_under_way_is_not_answered_before_it() {
     assert_eq!(written(&stage.send(&update)).unwrap().message.header.rcode, 0);
 }
 
-/// What is under way counts for the order of updates, though it is not told yet: an update that was signed before it would undo it
-/// (RFC 8945, section 5.2.3).
+/// A pending update counts for the order of updates, although it is not in effect yet. An update that was signed
+/// before it would undo it (RFC 8945, section 5.2.3).
 #[test]
 fn an_update_that_was_signed_before_the_one_under_way_is_not_in_time() {
     let mut stage = Stage::new();
@@ -370,7 +370,7 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     assert!(stage.answer(b"\0\x07\x80\0").is_none(), "an answer to nothing");
     let header = Header { opcode: 4, ..Header::default() };
     assert_eq!(stage.rcode(&Message { header, ..Message::default() }.emit()), Rcode::NotImp);
-    // An answer is hardly longer than what it answers.
+    // An answer is hardly longer than its query.
     let update = stage.signed(&update(OLD));
     stage.send(&update);
     let asked = query("mn.sigma.example", kind::A);
@@ -378,8 +378,8 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     assert_eq!(answered.len(), asked.len() + 16);
 }
 
-/// What a host without the key sends from the mobile node's address, and from many others, within one second, as often as these. The
-/// mobile node's update is taken and answered, and its questions are.
+/// Sends messages of a host without the key within one second: `same` from the mobile node's address, and `others`
+/// from many other addresses. The mobile node's update is accepted, and its query is answered.
 #[track_caller]
 fn flooded(same: u32, others: u32, bytes: &dyn Fn(&Stage, u32) -> Vec<u8>) {
     let mut stage = Stage::new();
@@ -415,8 +415,8 @@ fn a_flood_does_not_stop_who_signs() {
     }
 }
 
-/// Who has heard signed messages repeats them from an address of its own: that makes it no address of the mobile node, whose signatures
-/// are verified in a flood of forged ones.
+/// A host that has heard signed messages repeats them from another address. This does not make it the mobile node's
+/// address, whose signatures are verified in a flood of forged ones.
 #[test]
 fn a_repetition_from_elsewhere_does_not_stop_who_signs() {
     let mut stage = Stage::new();
@@ -435,7 +435,7 @@ fn a_repetition_from_elsewhere_does_not_stop_who_signs() {
     assert_eq!(stage.rcode(&next), Rcode::NoError);
 }
 
-/// Who has heard an update repeats it: that uses up nothing of what the mobile node may say.
+/// A host that has heard an update repeats it: this does not use up the mobile node's rate.
 #[test]
 fn repetitions_do_not_stop_a_mobile_node() {
     let mut stage = Stage::new();
@@ -446,7 +446,8 @@ fn repetitions_do_not_stop_a_mobile_node() {
     assert_eq!(stage.rcode(&next), Rcode::NoError);
 }
 
-/// What cannot be answered costs a host nothing, and where there are too many hosts to be counted, others are answered still.
+/// Messages that are not answered do not count against a host. If there are too many hosts to count, others are still
+/// answered.
 #[test]
 fn hosts_that_ask_are_answered_beside_a_flood() {
     let mut stage = Stage::new();
@@ -461,7 +462,8 @@ fn hosts_that_ask_are_answered_beside_a_flood() {
     assert!(written(&newcomer).is_some());
 }
 
-/// A mobile node that signs by the time that it is told, if it is told one. Says how often it was told.
+/// Sends updates of a mobile node that corrects its clock by each BADTIME answer. Returns how often it was corrected;
+/// `None`: refused.
 fn moves(stage: &mut Stage, to: Ipv4Addr, mut time: u64) -> Option<u32> {
     for told in 0..4 {
         let answer = stage.answer(&key().sign(&update(to), None, time).0).unwrap();
@@ -478,8 +480,8 @@ fn wall(seconds: i64) -> WallTime {
     WallTime((WALL.cast_signed() + seconds) * 1_000_000_000)
 }
 
-/// A mobile node that signs later than before is believed, also while the clock here is behind what it signed by: the clock that
-/// signatures are compared with is not set back, and an earlier time than the last one that was accepted is not told.
+/// A mobile node that signs with a later time than before is accepted, even if the wall clock was set back. The clock
+/// for signatures is not set back, and BADTIME never has an earlier time than the last accepted update.
 #[test]
 fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
     const YEARS: i64 = 10 * 365 * 86_400;
@@ -491,7 +493,7 @@ fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
         assert_eq!(moves(&mut stage, OLD, time), Some(told), "{step} {signs}");
     }
     assert_eq!(stage.place(), [OLD]);
-    // And after a start with a clock that is right again.
+    // And after a start with a correct clock.
     let mut boot = Boot::new(wall(100));
     boot.stored.extend(stage.stored.clone());
     let mut again = Stage::with(&boot);
@@ -501,7 +503,8 @@ fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
     assert_eq!(again.place(), [NEW]);
 }
 
-/// A clock that is ahead by less than a signature may be is put right: what it signs next is earlier than what was accepted.
+/// A mobile node corrects a clock that was ahead by less than the fudge: its next signature is earlier than the last
+/// accepted one.
 #[test]
 fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     let mut stage = Stage::new();
@@ -510,8 +513,8 @@ fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     assert_eq!(moves(&mut stage, NEW, WALL + 2), Some(1));
 }
 
-/// A mobile node whose clock is ahead, by as much as a signature may be, tells nothing of the time that the others sign by, however often
-/// the location manager starts again.
+/// A mobile node's clock is ahead by nearly the fudge. This does not affect the clock for the signatures of others,
+/// however often the location manager restarts.
 #[test]
 fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
     const OTHER: &str = "10.1.8.5.home.sigma.example";
@@ -533,7 +536,8 @@ fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
     assert_eq!(moves(&mut stage, OLD, WALL), Some(1), "it may not go back");
 }
 
-/// Of each time so many updates are taken as can be told from repetitions, whatever the second they come in.
+/// For each signature time, updates are accepted only while their repetitions can be recognized, in whatever second
+/// they come.
 #[test]
 fn no_update_is_taken_whose_repetition_would_not_be_known() {
     let mut stage = Stage::new();
@@ -553,7 +557,7 @@ fn no_update_is_taken_whose_repetition_would_not_be_known() {
     assert!(updates(17).unwrap().contains("at most 16"));
 }
 
-/// Callers that say nothing are bounded: beyond 4096 one is refused, until one of the others has ended.
+/// Streams without a message are limited: beyond 4096 one is refused, until one of the others has ended.
 #[test]
 fn those_that_are_about_to_be_heard_are_bounded() {
     let mut stage = Stage::new();
@@ -569,7 +573,8 @@ fn those_that_are_about_to_be_heard_are_bounded() {
     assert!(accepted(&mut stage, 4097));
 }
 
-/// Answers are counted for 4096 hosts at a time. All others have as many answers in a second together, whatever sources are made up.
+/// Answers are counted for 4096 hosts at a time. All others share 4096 answers in a second, whatever sources are
+/// forged.
 #[test]
 fn hosts_that_are_not_counted_share_their_answers() {
     let mut stage = Stage::new();
@@ -583,7 +588,7 @@ fn hosts_that_are_not_counted_share_their_answers() {
     assert_eq!(answers(&mut stage, 9000..9100), 100);
 }
 
-/// A record that cannot be read says nothing of what was accepted before: nothing that was signed before the start is taken.
+/// A damaged record does not show what was accepted before: updates that were signed before the start are refused.
 #[test]
 fn after_a_damaged_record_nothing_is_taken_that_was_signed_before_the_start() {
     let mut stage = Stage::new();

@@ -1,23 +1,23 @@
-//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
-//! indented lines are what the role answered, and are compared with what it answers now.
+//! The protocol as inputs and outputs of roles. Each file in `transcripts/` is a script. Its numbered, indented lines
+//! are the recorded outputs of the role, which are compared with its present outputs.
 //!
 //! ```text
-//! 20ms peer                        the other end of the association gets all that was sent, and answers
+//! 20ms peer                        the other end of the association receives all that was sent, and answers
 //! 20ms unheard                     the same, but its answers are lost
-//! 30ms peer add 10.1.6.100         it asks for a change of its addresses, and for another in the same message, if named
-//! 0ms  peer allows 1               it takes so many addresses a minute that are not proved
-//! 30ms stranger add 10.1.6.100     the same by somebody who has not the key
+//! 30ms peer add 10.1.6.100         it requests a change of its addresses; further changes of the same message may follow
+//! 0ms  peer allows 1               it accepts this number of unproved addresses in a minute
+//! 30ms stranger add 10.1.6.100     the same from a host without the key
 //! 40ms program writes 2000         a program of this host
-//! 45ms host refuses air 10.1.8.100/24    this host's own stack does not take an address; `keeps`: does not give it up
-//! 50ms manager located 10.1.7.100  the location manager answers the question that was asked last
-//! 50ms manager noerror             the location manager answers the update that was sent last
-//! 60ms update mn at=10.1.6.100     a mobile node tells the location manager
-//! 70ms wait                        nothing comes in; timers run
+//! 45ms host refuses air 10.1.8.100/24    this host's own stack cannot add an address; `keeps`: cannot remove it
+//! 50ms manager located 10.1.7.100  the location manager answers the last query
+//! 50ms manager noerror             the location manager answers the last update
+//! 60ms update mn at=10.1.6.100     a mobile node updates its address
+//! 70ms wait                        no input; timers run
 //! ```
 //!
-//! The other end is SCTP of this house too: what these tell is what a role makes of it. That it is SCTP, crates/sctp
-//! and the tests with usrsctp show. With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit
-//! them only if you can explain every line that changed.
+//! The other end is this project's SCTP too: these tests check only the roles. The tests of crates/sctp and those with
+//! usrsctp check SCTP. With `WAYFARE_BLESS=1` in the environment, the recorded outputs are replaced. Commit them only if
+//! you can explain every line that changed.
 
 #![cfg(test)]
 

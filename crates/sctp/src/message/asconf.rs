@@ -1,10 +1,10 @@
-//! ASCONF and ASCONF-ACK: the wish to change addresses, and the answer (RFC 5061, section 4).
+//! ASCONF and ASCONF-ACK: requests for address changes, and their results (RFC 5061, section 4).
 
 use super::cause::{self, Cause};
 use super::tlv;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// Bytes of ASCONF-ACK before the first response.
+/// Length of ASCONF-ACK before the first response, in bytes.
 const ACK_HEADER: usize = 8;
 
 /// An address in a parameter.
@@ -12,18 +12,18 @@ const ACK_HEADER: usize = 8;
 pub enum Address {
     /// Type 5.
     Ipv4(Ipv4Addr),
-    /// Type 6: it can be read, but this house has no use for it.
+    /// Type 6: parsed, but not used here.
     Ipv6([u8; 16]),
 }
 
-/// What is to be done with an address.
+/// A change of an address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// 0xC001: the sender has it too from now on.
+    /// 0xC001: add it to the sender's addresses.
     Add,
-    /// 0xC002: the sender has it no more.
+    /// 0xC002: delete it from the sender's addresses.
     Delete,
-    /// 0xC004: data should go there.
+    /// 0xC004: make it the primary destination.
     SetPrimary,
 }
 
@@ -40,35 +40,35 @@ impl Action {
 /// One parameter of ASCONF.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// One of the three.
+    /// A change of a known type.
     Change {
-        /// What.
+        /// The change.
         action: Action,
-        /// The number that the answer repeats.
+        /// The number that the response repeats.
         correlation: u32,
-        /// With which address.
+        /// The address.
         address: Address,
     },
     /// One of an unknown type.
     Unknown {
         /// Its type.
         kind: u16,
-        /// The number that the answer repeats.
+        /// The number that the response repeats.
         correlation: u32,
-        /// What else it says.
+        /// The rest of its value.
         value: Vec<u8>,
     },
 }
 
 impl Request {
-    /// The number that the answer repeats.
+    /// Returns the number that the response repeats.
     pub const fn correlation(&self) -> u32 {
         match self {
             Self::Change { correlation, .. } | Self::Unknown { correlation, .. } => *correlation,
         }
     }
 
-    /// The parameter as it stands in a chunk: a refusal repeats it.
+    /// Returns the parameter in bytes, as a refusal repeats it.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -128,11 +128,11 @@ impl Address {
 /// ASCONF (RFC 5061, section 4.1.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asconf {
-    /// Its number: one more than that of the last.
+    /// The serial number: one more than that of the last ASCONF.
     pub serial: u32,
-    /// An address that the receiver knows, to find the association by.
+    /// An address that the receiver knows, by which it finds the association.
     pub lookup: Address,
-    /// What is wanted, in order.
+    /// The requests, in order.
     pub requests: Vec<Request>,
 }
 
@@ -157,18 +157,18 @@ impl Asconf {
     }
 }
 
-/// What became of one wish.
+/// The result of one request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Response {
-    /// 0xC005: done.
+    /// 0xC005: it was applied; its correlation.
     Success(u32),
-    /// 0xC003: refused, because of these.
+    /// 0xC003: it was refused; its correlation and the causes.
     Refused(u32, Vec<Cause>),
     /// One of an unknown type.
     Unknown {
         /// Its type.
         kind: u16,
-        /// What it says.
+        /// Its value.
         value: Vec<u8>,
     },
 }
@@ -176,9 +176,9 @@ pub enum Response {
 /// ASCONF-ACK (RFC 5061, section 4.1.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsconfAck {
-    /// The number of the ASCONF that is answered.
+    /// The serial number of the ASCONF that is answered.
     pub serial: u32,
-    /// What became of its wishes; of those without a response before the first refusal: done.
+    /// The results. A request without a response was applied if it precedes the first refusal.
     pub responses: Vec<Response>,
 }
 
@@ -193,10 +193,11 @@ impl AsconfAck {
         Ok(Self { serial, responses })
     }
 
-    /// Leaves responses out, so that the chunk has at most `most` bytes (RFC 5061, section 5.2). What remains says the same: a request
-    /// without a response counts as done before the first refusal, and as refused behind it (section 5.1, C). So the first refusal
-    /// stays, and so does each success behind it. Of the others as many stay as there is room for. If even those that stay have no
-    /// room, the first refusal loses what it repeats of its request.
+    /// Removes responses until the chunk has at most `most` bytes (RFC 5061, section 5.2), without a change of
+    /// meaning. A request without a response was applied if it precedes the first refusal, and refused if it follows
+    /// it (section 5.1, C). So the first refusal and all successes behind it are kept. Other responses are kept if
+    /// there is room. If the former do not fit, the information in the first refusal, which repeats its request, is
+    /// removed.
     pub(crate) fn cut(&mut self, most: usize) {
         let is_refusal = |response: &Response| matches!(response, Response::Refused(..));
         let first = self.responses.iter().position(is_refusal).unwrap_or(self.responses.len());
@@ -229,8 +230,8 @@ impl AsconfAck {
         });
     }
 
-    /// How many requests an answer of at most `most` bytes can tell of, whatever becomes of each: successes of 8 bytes behind a refusal of
-    /// 12.
+    /// Returns the number of requests that an answer of at most `most` bytes can report, whatever their results. The
+    /// worst case is a refusal of 12 bytes with successes of 8 bytes behind it.
     pub(crate) const fn tells_of(most: usize) -> usize {
         most.saturating_sub(ACK_HEADER + 12) / 8 + 1
     }
@@ -260,7 +261,7 @@ impl Response {
         }
     }
 
-    /// Bytes in a chunk.
+    /// Returns the length in a chunk, in bytes.
     fn padded_len(&self) -> usize {
         let mut bytes = Vec::new();
         self.put(&mut bytes);

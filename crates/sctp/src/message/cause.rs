@@ -1,54 +1,54 @@
-//! Error causes: why a chunk or a wish was refused (RFC 9260, section 3.3.10; RFC 5061, section 4.3; RFC 4895,
+//! Error causes: why a chunk or a request was refused (RFC 9260, section 3.3.10; RFC 5061, section 4.3; RFC 4895,
 //! section 3.1).
 
 use super::tlv;
 use wire::{Malformed, Reader};
 
-/// What a cause says.
+/// The code of a cause.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Code(pub u16);
 
 impl Code {
-    /// DATA in a stream that was not agreed.
+    /// DATA in a stream that was not negotiated.
     pub const INVALID_STREAM: Self = Self(1);
-    /// INIT or INIT ACK lacks what it must have.
+    /// INIT or INIT ACK lacks a mandatory parameter.
     pub const MISSING_PARAMETER: Self = Self(2);
     /// The cookie is older than its lifetime; the information is by how much, in microseconds.
     pub const STALE_COOKIE: Self = Self(3);
-    /// No memory.
+    /// No resources for an association.
     pub const OUT_OF_RESOURCE: Self = Self(4);
-    /// An address that is not known, or of a kind that is not.
+    /// An address that is not known, or whose type is not supported.
     pub const UNRESOLVABLE_ADDRESS: Self = Self(5);
     /// A chunk of unknown type, which is the information.
     pub const UNRECOGNIZED_CHUNK: Self = Self(6);
-    /// A field that must not be zero, and is.
+    /// A field has an invalid value.
     pub const INVALID_PARAMETER: Self = Self(7);
     /// Parameters of unknown type, which are the information.
     pub const UNRECOGNIZED_PARAMETERS: Self = Self(8);
     /// DATA without data; the information is its TSN.
     pub const NO_USER_DATA: Self = Self(9);
-    /// A cookie while the old association shuts down.
+    /// A cookie came while the old association shuts down.
     pub const COOKIE_IN_SHUTDOWN: Self = Self(10);
     /// INIT of a known peer with addresses that it did not have.
     pub const RESTART_WITH_NEW_ADDRESSES: Self = Self(11);
-    /// The peer's user wants it so.
+    /// The user aborted the association.
     pub const USER_INITIATED_ABORT: Self = Self(12);
-    /// None of the others.
+    /// A violation without a more specific code.
     pub const PROTOCOL_VIOLATION: Self = Self(13);
-    /// An association keeps one address.
+    /// The last address must not be deleted.
     pub const DELETE_LAST_ADDRESS: Self = Self(0xa0);
-    /// No more addresses now.
+    /// No resources for more addresses.
     pub const RESOURCE_SHORTAGE: Self = Self(0xa1);
-    /// The address that the request came from.
+    /// The source of the request must not be deleted.
     pub const DELETE_SOURCE_ADDRESS: Self = Self(0xa2);
-    /// ASCONF-ACK for what was never asked.
+    /// ASCONF-ACK for a request that was not sent.
     pub const ILLEGAL_ASCONF_ACK: Self = Self(0xa3);
-    /// Not allowed to this peer.
+    /// The peer is not allowed to request this.
     pub const NO_AUTHORIZATION: Self = Self(0xa4);
     /// AUTH with an algorithm that was not offered; the information is its identifier.
     pub const UNSUPPORTED_HMAC: Self = Self(0x105);
 
-    /// How long the information must be, where that is fixed.
+    /// Returns the length of the information in bytes, where it is fixed.
     const fn info_len(self) -> Option<usize> {
         match self {
             Self::INVALID_STREAM | Self::STALE_COOKIE | Self::NO_USER_DATA => Some(4),
@@ -65,14 +65,14 @@ impl Code {
 /// One cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cause {
-    /// What it says.
+    /// The code.
     pub code: Code,
-    /// About what: mostly the bytes that were refused.
+    /// The information: mostly the bytes that were refused.
     pub info: Vec<u8>,
 }
 
 impl Cause {
-    /// A cause about `info`.
+    /// Returns a cause with the information `info`.
     pub fn new(code: Code, info: impl Into<Vec<u8>>) -> Self {
         Self { code, info: info.into() }
     }

@@ -1,4 +1,4 @@
-//! Chunks: what a packet is made of (RFC 9260, section 3.2).
+//! Chunks, the parts of a packet (RFC 9260, section 3.2).
 
 use super::asconf::{Asconf, AsconfAck};
 use super::cause::{self, Cause};
@@ -6,7 +6,7 @@ use super::init::Init;
 use super::tlv;
 use wire::{Malformed, Reader};
 
-/// Types of chunks that more than one place must name.
+/// Types of chunks that other modules use.
 pub mod kind {
     /// DATA.
     pub const DATA: u8 = 0;
@@ -28,7 +28,7 @@ pub mod kind {
     pub const ASCONF: u8 = 0xc1;
 }
 
-/// Bytes of a DATA chunk before its data.
+/// Length of a DATA chunk before its data, in bytes.
 pub const DATA_HEADER: usize = 16;
 /// The type of the one parameter of HEARTBEAT (RFC 9260, section 3.3.5).
 const HEARTBEAT_INFO: u16 = 1;
@@ -36,45 +36,45 @@ const HEARTBEAT_INFO: u16 = 1;
 /// One chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Chunk {
-    /// 0: a piece of a message.
+    /// 0, DATA: a message or a part of it.
     Data(Data),
-    /// 1: shall we?
+    /// 1, INIT: opens an association.
     Init(Init),
-    /// 2: gladly; the cookie keeps the rest.
+    /// 2, INIT ACK: answers INIT, with a state cookie.
     InitAck(Init),
-    /// 3: what has come.
+    /// 3, SACK: acknowledges DATA.
     Sack(Sack),
-    /// 4: are you there? The information is the sender's own.
+    /// 4, HEARTBEAT: probes a path. The sender chooses the information.
     Heartbeat(Vec<u8>),
-    /// 5: I am; the information as it came.
+    /// 5, HEARTBEAT ACK: returns the information.
     HeartbeatAck(Vec<u8>),
-    /// 6: the end, at once.
+    /// 6, ABORT: ends the association at once.
     Abort {
-        /// The T bit: the tag is the receiver's own, as its sender knew no association.
+        /// The T bit: the tag is the receiver's own, because the sender has no association.
         reflected: bool,
-        /// Why.
+        /// The reasons.
         causes: Vec<Cause>,
     },
-    /// 7: nothing more from me; and what I have got, as a cumulative TSN.
+    /// 7, SHUTDOWN: the sender has no more data; its cumulative TSN.
     Shutdown(u32),
-    /// 8: nor from me.
+    /// 8, SHUTDOWN ACK: the receiver of SHUTDOWN has no more data either.
     ShutdownAck,
-    /// 9: something was wrong, but not so wrong.
+    /// 9, ERROR: reports errors that do not end the association.
     Error(Vec<Cause>),
-    /// 10: your cookie.
+    /// 10, COOKIE ECHO: returns the state cookie.
     CookieEcho(Vec<u8>),
-    /// 11: it was good.
+    /// 11, COOKIE ACK: the association is open.
     CookieAck,
-    /// 14: the end, in good order.
+    /// 14, SHUTDOWN COMPLETE: ends a shutdown.
     ShutdownComplete {
         /// The T bit, as in ABORT.
         reflected: bool,
     },
-    /// 15: authenticates all chunks behind it.
+    /// 15, AUTH: authenticates all chunks behind it.
     Auth(Auth),
-    /// 128: what became of wishes.
+    /// 128, ASCONF-ACK: the results of requested address changes.
     AsconfAck(AsconfAck),
-    /// 193: wishes about addresses.
+    /// 193, ASCONF: requests address changes.
     Asconf(Asconf),
     /// One of an unknown type.
     Unknown {
@@ -91,28 +91,28 @@ pub enum Chunk {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four flags on the wire")]
 pub struct Data {
-    /// E: the last piece of its message.
+    /// E: the last fragment of its message.
     pub ends: bool,
-    /// B: the first.
+    /// B: the first fragment of its message.
     pub begins: bool,
-    /// U: not in the order of its stream.
+    /// U: the message is unordered in its stream.
     pub unordered: bool,
-    /// I: acknowledge at once.
+    /// I: a SACK is requested at once.
     pub immediate: bool,
-    /// Its number in the association.
+    /// The transmission sequence number.
     pub tsn: u32,
     /// The stream.
     pub stream: u16,
-    /// The number of its message in the stream.
+    /// The stream sequence number of the message.
     pub ssn: u16,
-    /// What the user says that it is; not looked at.
+    /// The payload protocol identifier. SCTP does not interpret it.
     pub ppid: u32,
     /// The bytes.
     pub data: Vec<u8>,
 }
 
 impl Data {
-    /// Bytes on the wire, padding included.
+    /// Returns the length on the wire, with padding, in bytes.
     pub fn wire_len(&self) -> usize {
         DATA_HEADER + self.data.len().next_multiple_of(4)
     }
@@ -121,29 +121,29 @@ impl Data {
 /// SACK (RFC 9260, section 3.3.4).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sack {
-    /// All up to here has come.
+    /// The cumulative TSN: all up to here has come.
     pub cumulative: u32,
-    /// The receiver window, in bytes.
+    /// The receive window, in bytes.
     pub a_rwnd: u32,
-    /// What has come beyond: first and last, counted from `cumulative`.
+    /// Gap blocks: first and last, as offsets from `cumulative`, ascending.
     pub gaps: Vec<(u16, u16)>,
-    /// What came once more.
+    /// TSNs that came again.
     pub duplicates: Vec<u32>,
 }
 
 /// AUTH (RFC 4895, section 4.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Auth {
-    /// Which key that both ends share; 0 is none.
+    /// The identifier of the shared key; 0 is the empty key.
     pub key_id: u16,
-    /// Which algorithm.
+    /// The algorithm.
     pub hmac_id: u16,
-    /// The code.
+    /// The HMAC.
     pub hmac: Vec<u8>,
 }
 
 impl Chunk {
-    /// The type on the wire.
+    /// Returns the type on the wire.
     pub const fn kind(&self) -> u8 {
         match self {
             Self::Data(_) => kind::DATA,
@@ -220,7 +220,7 @@ impl Chunk {
         })
     }
 
-    /// Appends the chunk with its padding; `out` is at a multiple of four.
+    /// Appends the chunk with its padding; `out` must have a length that is a multiple of four.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&[self.kind(), self.flags(), 0, 0]);
@@ -248,7 +248,7 @@ impl Chunk {
         tlv::pad(out);
     }
 
-    /// The chunk alone, with its padding.
+    /// Returns the chunk with its padding.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -293,7 +293,7 @@ impl Sack {
         let mut end = 0;
         for _ in 0..gap_count {
             let (first, last) = (r.u16()?, r.u16()?);
-            // In order, apart, and none empty: who has them out of order cannot be understood.
+            // Gap blocks must be in order, disjoint and not empty.
             if first <= end || last < first {
                 return Err(Malformed("sctp_sack_gaps"));
             }

@@ -3,23 +3,23 @@
 use super::tlv;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// Bytes of RANDOM that everybody must send (RFC 4895, section 6.1).
+/// Length of RANDOM, in bytes (RFC 4895, section 6.1).
 pub const RANDOM: usize = 32;
 
-/// INIT, or INIT ACK: they have the same form.
+/// INIT or INIT ACK: they have the same form.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Init {
-    /// The tag that the receiver is to put into all it sends.
+    /// The verification tag for packets to the sender.
     pub tag: u32,
-    /// The sender's receiver window, in bytes.
+    /// The sender's receive window, in bytes.
     pub a_rwnd: u32,
-    /// How many streams the sender wants to send in.
+    /// Number of streams in which the sender wants to send.
     pub outbound: u16,
-    /// How many it takes.
+    /// Number of streams that the sender accepts.
     pub inbound: u16,
-    /// The number of its first DATA chunk.
+    /// The TSN of the sender's first DATA chunk.
     pub tsn: u32,
-    /// What else it says, in its order.
+    /// The parameters, in their order.
     pub parameters: Vec<Parameter>,
 }
 
@@ -28,25 +28,25 @@ pub struct Init {
 pub enum Parameter {
     /// 5: an address of the sender.
     Ipv4(Ipv4Addr),
-    /// 6: another, which this house does not use.
+    /// 6: an IPv6 address of the sender, which is not used here.
     Ipv6([u8; 16]),
-    /// 7: in INIT ACK, what COOKIE ECHO gives back.
+    /// 7: in INIT ACK, the cookie that COOKIE ECHO returns.
     Cookie(Vec<u8>),
-    /// 8: in INIT ACK, a parameter of INIT that was not understood, whole.
+    /// 8: in INIT ACK, a whole parameter of INIT that was not recognized.
     Unrecognized(Vec<u8>),
     /// 9: in INIT, by how many milliseconds the last cookie was too old.
     CookiePreservative(u32),
-    /// 12: kinds of addresses that the sender understands, as types of parameters.
+    /// 12: types of addresses that the sender supports, as types of parameters.
     AddressTypes(Vec<u16>),
     /// 0x8002 (RFC 4895, section 3.1): the sender's part of the key.
     Random(Vec<u8>),
-    /// 0x8003 (section 3.2): types of chunks that the sender takes authenticated only.
+    /// 0x8003 (section 3.2): types of chunks that the sender accepts only if they are authenticated.
     ChunkList(Vec<u8>),
-    /// 0x8004 (section 3.3): algorithms that the sender understands, the preferred first.
+    /// 0x8004 (section 3.3): algorithms that the sender supports, the preferred one first.
     HmacAlgorithms(Vec<u16>),
-    /// 0x8008 (RFC 5061, section 4.2.7): types of chunks that the sender understands besides the basic ones.
+    /// 0x8008 (RFC 5061, section 4.2.7): types of extension chunks that the sender supports.
     Extensions(Vec<u8>),
-    /// 0xC006 (RFC 5061, section 4.2.6): a number for the user.
+    /// 0xC006 (RFC 5061, section 4.2.6): a number for the application.
     Adaptation(u32),
     /// One that this crate does not know.
     Unknown {
@@ -58,7 +58,7 @@ pub enum Parameter {
 }
 
 impl Parameter {
-    /// The type on the wire.
+    /// Returns the type on the wire.
     pub const fn kind(&self) -> u16 {
         match self {
             Self::Ipv4(_) => 5,
@@ -104,7 +104,7 @@ impl Parameter {
         })
     }
 
-    /// The parameter as it stands in a chunk, without padding behind it: so it enters the key (RFC 4895, section 6.1).
+    /// Returns the parameter in bytes, without padding behind it, as the key contains it (RFC 4895, section 6.1).
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -143,7 +143,7 @@ impl Init {
             let stop = matches!(parameter, Parameter::Unknown { .. }) && kind & 0x8000 == 0;
             parameters.push(parameter);
             if stop {
-                break; // RFC 9260, section 3.2.1: the rest is not looked at
+                break; // RFC 9260, section 3.2.1: the rest is ignored
             }
         }
         Ok(Self { tag, a_rwnd, outbound, inbound, tsn, parameters })
@@ -160,19 +160,19 @@ impl Init {
         }
     }
 
-    /// The body of the chunk in bytes, for a cookie to keep.
+    /// Returns the body of the chunk in bytes, for a cookie.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
         out
     }
 
-    /// The inverse of `to_bytes`.
+    /// Parses the result of `to_bytes`.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
         Self::parse(bytes)
     }
 
-    /// The IPv4 addresses that are listed.
+    /// Returns the IPv4 addresses that are listed.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Ipv4(address) => Some(*address),
@@ -180,7 +180,7 @@ impl Init {
         })
     }
 
-    /// Unknown parameters that their sender wants to be told of (RFC 9260, section 3.2.1), whole.
+    /// Returns unknown parameters that must be reported to the sender (RFC 9260, section 3.2.1), whole.
     pub fn reports(&self) -> impl Iterator<Item = Vec<u8>> {
         let unknown = self
             .parameters
@@ -189,7 +189,7 @@ impl Init {
         unknown.map(Parameter::emit)
     }
 
-    /// The cookie of an INIT ACK.
+    /// Returns the cookie of an INIT ACK, or `None` if it has none.
     pub fn cookie(&self) -> Option<&[u8]> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::Cookie(cookie) => Some(cookie.as_slice()),
@@ -197,7 +197,7 @@ impl Init {
         })
     }
 
-    /// Whether a chunk of this type is among the extensions that the sender understands.
+    /// Returns whether the sender supports this type of extension chunk.
     pub fn extends(&self, kind: u8) -> bool {
         let listed = |parameter: &Parameter| matches!(parameter, Parameter::Extensions(kinds) if kinds.contains(&kind));
         self.parameters.iter().any(listed)

@@ -1,9 +1,8 @@
-//! What two ends say to each other, in bytes: RFC 9260 (SCTP), RFC 5061 (addresses that come and go), RFC 4895
-//! (authenticated chunks).
+//! The wire format: RFC 9260 (SCTP), RFC 5061 (address changes), RFC 4895 (authenticated chunks).
 //!
-//! A packet is a header and chunks; chunks carry parameters, and errors carry causes. The two upper bits of an unknown
-//! type say what to do with it (RFC 9260, sections 3.2 and 3.2.1): the first, whether to go on behind it; the second,
-//! whether to tell its sender.
+//! A packet is a header and chunks; chunks carry parameters, and errors carry causes. The two upper bits of an
+//! unknown type say how to handle it (RFC 9260, sections 3.2 and 3.2.1). The first: whether to process what follows
+//! it. The second: whether to report it to its sender.
 
 mod asconf;
 mod cause;
@@ -21,11 +20,11 @@ use wire::{Malformed, Reader};
 
 /// The protocol number in an IPv4 header.
 pub const PROTOCOL: u8 = wire::ipv4::SCTP;
-/// Bytes of the common header.
+/// Length of the common header, in bytes.
 pub const HEADER: usize = 12;
-/// Where the checksum stands.
+/// Offset of the checksum.
 const CHECKSUM: usize = 8;
-/// Bytes of a chunk's type, flags and length.
+/// Length of a chunk's type, flags and length, in bytes.
 const CHUNK_HEADER: usize = 4;
 
 /// A packet: the payload of IP protocol 132.
@@ -35,21 +34,21 @@ pub struct Packet {
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// The verification tag: what the receiver gave out at the begin.
+    /// The verification tag, which the receiver chose when the association opened.
     pub tag: u32,
-    /// The chunks, up to an unknown one that says that nothing behind it counts.
+    /// The chunks, up to an unknown one whose type ends the processing of the packet.
     pub chunks: Vec<Chunk>,
 }
 
 impl Packet {
-    /// The packet in an IP payload.
+    /// Parses an IP payload. Fails if any chunk is malformed.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (packet, flaw) = Self::parse_up_to_flaw(bytes)?;
         flaw.map_or(Ok(packet), Err)
     }
 
-    /// The packet up to the first chunk that is malformed, and what is wrong with that one: chunks are processed in order, so
-    /// those before it count (RFC 9260, section 6.10). A packet that begins with a malformed chunk is malformed.
+    /// Parses the packet up to the first malformed chunk. Returns the error of that chunk as well. Chunks are
+    /// processed in order, so those before it count (RFC 9260, section 6.10). Fails if the first chunk is malformed.
     pub(crate) fn parse_up_to_flaw(bytes: &[u8]) -> Result<(Self, Option<Malformed>), Malformed> {
         let mut r = Reader::new(bytes, Malformed("sctp_truncated"));
         let (src_port, dst_port, tag) = (r.u16()?, r.u16()?, r.u32()?);
@@ -80,14 +79,14 @@ impl Packet {
             }
         }
         packet.check()?;
-        // INIT and its kind are alone, or not believed.
+        // A chunk that must be alone is refused if a malformed one follows it.
         if let (Some(why), true) = (flaw, packet.chunks.iter().any(alone)) {
             return Err(why);
         }
         Ok((packet, flaw))
     }
 
-    /// Rules about chunks together.
+    /// Checks rules about the combination of chunks.
     fn check(&self) -> Result<(), Malformed> {
         if self.chunks.is_empty() {
             return Err(Malformed("sctp_no_chunk"));
@@ -100,19 +99,19 @@ impl Packet {
         if init && self.tag != 0 {
             return Err(Malformed("sctp_init_tag"));
         }
-        // RFC 4895, section 4.1: not more than one in a packet.
+        // RFC 4895, section 4.1: at most one in a packet.
         if self.chunks.iter().filter(|chunk| chunk.kind() == kind::AUTH).count() > 1 {
             return Err(Malformed("sctp_auth_twice"));
         }
         Ok(())
     }
 
-    /// The IP payload.
+    /// Returns the IP payload, with its checksum.
     pub fn emit(&self) -> Vec<u8> {
         self.emit_signed(|_| Vec::new())
     }
 
-    /// The same, where `sign` makes the code for the packet from its AUTH chunk on, in which the code is zero.
+    /// Returns the IP payload. `sign` returns the HMAC of the packet from its AUTH chunk on, whose HMAC is zero.
     pub(crate) fn emit_signed(&self, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.src_port.to_be_bytes());
@@ -138,7 +137,7 @@ impl Packet {
     }
 }
 
-/// Puts the right checksum into a packet, whatever else is in it. For those who change bytes on the way: tests.
+/// Sets the checksum of a packet, which need not be valid otherwise. For tests that change bytes.
 pub fn mend(bytes: &mut [u8]) {
     let sum = sum(bytes).to_le_bytes();
     if let Some(field) = bytes.get_mut(CHECKSUM..HEADER) {
@@ -146,8 +145,8 @@ pub fn mend(bytes: &mut [u8]) {
     }
 }
 
-/// The sum with the field itself taken as zero. Its lowest byte comes first on the wire: the reflected algorithm hands
-/// its bits out in that order (RFC 9260, appendix A).
+/// Returns the checksum, with its field taken as zero. Its lowest byte comes first on the wire, as the reflected
+/// algorithm yields the bits in that order (RFC 9260, appendix A).
 fn sum(bytes: &[u8]) -> u32 {
     let (head, tail) = (bytes.get(..CHECKSUM), bytes.get(HEADER..));
     crc32c(&[head.unwrap_or_default(), &[0; 4], tail.unwrap_or_default()])
@@ -157,7 +156,7 @@ fn checksum_holds(bytes: &[u8]) -> bool {
     bytes.get(CHECKSUM..HEADER) == Some(&sum(bytes).to_le_bytes())
 }
 
-/// RFC 9260, section 6.10: these three are alone in a packet.
+/// Returns whether a chunk must be alone in a packet (RFC 9260, section 6.10).
 fn alone(chunk: &Chunk) -> bool {
     matches!(chunk.kind(), kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
 }
@@ -172,7 +171,7 @@ fn next_chunk<'a>(r: &mut Reader<'a>) -> Result<(u8, u8, &'a [u8]), Malformed> {
     Ok((kind, flags, body))
 }
 
-/// The packet from its AUTH chunk on: what that chunk authenticates, together with itself.
+/// Returns the packet from its AUTH chunk on, which is what the HMAC covers. `None` without AUTH.
 pub(crate) fn authenticated(bytes: &[u8]) -> Option<&[u8]> {
     let mut r = Reader::new(bytes.get(HEADER..)?, Malformed("sctp_truncated"));
     while !r.is_empty() {

@@ -57,7 +57,7 @@ fn causes() -> Vec<Cause> {
     ]
 }
 
-/// One chunk of each type, and the tag that its packet has.
+/// Chunks of each type, and the tags of their packets.
 fn chunks() -> Vec<(u32, Chunk)> {
     let data = Data {
         ends: true,
@@ -110,7 +110,7 @@ fn what_is_emitted_is_read_back() {
     assert_eq!(whole.emit().len() % 4, 0);
 }
 
-/// RFC 9260, figures 1, 3 and 6; the checksum as another program computes it (tshark agrees, see `tests/tshark.rs`).
+/// RFC 9260, figures 1, 3 and 6. Another program computed the checksum (tshark agrees, see `tests/tshark.rs`).
 #[test]
 fn golden_bytes_of_data_and_sack() {
     let data =
@@ -152,7 +152,7 @@ fn golden_bytes_of_asconf_and_auth() {
     assert_eq!(Chunk::AsconfAck(refused).emit(), expected);
 }
 
-/// A packet of one raw chunk, with the right checksum.
+/// Returns a packet of one raw chunk, with the right checksum.
 fn raw(tag: u32, chunk: &[u8]) -> Result<Packet, &'static str> {
     let mut bytes = packet(tag, Vec::new()).emit();
     bytes.extend_from_slice(chunk);
@@ -160,7 +160,7 @@ fn raw(tag: u32, chunk: &[u8]) -> Result<Packet, &'static str> {
     Packet::parse(&bytes).map_err(|Malformed(why)| why)
 }
 
-/// A packet with this chunk, whose bytes are changed.
+/// Returns a packet with this chunk, whose bytes are changed.
 fn changed(chunk: &Chunk, change: impl FnOnce(&mut Vec<u8>)) -> &'static str {
     let tag = if chunk.kind() == kind::INIT { 0 } else { 9 };
     let mut bytes = chunk.emit();
@@ -238,7 +238,7 @@ fn the_last_padding_may_be_missing() {
     assert_eq!(raw(9, &[10, 0, 0, 5, 1, 11, 0, 0, 4]), Err("sctp_truncated"));
 }
 
-/// RFC 9260, section 6.10: chunks are processed in their order, so a malformed one spoils what is behind it only.
+/// RFC 9260, section 6.10: chunks are processed in order, so a malformed one affects only those behind it.
 #[test]
 fn what_stands_before_a_malformed_chunk_is_read() {
     let mut bytes = packet(9, vec![Chunk::CookieAck, Chunk::ShutdownAck]).emit();
@@ -294,7 +294,7 @@ proptest! {
         }
     }
 
-    /// Bytes that are nearly right reach deeper.
+    /// Bytes that differ little from valid ones reach later checks.
     #[test]
     fn no_change_of_a_good_packet_panics(
         which in 0_usize..17, at in any::<prop::sample::Index>(), byte in any::<u8>(),

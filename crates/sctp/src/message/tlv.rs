@@ -1,12 +1,12 @@
-//! What chunks are made of: type, length, value, padded to four bytes (RFC 9260, section 3.2.1).
+//! Parameters and causes: type, length and value, padded to four bytes (RFC 9260, section 3.2.1).
 
 use wire::{Malformed, Reader};
 
-/// Bytes of type and length.
+/// Length of type and length, in bytes.
 pub(super) const HEADER: usize = 4;
 
-/// The next parameter or cause: its type and its value. The length counts the header, but not the padding, which may
-/// be missing behind the last.
+/// Returns the next parameter or cause: its type and value. `None` at the end. The length includes the header, but
+/// not the padding, which may be missing behind the last one.
 pub(super) fn next<'a>(r: &mut Reader<'a>) -> Result<Option<(u16, &'a [u8])>, Malformed> {
     if r.is_empty() {
         return Ok(None);
@@ -18,8 +18,8 @@ pub(super) fn next<'a>(r: &mut Reader<'a>) -> Result<Option<(u16, &'a [u8])>, Ma
     Ok(Some((kind, value)))
 }
 
-/// Appends a parameter or a cause. What stands before is padded; the last is not, as a chunk's length leaves its
-/// padding out.
+/// Appends a parameter or a cause. What precedes it is padded; the last one is not, as a chunk's length excludes its
+/// padding.
 pub(super) fn put(out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]) {
     pad(out);
     let len = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
@@ -30,18 +30,18 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]) {
     }
 }
 
-/// Zeros up to the next multiple of four.
+/// Appends zeros up to the next multiple of four.
 pub(super) fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// All of `bytes` as numbers of two bytes.
+/// Parses `bytes` as 16-bit numbers. Returns the error `odd` if a byte remains.
 pub(super) fn numbers(bytes: &[u8], odd: Malformed) -> Result<Vec<u16>, Malformed> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if rest.is_empty() { Ok(pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect()) } else { Err(odd) }
 }
 
-/// The bytes of numbers.
+/// Returns the bytes of 16-bit numbers.
 pub(super) fn number_bytes(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! What acknowledgments say of chunks that were sent, and what silence says (RFC 9260, sections 6.2.1, 6.3.2, 6.3.3 and 7.2).
+//! Acknowledgments and losses of chunks that were sent (RFC 9260, sections 6.2.1, 6.3.2, 6.3.3 and 7.2).
 
 use super::{Fate, MISSES, News, Outbound, Sent, Unsent};
 use crate::message::Sack;
@@ -7,27 +7,28 @@ use crate::serial::{Tsn, begin, extend};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// Acknowledged chunks of which a copy may still be reported.
+/// Number of acknowledged chunks for which a duplicate report is still recognized.
 const REPEATED: usize = 64;
 
-/// What an acknowledgment says of one path.
+/// The part of an acknowledgment that concerns one path.
 #[derive(Clone, Copy, Default)]
 struct Share {
-    /// Bytes of chunks, and of copies of chunks that the peer had already.
+    /// Bytes of chunks that were acknowledged; of copies that were reported as duplicates; in flight before.
     bytes: u32,
     again: u32,
     before: u32,
-    /// The latest transmission, and the largest number, that were acknowledged.
+    /// The latest transmission, and the largest TSN, that were acknowledged.
     order: u64,
     tsn: Tsn,
-    /// The oldest that was on its way is among them.
+    /// The oldest chunk in flight on the path was acknowledged.
     oldest: bool,
-    /// When the last one left that was sent only once, and was not taken for lost: a time-out is no round trip.
+    /// When the latest acknowledged chunk left that was sent only once and not marked as lost: a time-out is no round
+    /// trip.
     left: Option<Instant>,
 }
 
 impl Outbound {
-    /// The peer has all up to `cumulative`; with a SACK, also what its gaps name.
+    /// Handles an acknowledgment of all chunks up to `cumulative`, and of the gap blocks of `sack`.
     pub(crate) fn acknowledge(
         &mut self,
         now: Instant,
@@ -42,7 +43,7 @@ impl Outbound {
         }
         let mut news = News::default();
         if upto < self.cumulative {
-            return Ok(news); // an older one that was overtaken
+            return Ok(news); // an older SACK that was overtaken by a newer one
         }
         let advanced = upto > self.cumulative;
         let mut shares = Self::shares(paths);
@@ -76,7 +77,7 @@ impl Outbound {
         paths.iter().map(|path| (path.address, Share { before: path.flight, ..Share::default() })).collect()
     }
 
-    /// The first chunk that is on its way, for each path.
+    /// Returns the first chunk in flight of each path.
     fn oldest_flying(&self) -> BTreeMap<Ipv4Addr, Tsn> {
         let mut oldest = BTreeMap::new();
         for (tsn, sent) in (self.cumulative + 1..).zip(&self.sent) {
@@ -92,7 +93,7 @@ impl Outbound {
         at.is_some_and(|sent| sent.fate == Fate::Flying)
     }
 
-    /// A chunk is acknowledged, by whatever means.
+    /// Records that a chunk is acknowledged, cumulatively or by a gap block.
     fn settle(
         &mut self,
         now: Instant,
@@ -129,7 +130,7 @@ impl Outbound {
         }
     }
 
-    /// Copies that the peer did not need: the network has delivered them, so they count (section 7.2.2). Each once.
+    /// Counts duplicates towards the window, each once: the network has delivered these copies (section 7.2.2).
     fn duplicates(&mut self, duplicates: &[u32], shares: &mut BTreeMap<Ipv4Addr, Share>) {
         for duplicate in duplicates {
             let known = self.repeated.iter().position(|(tsn, ..)| *tsn as u32 == *duplicate);
@@ -157,7 +158,7 @@ impl Outbound {
             if here {
                 self.settle(now, self.cumulative + Tsn::from(offset), chunk, paths, shares);
             } else if chunk.fate == Fate::Kept {
-                // The peer thought better of it (section 6.2.1, D, and section 6.3.2, R4).
+                // The peer has dropped a chunk that it had acknowledged (section 6.2.1, D, and section 6.3.2, R4).
                 chunk.fate = Fate::Flying;
                 self.flight += chunk.len();
                 if let Some(path) = paths.get_mut(chunk.path) {
@@ -169,7 +170,7 @@ impl Outbound {
         self.sent = sent;
     }
 
-    /// What the acknowledgment means for each path: window, errors, T3.
+    /// Applies the acknowledgment to each path: window, errors, T3.
     fn judge(
         &self,
         now: Instant,
@@ -181,7 +182,7 @@ impl Outbound {
         for path in paths.iter_mut() {
             let Some(share) = shares.get(&path.address) else { continue };
             if share.bytes == 0 {
-                // A packet of copies is acknowledged at once (section 6.2), by a SACK that reports nothing else.
+                // A packet of duplicates is acknowledged at once (section 6.2), by a SACK that reports nothing else.
                 if share.again > 0 {
                     path.grow(0, share.again, share.before, advanced);
                 }
@@ -192,8 +193,8 @@ impl Outbound {
                 news.revived.push(path.address);
             }
             path.latest_acked = path.latest_acked.max(share.order);
-            // Section 6.3.1, C4: a measurement each round trip. The chunk that was timed is lost, but another of its flight tells
-            // it as well; or the time-out would stay as it was backed off though packets come and go.
+            // Section 6.3.1, C4: one measurement in each round trip. If the timed chunk was lost, another one of its
+            // flight is measured. Otherwise the time-out would stay backed off although packets are acknowledged.
             if let Some(left) = share.left.filter(|_| path.rto.backing().1 > 0) {
                 path.rto.sample(now.since(left));
             } else if path.woken.is_some() {
@@ -216,8 +217,8 @@ impl Outbound {
         }
     }
 
-    /// Counts what is reported missing. A chunk is missed only when something that left later, along the same path, has
-    /// come: after a switch the new path overtakes the old one, and nothing is lost by that (CACC).
+    /// Counts reports of missing chunks. A report counts only if a chunk that left later on the same path was
+    /// acknowledged. After a switch the new path may overtake the old one, which is no loss (CACC).
     fn misses(
         &mut self,
         paths: &mut Paths,
@@ -255,13 +256,13 @@ impl Outbound {
 
     // --- losses ----------------------------------------------------------------------------------------------------
 
-    /// T3 of a path went off, or the path has gone: all that is on its way there is lost (section 6.3.3).
+    /// Marks all chunks in flight on a path as lost, because T3 expired or the path was removed (section 6.3.3).
     pub(crate) fn lose(&mut self, paths: &mut Paths, address: Ipv4Addr, timed_out: bool) {
         self.lose_those(paths, address, timed_out, |_| true);
     }
 
-    /// What left from these addresses of ours is as good as lost: they are gone, and its acknowledgment would come to them. Nothing
-    /// was congested.
+    /// Marks chunks that left from these addresses of ours as lost. The addresses are gone, so acknowledgments would
+    /// not arrive. This is no sign of congestion.
     pub(crate) fn lose_from(&mut self, paths: &mut Paths, gone: &[Ipv4Addr]) {
         let all: Vec<Ipv4Addr> = paths.iter().map(|path| path.address).collect();
         for address in all {
@@ -269,8 +270,8 @@ impl Outbound {
         }
     }
 
-    /// The path has become too narrow for chunks that were cut before. They are sent again without waiting for T3, and nothing
-    /// was congested (section 7.3).
+    /// Marks chunks as lost that are larger than the reduced MTU. They are sent again without waiting for T3. This is
+    /// no sign of congestion (section 7.3).
     pub(crate) fn lose_the_large(&mut self, paths: &mut Paths, address: Ipv4Addr) {
         let largest = paths.get(address).map_or(0, crate::path::Path::largest_chunk);
         self.lose_those(paths, address, false, |sent| sent.charge() > largest);
@@ -304,18 +305,18 @@ impl Outbound {
         }
     }
 
-    /// The association begins anew with these numbers: what was not acknowledged is gone.
+    /// Restarts with these numbers. Data that were not acknowledged are dropped.
     pub(crate) fn restart(&mut self, first: u32, window: u32) {
         let counts = self.counts;
         *self = Self { counts, ..Self::new(first, self.limit as u32, self.streams, window) };
     }
 
-    /// Whether the peer has acknowledged nothing.
+    /// Returns whether the peer has acknowledged nothing.
     pub(crate) fn is_fresh(&self) -> bool {
         self.cumulative + 1 == self.first && self.sent.iter().all(|sent| sent.fate != Fate::Kept)
     }
 
-    /// The association begins anew with these numbers, and what was written goes to the peer again. Nothing was acknowledged.
+    /// Restarts with these numbers and sends all data again. Nothing may be acknowledged before.
     pub(crate) fn renumber(&mut self, first: u32) {
         (self.first, self.cumulative) = (begin(first), begin(first) - 1);
         for (tsn, sent) in (self.first..).zip(&mut self.sent) {

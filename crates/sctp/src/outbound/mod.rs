@@ -1,4 +1,4 @@
-//! The sending half: what may be sent, and again (RFC 9260, sections 6.1 to 6.3, 6.9 and 7.2).
+//! The sending half: transmission and retransmission (RFC 9260, sections 6.1 to 6.3, 6.9 and 7.2).
 
 mod acknowledged;
 
@@ -8,45 +8,45 @@ use crate::serial::{Tsn, begin};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Instant, Ipv4Addr};
 
-/// SACKs that say that a chunk is missing before it is sent again (section 7.2.4).
+/// Number of SACKs that report a chunk missing before it is sent again (section 7.2.4).
 const MISSES: u8 = 3;
 
-/// Where a chunk stands.
+/// The state of a chunk that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// On its way.
+    /// In flight.
     Flying,
-    /// To be sent again: after a time-out, a gap, or because its path has gone.
+    /// To be sent again: after a time-out or a gap report, or because its path, its source or the old MTU is gone.
     Lost { timed_out: bool },
-    /// The peer has it, beyond a gap; it may still think better of it.
+    /// Acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
 }
 
 #[derive(Clone, Debug)]
 struct Sent {
     data: Data,
-    /// Where it went last, and which address of ours it left from.
+    /// The destination of the last transmission, and its source.
     path: Ipv4Addr,
     from: Ipv4Addr,
     fate: Fate,
     misses: u8,
-    /// It was sent again because of a gap: only once (section 7.2.4, 4).
+    /// It was sent again because of a gap. This happens only once (section 7.2.4, 4).
     hurried: bool,
-    /// It was sent more than once: its acknowledgment tells no round trip.
+    /// It was sent more than once, so its acknowledgment does not measure the round trip.
     again: bool,
-    /// When it left first.
+    /// When it was first sent.
     left: Instant,
-    /// Which transmission it was, of all.
+    /// The number of its last transmission, over all chunks.
     order: u64,
 }
 
 impl Sent {
-    /// Bytes of the user: what the peer's window bounds.
+    /// Returns the bytes of user data, which the peer's window limits.
     fn len(&self) -> u32 {
         self.data.data.len() as u32
     }
 
-    /// Bytes of the chunk: what the congestion window bounds.
+    /// Returns the bytes of the chunk, which the congestion window limits.
     fn charge(&self) -> u32 {
         self.data.wire_len() as u32
     }
@@ -59,60 +59,60 @@ struct Pending {
     ppid: u32,
     unordered: bool,
     bytes: Vec<u8>,
-    /// So many of them were sent.
+    /// Number of bytes that were sent.
     at: usize,
 }
 
-/// The peer acknowledges what was never sent.
+/// The peer acknowledges a TSN that was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unsent;
 
-/// What an acknowledgment has brought.
+/// The effects of an acknowledgment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News {
-    /// Bytes of the user that need not be kept any more.
+    /// Bytes of user data that need not be kept any more.
     pub(crate) freed: usize,
     /// Something was acknowledged for the first time.
     pub(crate) progress: bool,
-    /// Paths that were inactive and have been heard of.
+    /// Paths that were inactive and work again.
     pub(crate) revived: Vec<Ipv4Addr>,
 }
 
-/// Counts for reports.
+/// Counts of retransmissions since the association began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Chunks sent again, by whatever cause.
+    /// Chunks that were sent again, for any reason.
     pub retransmissions: u64,
-    /// Chunks that gaps caused to be sent again.
+    /// Chunks that were sent again because of gap reports.
     pub fast_retransmits: u64,
-    /// Times that T3 went off.
+    /// Number of expiries of T3.
     pub timeouts: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     pending: VecDeque<Pending>,
-    /// Numbered one behind the other, from `cumulative` + 1 on.
+    /// Chunks from `cumulative` + 1 on, in order of their TSNs.
     sent: VecDeque<Sent>,
-    /// The number of the first chunk.
+    /// The initial TSN.
     first: Tsn,
     cumulative: Tsn,
     next_ssn: BTreeMap<u16, u16>,
-    /// Bytes of the user in `pending` and `sent`.
+    /// Bytes of user data in `pending` and `sent`.
     held: usize,
     limit: usize,
     pub(crate) streams: u16,
-    /// What the peer still has room for.
+    /// The room that the peer still has, in bytes.
     pub(crate) window: u32,
     transmissions: u64,
     flight: u32,
     lost: usize,
-    /// One packet may leave in spite of the congestion window (section 7.2.4, 3).
+    /// One packet may leave although the congestion window is full (section 7.2.4, 3).
     hurry: bool,
-    /// The user writes nothing more: the last chunk asks to be acknowledged at once, as the shutdown waits for that.
+    /// The user has finished: the last chunk requests an immediate SACK, as the shutdown waits for it.
     finishing: bool,
-    /// Chunks that were sent more than once and are acknowledged by now: where they went, and their bytes. The peer may report
-    /// the copy as a duplicate.
+    /// Acknowledged chunks that were sent more than once: TSN, destination and bytes. The peer may report a copy as a
+    /// duplicate.
     repeated: VecDeque<(Tsn, Ipv4Addr, u32)>,
     pub(crate) counts: Counts,
 }
@@ -149,17 +149,17 @@ impl Outbound {
         self.held
     }
 
-    /// Whether nothing waits to be sent or acknowledged.
+    /// Returns whether no data wait to be sent or acknowledged.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.sent.is_empty()
     }
 
-    /// Whether something was sent and is not acknowledged.
+    /// Returns whether data were sent and are not acknowledged.
     pub(crate) fn is_outstanding(&self) -> bool {
         !self.sent.is_empty()
     }
 
-    /// A message, which fits the room.
+    /// Queues a message, which must fit the room.
     pub(crate) fn write(&mut self, stream: u16, ppid: u32, unordered: bool, bytes: &[u8]) {
         let mut ssn = 0;
         if !unordered {
@@ -171,19 +171,19 @@ impl Outbound {
         self.pending.push_back(Pending { stream, ssn, ppid, unordered, bytes: bytes.to_vec(), at: 0 });
     }
 
-    /// Nothing more is written.
+    /// Records that no more messages will be written.
     pub(crate) const fn finish(&mut self) {
         self.finishing = true;
     }
 
     // --- chunks that leave -----------------------------------------------------------------------------------------
 
-    /// The number of the next new chunk.
+    /// Returns the TSN of the next new chunk.
     fn next_tsn(&self) -> Tsn {
         self.cumulative + 1 + self.sent.len() as Tsn
     }
 
-    /// Where the next chunk would go, if one may leave now.
+    /// Returns the destination of the next chunk, if one may leave now.
     pub(crate) fn destination(&self, paths: &Paths) -> Option<Ipv4Addr> {
         for sent in self.sent.iter().filter(|_| self.lost > 0) {
             let Fate::Lost { timed_out } = sent.fate else { continue };
@@ -197,15 +197,16 @@ impl Outbound {
         (open && self.next_fits(paths.largest_chunk())).then_some(to)
     }
 
-    /// Section 6.1, A: the peer has room, or nothing is on its way and it is to be asked whether it has.
+    /// Returns whether the next chunk fits the peer's window, or may probe a closed window as nothing is in flight
+    /// (section 6.1, A).
     fn next_fits(&self, largest: u32) -> bool {
         let Some(message) = self.pending.front() else { return false };
         let len = (message.bytes.len() - message.at).min(largest as usize - DATA_HEADER);
         len as u32 <= self.window || self.sent.is_empty()
     }
 
-    /// Chunks for one packet `from` an address of ours `to` one of the peer's, with `room` bytes for them: first what was lost, then
-    /// what is new.
+    /// Returns the chunks of one packet from `from` to `to` with `room` bytes for chunks: first lost ones, then new
+    /// ones.
     pub(crate) fn chunks(
         &mut self,
         now: Instant,
@@ -239,7 +240,7 @@ impl Outbound {
                 break;
             }
             let Fate::Lost { timed_out } = sent.fate else { continue };
-            // What was cut before the path became narrower has to leave as it is.
+            // A chunk that was built before the MTU was lowered cannot be split again.
             let fits = sent.data.wire_len() <= *room || (chunks.is_empty() && sent.data.wire_len() > largest);
             if paths.for_retransmission(sent.path, timed_out) != to || !fits {
                 continue;
@@ -285,7 +286,7 @@ impl Outbound {
                 begins: message.at == 0,
                 ends: len == left.len(),
                 unordered: message.unordered,
-                // RFC 9260, section 3.3.1: a shutdown must not wait for a delayed acknowledgment.
+                // RFC 9260, section 3.3.1: a shutdown must not wait for a delayed SACK.
                 immediate: self.finishing && last_message && len == left.len(),
                 tsn: tsn as u32,
                 stream: message.stream,

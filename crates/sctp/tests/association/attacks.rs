@@ -1,4 +1,4 @@
-//! What strangers and false friends try, and what comes of it: nothing (RFC 5062).
+//! Attacks by hosts without the key and by peers, none of which has an effect (RFC 5062).
 
 use crate::harness::{CN, PORT, Weather, World, endpoint, mn, noise};
 use crate::script::{PEER_TSN, Script};
@@ -10,7 +10,7 @@ use wire::{Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
-/// The tag of packets to the correspondent, as who listens knows it.
+/// Returns the tag of packets to the correspondent, as a listener on the path learns it.
 fn overheard(world: &World) -> u32 {
     let (_, _, last) = world.sent.iter().rev().find(|(_, who, _)| *who == 0).unwrap();
     Packet::parse(&last.bytes).unwrap().tag
@@ -23,7 +23,7 @@ fn hijack(serial: u32) -> Chunk {
     Chunk::Asconf(Asconf { serial, lookup: Address::Ipv4(mn(1)), requests })
 }
 
-/// The number that the next ASCONF of the mobile host would have.
+/// Returns the serial number of the mobile host's next ASCONF.
 fn next_serial(world: &World) -> u32 {
     let init = world.sent.iter().find_map(|(_, who, transmit)| {
         match Packet::parse(&transmit.bytes).unwrap().chunks.as_slice() {
@@ -34,8 +34,8 @@ fn next_serial(world: &World) -> u32 {
     init.unwrap()
 }
 
-/// Whoever saw all packets but has not got the key: without AUTH, with a wrong code, with an algorithm that was not
-/// offered, with another key, from any address.
+/// An attacker has seen all packets but does not have the key. It sends without AUTH, with a wrong HMAC, with an
+/// algorithm that was not offered, and with another key, from any address.
 #[test]
 fn a_forged_change_changes_nothing() {
     let mut world = World::opened(&patient());
@@ -73,8 +73,9 @@ fn a_forged_change_changes_nothing() {
     assert_eq!(world.states(), [State::Established; 2]);
 }
 
-/// RFC 9260, section 8.5: a wrong tag is dropped without an answer. An ASCONF names its association by an address, so it is not out of
-/// the blue: an ABORT would tell a stranger, who needs no address of the peer's, each tag that is wrong.
+/// RFC 9260, section 8.5: a wrong tag is dropped without an answer. An ASCONF names its association by an address, so
+/// it is not out of the blue. An ABORT would show another host, which needs no address of the peer, each tag that is
+/// wrong.
 #[test]
 fn a_wrong_tag_of_a_change_is_not_answered() {
     let mut world = World::opened(&patient());
@@ -99,7 +100,7 @@ fn a_wrong_tag_of_a_change_is_not_answered() {
     assert_eq!(world.sent.len(), sent);
 }
 
-/// Packets of the mobile host's own, recorded and sent again later: while it is answered from memory, and when it is not.
+/// Packets of the mobile host are replayed: while their answers are kept, and later.
 #[test]
 fn a_recorded_change_is_not_carried_out_again() {
     let mut world = World::opened(&patient());
@@ -123,7 +124,7 @@ fn a_recorded_change_is_not_carried_out_again() {
     assert_eq!(world.sent.len(), sent, "not even an answer");
 }
 
-/// A false friend adds a stranger's address and wants his data there: a few probes is all that the stranger gets.
+/// A peer adds another host's address and requests data there: that host gets only a few probes.
 #[test]
 fn a_victim_gets_a_few_probes_and_no_data() {
     let mut world = World::opened(&Config::default());
@@ -144,7 +145,7 @@ fn a_victim_gets_a_few_probes_and_no_data() {
     assert!(!world.events(1).contains(&Event::PeerPrimary(VICTIM)));
 }
 
-/// Many victims at once: HB.Max.Burst counts for all of them together.
+/// Many victims at once: HB.Max.Burst limits the probes to all of them together.
 #[test]
 fn many_victims_share_one_probe_a_round_trip() {
     let config = Config { added_per_minute: 100, ..Config::default() };
@@ -162,7 +163,7 @@ fn many_victims_share_one_probe_a_round_trip() {
     assert_eq!(world.association(1).paths().count(), 15);
 }
 
-/// The old address is somebody else's by now; what he says of us is nothing to us (RFC 5061, section 5.3).
+/// Another host has the old address now: its ABORT has no effect (RFC 5061, section 5.3).
 #[test]
 fn an_abort_to_an_address_that_leaves_is_ignored() {
     let mut world = World::opened(&patient());
@@ -193,8 +194,8 @@ fn an_abort_to_an_address_that_leaves_is_ignored() {
     assert_eq!(world.states(), [State::Established; 2]);
 }
 
-/// Who saw the handshake could make the key of the empty pair key; with a pair key nobody can, and nobody who has not
-/// got it is let in.
+/// A host that saw the handshake can make the key if there is no pair key. With a pair key it cannot, and a host
+/// without the key gets no association.
 #[test]
 fn with_a_pair_key_strangers_do_not_get_in() {
     let keyed = |key: &[u8]| Config { pair_key: Some((7, Key::new(key))), ..patient() };
@@ -214,7 +215,7 @@ fn with_a_pair_key_strangers_do_not_get_in() {
     }
 }
 
-/// A peer without authentication is not wanted where that is required, and changes nothing where it is not.
+/// A peer without authentication is refused where that is required.
 #[test]
 fn who_cannot_authenticate_changes_no_addresses() {
     let deaf = Config { hmacs: Vec::new(), ..patient() };
@@ -226,7 +227,8 @@ fn who_cannot_authenticate_changes_no_addresses() {
     assert_eq!(world.hosts[1].endpoint.associations().count(), 0);
 }
 
-/// RFC 5061, section 4.1.1: an ASCONF that is not signed is dropped, also where the peer has no algorithm, so that no key was agreed.
+/// RFC 5061, section 4.1.1: an ASCONF without AUTH is dropped, even if the peer has no algorithm, so that there is no
+/// key.
 #[test]
 fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -238,7 +240,7 @@ fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
     assert!(!script.events.iter().any(|event| matches!(event, Event::PeerAdded(_))));
 }
 
-/// Everything that the two say comes back to them, mixed up: they do not answer without end, and nothing breaks.
+/// All packets of both ends come back to them, mixed up: they do not answer without end, and no data are lost.
 #[test]
 fn an_echo_of_everything_does_no_harm() {
     let mut world = World::opened(&patient());
@@ -258,7 +260,8 @@ fn an_echo_of_everything_does_no_harm() {
     assert!(world.sent.len() < recorded.len() * 4, "{} from {}", world.sent.len(), recorded.len());
 }
 
-/// One host opens associations without end: at a listening port it has so many, and another host is accepted still.
+/// One host opens associations without end: a listening port accepts a limited number of them, and another host is
+/// still accepted.
 #[test]
 fn one_address_does_not_take_all_associations() {
     let config = Config::default();

@@ -1,4 +1,5 @@
-//! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that a link excuses.
+//! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that the loss of a link
+//! excuses.
 
 use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
 use crate::roaming::{break_to, has, left_with_a_late_packet};
@@ -12,8 +13,8 @@ fn init() -> Vec<u8> {
     Packet { src_port: 4000, dst_port: PORT, tag: 0, chunks: vec![Chunk::Init(peer_init(&[]))] }.emit()
 }
 
-/// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. At the last instant of its life it is not stale,
-/// and it makes no second association either.
+/// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. At exactly its life it is not
+/// stale, and it does not make a second association either.
 #[test]
 fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
     let config = Config::default();
@@ -31,12 +32,12 @@ fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
     assert_eq!(late, Err(Reason("sctp_cookie_stale")));
 }
 
-/// Two associations between the same ports had the same address, one after the other, and both have left it. What is late for the
-/// first is not out of the blue.
+/// Two associations between the same ports had the same address, one after the other, and both have left it. A late
+/// packet of the first is not out of the blue.
 #[test]
 fn a_former_address_of_two_associations_is_remembered_for_both() {
     let (mut world, late) = left_with_a_late_packet();
-    // Another host is at that address now, with the same port.
+    // Another host with the same port is at that address now.
     world.dead = vec![mn(2)];
     world.hosts[0].endpoint = endpoint(&patient(), 9);
     let open = Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN], peer_port: PORT };
@@ -53,8 +54,8 @@ fn a_former_address_of_two_associations_is_remembered_for_both() {
     assert_eq!(aborts.count(), 0);
 }
 
-/// A listening port accepts at the addresses that its host has now: not at one that it had before, and at no more than an
-/// association may have.
+/// A listening port accepts at the present addresses of its host: not at former ones, and at no more than
+/// `max_addresses`.
 #[test]
 fn a_listener_accepts_where_its_host_is_now() {
     let mut script = Script::silent(&Config::default());
@@ -70,8 +71,8 @@ fn a_listener_accepts_where_its_host_is_now() {
     assert_eq!(accepts, Config::default().max_addresses);
 }
 
-/// RFC 9260, section 8.1: the counter of errors is reset by the peer. A link that returns excuses what was counted while it was away,
-/// but one that comes and goes does not keep a dead peer alive: it is given up within 12 returns.
+/// RFC 9260, section 8.1: only the peer resets the counter of errors. The return of a link removes what was counted
+/// without it. But a link that comes and goes does not keep a dead peer: it is given up within 12 returns.
 #[test]
 fn a_link_that_comes_and_goes_does_not_keep_a_dead_peer() {
     for period in [3000, 20_000] {
@@ -95,7 +96,7 @@ fn returned(world: &mut World, who: usize) {
     world.association(who).link_returned(now);
 }
 
-/// A peer that answers after each return is there: the link's next absence is excused as the first was.
+/// A peer that answers after each return is alive: each absence of the link is excused like the first.
 #[test]
 fn news_of_the_peer_renews_the_excuse_of_a_link() {
     let mut world = World::opened(&Config::default());
@@ -113,7 +114,8 @@ fn news_of_the_peer_renews_the_excuse_of_a_link() {
     assert_eq!(world.hosts[1].got.len(), 90_000);
 }
 
-/// RFC 1191, section 6.3: a path that was narrow is tried again when data leave ten minutes after the first that left since.
+/// RFC 1191, section 6.3: the full MTU is tried again when data leave ten minutes after the first that left since the
+/// report.
 #[test]
 fn a_path_that_was_narrow_is_tried_again() {
     let mut world = World::opened(&patient());
@@ -136,7 +138,8 @@ fn a_path_that_was_narrow_is_tried_again() {
     assert!(sends(&mut world, 1) > Some(1400));
 }
 
-/// RFC 5061, section 4.3: a peer that does not know the address whose end is asked for refuses that. It is gone all the same.
+/// RFC 5061, section 4.3: a peer refuses the deletion of an address that it does not know. The address is deleted all
+/// the same.
 #[test]
 fn an_address_that_the_peer_never_had_is_deleted() {
     let short = Config { max_addresses: 1, ..Config::default() };
@@ -150,8 +153,8 @@ fn an_address_that_the_peer_never_had_is_deleted() {
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
 }
 
-/// A peer whose change is not answered asks again: it is there, whatever else is lost. But it asks no more often than its retries, so a
-/// chunk that somebody has read and repeats keeps no dead peer.
+/// A peer that repeats a change because it was not answered is alive, whatever else is lost. But it repeats a change
+/// at most as often as its retries allow, so a replayed chunk does not keep a dead peer.
 #[test]
 fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
     let config = Config { association_max_retrans: 4, ..patient() };
@@ -172,7 +175,8 @@ fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
     assert_eq!(world.states()[1], State::Closed);
 }
 
-/// One of the two is in this state, as the mobile host finishes: in the last two states of a shutdown the correspondent.
+/// Returns a world in which one host is in this state, and that host: the mobile host, or in the last two states the
+/// correspondent.
 fn in_state(state: State, closed_window: bool) -> (World, usize) {
     let opens = matches!(state, State::CookieWait | State::CookieEchoed);
     let mut world = if opens { World::new(&Config::default()) } else { World::opened(&Config::default()) };
@@ -192,7 +196,7 @@ fn in_state(state: State, closed_window: bool) -> (World, usize) {
     (world, who)
 }
 
-/// No state lasts if the peer is gone: each has a timer that counts. T5 bounds what a shutdown takes in all.
+/// No state lasts if the peer is gone: each has a timer whose expiries are counted. T5 bounds a whole shutdown.
 #[test]
 fn a_peer_that_is_gone_is_given_up_in_every_state() {
     let states = [

@@ -1,4 +1,4 @@
-//! Many peers of one listening port: how many associations there are at most, and how long those stay whose peer is gone.
+//! Many peers of one listening port: the limit of associations, and how long those last whose peer is gone.
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::peer_init;
@@ -10,7 +10,7 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 struct Server {
     endpoint: Endpoint,
     now: Instant,
-    /// Packets that left, by where they went.
+    /// Number of packets sent, by destination.
     sent: BTreeMap<Ipv4Addr, usize>,
 }
 
@@ -31,8 +31,8 @@ impl Server {
         Some(transmit)
     }
 
-    /// A host at `address` calls from this port, and lists these addresses; its COOKIE ECHO comes `from` another. Returns what it is
-    /// refused for, and its tag of the server.
+    /// Opens from a host at `address` and this port, which lists these addresses; its COOKIE ECHO comes `from`
+    /// another one. Returns the reason of a refusal, and the server's tag.
     fn called(
         &mut self,
         address: Ipv4Addr,
@@ -52,7 +52,7 @@ impl Server {
         (refused, ack.tag)
     }
 
-    /// All that leaves is lost, or answered if it is a probe; so it goes until nothing happens before `until`.
+    /// Runs until `until`. All packets of the server are lost, but its probes are answered if there are `tags`.
     fn runs(&mut self, until: Instant, tags: Option<&BTreeMap<u16, u32>>) {
         loop {
             while let Some(sent) = self.polls() {
@@ -74,8 +74,9 @@ impl Server {
     }
 }
 
-/// Peers with more addresses than are taken, proved or not, that vanish: each association ends, by time-outs, within ten minutes. What
-/// is sent until then is bounded for each address, and when they are released nothing is left.
+/// Peers vanish that have more addresses than are accepted, confirmed or not. Each association ends by time-outs
+/// within ten minutes. The number of packets to each address until then is limited, and nothing is left when the
+/// associations are released.
 #[test]
 fn associations_of_many_addresses_end_when_their_peer_is_gone() {
     for proved in [false, true] {
@@ -119,8 +120,8 @@ fn associations_of_many_addresses_end_when_their_peer_is_gone() {
     }
 }
 
-/// An address has at most 256 associations of a port, wherever its COOKIE ECHOs come from: a host with a second address, or that forges
-/// one, gets no more.
+/// An address has at most 256 associations of a port, whatever the sources of its COOKIE ECHOs: a host with a second
+/// address, real or forged, gets no more.
 #[test]
 fn a_cookie_from_another_address_counts_for_the_one_that_made_it() {
     let mut server = Server::new(&Config::default());
@@ -134,7 +135,7 @@ fn a_cookie_from_another_address_counts_for_the_one_that_made_it() {
     assert_eq!(server.endpoint.associations().count(), 257);
 }
 
-/// Addresses that a peer lists and did not prove are not charged: it keeps nobody out by naming it.
+/// Unconfirmed addresses that a peer lists are not counted: it cannot exclude another host by naming its address.
 #[test]
 fn naming_an_address_keeps_nobody_out() {
     let mut server = Server::new(&Config::default());
@@ -146,7 +147,7 @@ fn naming_an_address_keeps_nobody_out() {
     assert_eq!(server.called(mn(9), 1000, &[], mn(9)).0, None);
 }
 
-/// A port that has all associations that there may be refuses more, and keeps nothing of them.
+/// A port with the maximum of associations refuses more, and keeps no state of them.
 #[test]
 fn a_full_port_refuses_and_keeps_nothing() {
     let mut server = Server::new(&Config { max_associations: 3, ..Config::default() });

@@ -1,5 +1,5 @@
-//! One of two routes stops carrying packets without a report. The other one is found, and given up when the first works
-//! again.
+//! One of two routes stops carrying packets, without a report. The other one is found, and is left again when the
+//! first one works.
 
 use crate::harness::{CN, PORT, World, mn, noise};
 use crate::roaming::has;
@@ -7,7 +7,7 @@ use sctp::message::{Chunk, Data, Packet};
 use sctp::{Change, Config, Ended, Event, State, Transmit};
 use wire::{Duration, Ipv4Addr};
 
-/// The mobile host has two addresses. Data come to the second one, and leave from it.
+/// Returns a world where the mobile host has two addresses. Data come to the second one, and leave from it.
 fn moved(config: &Config) -> World {
     let mut world = World::with(config, config, &[mn(1), mn(2)], &[CN]);
     world.byte = 1000;
@@ -24,13 +24,14 @@ fn quick() -> Config {
     Config { rto_min: Duration::from_millis(200), ..Config::default() }
 }
 
-/// Where the last packet of this kind left from.
+/// Returns the source of the last packet of this kind.
 fn source(world: &World, kind: fn(&Chunk) -> bool) -> Ipv4Addr {
     let of_kind = |(_, who, transmit): &&(wire::Instant, usize, Transmit)| *who == 0 && has(transmit, kind);
     world.sent.iter().rfind(of_kind).unwrap().2.src
 }
 
-/// RFC 9260, section 6.4: data that are repeated say that their acknowledgments are lost. So they leave from where the data come.
+/// RFC 9260, section 6.4: repeated data show that their acknowledgments are lost. So SACKs leave from the address
+/// where the data come.
 #[test]
 fn what_comes_by_the_other_way_is_acknowledged_by_it() {
     for config in [quick(), Config::default()] {
@@ -43,7 +44,7 @@ fn what_comes_by_the_other_way_is_acknowledged_by_it() {
         assert!(world.hosts[0].got == noise(1, 3_000_000), "{}", world.hosts[0].got.len());
         assert_eq!(world.association(0).detour(), Some(mn(1)));
         assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
-        // The way works again: the peer probes it, and the answer to our own probe says so.
+        // The route works again: the peer probes it, and the answer to our own probe proves it.
         world.dead.clear();
         world.run_for(120_000);
         assert_eq!(world.association(0).detour(), None);
@@ -52,7 +53,7 @@ fn what_comes_by_the_other_way_is_acknowledged_by_it() {
     }
 }
 
-/// The sender's second time-out starts the probe of the other route; lost data leave by it.
+/// The sender's second time-out starts the probe of the other route; lost data leave on it.
 #[test]
 fn data_that_are_not_acknowledged_leave_by_the_way_that_works() {
     let mut world = moved(&quick());
@@ -68,7 +69,7 @@ fn data_that_are_not_acknowledged_leave_by_the_way_that_works() {
     assert_eq!(world.association(0).detour(), Some(mn(1)));
 }
 
-/// A change that is asked for while the way does not work is asked for by the other one.
+/// A change that is requested while the route does not work is sent on the other one.
 #[test]
 fn a_change_is_asked_for_by_the_way_that_works() {
     let mut world = moved(&quick());
@@ -94,7 +95,7 @@ fn acknowledgments_leave_by_the_other_way_if_only_they_are_lost() {
     assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
 }
 
-/// The last packet with data of the correspondent.
+/// Returns the correspondent's last packet with data.
 fn last_data(world: &World) -> Transmit {
     let is_data = |t: &Transmit| has(t, |chunk| matches!(chunk, Chunk::Data(_)));
     world.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().2.clone()
@@ -115,7 +116,7 @@ fn a_copy_says_nothing_of_a_way() {
     assert_eq!(world.association(0).detour(), None);
 }
 
-/// One repetition says that one acknowledgment was lost, as one time-out says that one packet was. Two leave a route.
+/// One repetition shows that one acknowledgment was lost, like one time-out one packet. After two, the route changes.
 #[test]
 fn one_lost_acknowledgment_leaves_no_way() {
     let mut world = moved(&quick());
@@ -131,7 +132,7 @@ fn one_lost_acknowledgment_leaves_no_way() {
     world.arrive(0, &last);
     assert_eq!(world.association(0).detour(), Some(mn(1)));
     assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
-    // The peer hears us from where we are, and that ends it: not at once.
+    // The peer receives packets from the preferred address, which ends the detour, but not at once.
     world.hosts[1].data.extend(noise(3, 1000));
     world.run_for(100);
     assert_eq!(world.association(0).detour(), Some(mn(1)));
@@ -141,7 +142,8 @@ fn one_lost_acknowledgment_leaves_no_way() {
     assert_eq!(world.association(0).detour(), None);
 }
 
-/// The second repetition is of data that the acknowledgment of the first one has named. Others say nothing of that one.
+/// The second repetition must be of data that the acknowledgment of the first one covered. Other data prove nothing
+/// about it.
 #[test]
 fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before() {
     let mut world = moved(&quick());
@@ -156,14 +158,14 @@ fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before
     assert_ne!(first, second);
     world.arrive(0, &second);
     assert_eq!(world.association(0).detour(), None);
-    // The first one again: neither acknowledgment of it has come.
+    // The first one again: neither of its acknowledgments has arrived.
     world.run_for(150);
     world.arrive(0, &first);
     assert_eq!(world.association(0).detour(), Some(mn(1)));
 }
 
-/// Packets are repeated at one address and at the other in turn. The host changes its route, and sends its flight again, at most once
-/// in a time-out.
+/// Packets are repeated at the two addresses in turn. The host changes its route, and repeats its data in flight, at
+/// most once in a time-out.
 #[test]
 fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
     let mut world = moved(&quick());
@@ -216,7 +218,7 @@ fn what_finds_no_room_is_no_news() {
     assert_eq!(world.association(0).detour(), Some(mn(1)));
 }
 
-/// The mobile host's packets are lost, until it has sent a HEARTBEAT from its other address. Returns the answer to it.
+/// Drops the mobile host's packets until it has sent a HEARTBEAT from its other address. Returns the answer to it.
 fn probed(world: &mut World) -> Transmit {
     let from = world.sent.len();
     world.dead = vec![mn(2)];
@@ -226,7 +228,7 @@ fn probed(world: &mut World) -> Transmit {
     answer_to_last_probe(world)
 }
 
-/// Whether it is a HEARTBEAT from the mobile host's other address.
+/// Returns whether it is a HEARTBEAT from the mobile host's other address.
 fn is_probe((_, who, transmit): &(wire::Instant, usize, Transmit)) -> bool {
     *who == 0 && transmit.src == mn(1) && has(transmit, |chunk| matches!(chunk, Chunk::Heartbeat(_)))
 }
@@ -251,7 +253,7 @@ fn errors(world: &mut World) -> u32 {
     world.association(0).paths().next().unwrap().errors
 }
 
-/// A host that sends and whose packets do not get through, with both of its addresses known to work until then.
+/// Returns a world where the mobile host has data to send, with both of its addresses known to work.
 fn sending() -> World {
     let mut world = moved(&quick());
     world.hosts[1].data = noise(2, 10_000);
@@ -261,7 +263,7 @@ fn sending() -> World {
     world
 }
 
-/// A HEARTBEAT ACK proves one thing, once: that the HEARTBEAT which it answers has come. A copy proves nothing later.
+/// A HEARTBEAT ACK proves once that its HEARTBEAT has arrived. A copy proves nothing later.
 #[test]
 fn an_answer_to_a_probe_counts_once() {
     let mut world = sending();
@@ -276,7 +278,7 @@ fn an_answer_to_a_probe_counts_once() {
     assert_eq!(errors(&mut world), before);
 }
 
-/// It proves the route from the address that the HEARTBEAT left from, and comes there.
+/// The answer must come to the source of the HEARTBEAT, whose route it proves.
 #[test]
 fn an_answer_at_another_address_proves_no_way() {
     let mut world = sending();
@@ -287,7 +289,7 @@ fn an_answer_at_another_address_proves_no_way() {
     assert_eq!((world.association(0).detour(), errors(&mut world)), (Some(mn(1)), 0));
 }
 
-/// A late answer to a probe, after a single time-out: the chosen route is not given up.
+/// A late answer to a probe, after a single time-out: the route does not change.
 #[test]
 fn one_time_out_leaves_no_way() {
     let mut world = sending();
@@ -303,8 +305,9 @@ fn one_time_out_leaves_no_way() {
     assert_eq!(world.association(0).detour(), None);
 }
 
-/// Both routes carry HEARTBEATs and no large packets, and no router says so. RFC 9260, section 8.1: a HEARTBEAT ACK need not clear the
-/// association's counter while data are outstanding. Otherwise the association would stay open, and its user would get no error.
+/// Both routes carry HEARTBEATs but no large packets, and no router reports that. RFC 9260, section 8.1: a HEARTBEAT
+/// ACK need not clear the association's counter while data are outstanding. Otherwise the association would stay
+/// open, without an error.
 #[test]
 fn routes_that_only_heartbeats_pass_end_the_association() {
     for config in [quick(), Config::default()] {
@@ -320,7 +323,7 @@ fn routes_that_only_heartbeats_pass_end_the_association() {
     }
 }
 
-/// The address that takes the place of another goes: packets leave from the other one again, as there is no third.
+/// The address of the detour is deleted: packets leave from the preferred one again, as there is no third.
 #[test]
 fn a_way_that_is_given_up_is_not_used() {
     let mut world = moved(&quick());
@@ -337,9 +340,10 @@ fn a_way_that_is_given_up_is_not_used() {
     assert!(world.hosts[1].got == noise(1, 500_000), "{}", world.hosts[1].got.len());
 }
 
-/// RFC 9260, section 6.4.1: another address of the peer's is tried when the primary one is silent, also one that the peer has turned away
-/// from. Data find their route after two time-outs, of which the second is twice as long. Acknowledgments find theirs when the first data
-/// there are repeated, after RTO.Initial, as no round trip was measured there. The primary address carries data again when its link is back.
+/// RFC 9260, section 6.4.1: another address of the peer is tried when the primary one is silent, even one that the
+/// peer has superseded. Data find their route after two time-outs, of which the second is twice as long.
+/// Acknowledgments find theirs when the first data there are repeated, after RTO.Initial, as no round trip was
+/// measured there. The primary address carries data again when its link has returned.
 #[test]
 fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     for (config, worst) in [(quick(), 1100), (Config::default(), 3200)] {
@@ -367,8 +371,8 @@ fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     }
 }
 
-/// RFC 9260, section 6.3.3, E2: each time-out is twice as long, also if HEARTBEATs are answered meanwhile, on whatever route, and whatever
-/// else the peer sends. So an association outlives a hole that only short packets pass.
+/// RFC 9260, section 6.3.3, E2: each time-out is twice as long, even if HEARTBEATs are answered meanwhile on any
+/// route, and whatever the peer sends. So an association outlives a time in which only short packets arrive.
 #[test]
 fn a_hole_for_full_packets_is_outlived() {
     for ms in [200, 1000] {

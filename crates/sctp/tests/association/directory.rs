@@ -8,14 +8,14 @@ use sctp::message::{Chunk, Packet, Parameter};
 use sctp::{Change, Complaint, Config, Event, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
-/// Where a liar is.
+/// The false address that the directory gives.
 pub(crate) const LIAR: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
 pub(crate) fn keyed() -> Config {
     Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() }
 }
 
-/// COOKIE ECHO is out, and its answer is lost.
+/// Returns a world where COOKIE ECHO was sent, and its answer is lost.
 pub(crate) fn echoed(config: &Config) -> World {
     let mut world = World::with(config, config, &[mn(1)], &[CN]);
     world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::CookieEchoed);
@@ -33,7 +33,7 @@ pub(crate) fn paths(world: &mut World) -> Vec<Ipv4Addr> {
     world.association(0).paths().map(|path| path.address).collect()
 }
 
-/// A forged COOKIE ACK. Its sender has read COOKIE ECHO, and found the tag in the state cookie.
+/// Returns a forged COOKIE ACK. Its sender has read COOKIE ECHO, and found the tag in the state cookie.
 fn forged(world: &World) -> Vec<u8> {
     let init =
         world.sent.iter().find_map(|(_, who, t)| match Packet::parse(&t.bytes).unwrap().chunks.as_slice() {
@@ -43,7 +43,8 @@ fn forged(world: &World) -> Vec<u8> {
     Packet { src_port: PORT, dst_port: 4000, tag: init.unwrap(), chunks: vec![Chunk::CookieAck] }.emit()
 }
 
-/// Without a pair key, the cookie goes to the host that made it only: any other host that reads it could take the association over.
+/// Without a pair key, the cookie goes only to the host that made it: any other host that reads it could take over
+/// the association.
 #[test]
 fn without_a_key_a_cookie_goes_to_its_maker_only() {
     let mut world = echoed(&patient());
@@ -55,7 +56,7 @@ fn without_a_key_a_cookie_goes_to_its_maker_only() {
     assert_eq!(paths(&mut world), [CN]);
 }
 
-/// So a peer that has moved while the cookie was out is looked for with INIT, before the time-outs are used up.
+/// So a peer that has moved after its INIT ACK is looked for with INIT, before the time-outs are used up.
 #[test]
 fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     let config = Config::default();
@@ -75,7 +76,7 @@ fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     assert_eq!(paths(&mut world), [CN2]);
 }
 
-/// With a key, the peer proves that it has it, also by COOKIE ACK: who sits where a directory lied gets no association.
+/// With a key, COOKIE ACK proves that the peer has it: a host at the false address gets no association.
 #[test]
 fn with_a_key_nobody_else_acknowledges_a_cookie() {
     let mut world = echoed(&keyed());
@@ -98,7 +99,7 @@ fn with_a_key_nobody_else_acknowledges_a_cookie() {
     assert!(world.hosts[1].got == noise(1, 20_000));
 }
 
-/// A liar answers INIT too, but has no key: the opening returns to the addresses that the user gave.
+/// A host at the false address answers INIT, but has no key: the opening returns to the addresses that the user gave.
 #[test]
 fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
     for plain in [false, true] {
@@ -130,7 +131,7 @@ fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
     }
 }
 
-/// With a key, a peer that has moved gets the cookie where it is.
+/// With a key, a peer that has moved gets the cookie at its new address.
 #[test]
 fn with_a_key_a_cookie_follows_the_peer() {
     let mut world = echoed(&keyed());
@@ -143,7 +144,7 @@ fn with_a_key_a_cookie_follows_the_peer() {
     assert_eq!(paths(&mut world), [CN2]);
 }
 
-/// The address of a directory does not answer: the one that the user gave is tried again too.
+/// The address of the directory does not answer: the one that the user gave is tried again too.
 #[test]
 fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     let mut world = World::new(&patient());
@@ -157,7 +158,7 @@ fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     assert_eq!(paths(&mut world), [CN]);
 }
 
-/// Nor is a directory's answer to the same question a reason to send another packet, or to put the other addresses off.
+/// If the directory repeats its answer, no further packet is sent, and the other addresses are not delayed.
 #[test]
 fn a_directory_that_repeats_itself_changes_nothing() {
     let mut world = World::new(&patient());
@@ -174,7 +175,8 @@ fn a_directory_that_repeats_itself_changes_nothing() {
     assert!(to(&world, 0, LIAR).len() <= 6, "{}", to(&world, 0, LIAR).len());
 }
 
-/// A directory that names ever new addresses: each is sent one packet at most, the last alone is kept, and there is an end of it.
+/// A directory gives ever new addresses: each gets at most one packet, only the last is kept, and their number is
+/// limited.
 #[test]
 fn a_directory_names_a_bounded_number_of_addresses() {
     let config = Config { max_init_retransmits: 8, ..Config::default() };
@@ -200,7 +202,7 @@ fn quote(world: &World, address: Ipv4Addr) -> Vec<u8> {
     packets.last().unwrap().bytes[..20].to_vec()
 }
 
-/// "Protocol unreachable" from where a directory said that the peer is: it is not there, and that is all.
+/// "Protocol unreachable" from the address of a directory: the peer is not there, and nothing else changes.
 #[test]
 fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
     for config in [patient(), keyed()] {
@@ -221,7 +223,7 @@ fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
     }
 }
 
-/// The same of a change that was asked for there.
+/// The same with a change that was sent there.
 #[test]
 fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
     let mut world = World::opened(&patient());
@@ -243,7 +245,7 @@ fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
     assert_eq!(world.events(0).iter().filter(done).count(), 1);
 }
 
-/// One of several addresses of the user's has no SCTP: the next is tried. The last one ends it.
+/// One of several addresses that the user gave has no SCTP: the next is tried. The last one ends the opening.
 #[test]
 fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
     let open = sctp::Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN2, CN], peer_port: PORT };
@@ -263,7 +265,7 @@ fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
 
 // --- a peer that has the association, and whose answers are lost -------------------------------------------------------
 
-/// The peer has the association and has written; each COOKIE ACK is lost, until the opening looks for the peer with INIT too.
+/// The peer has the association and has written; each COOKIE ACK is lost, until the opening sends INIT too.
 fn acknowledged_in_vain() -> World {
     let mut world = World::new(&Config { max_init_retransmits: 8, ..patient() });
     world.hosts[1].data = noise(1, 5000);
@@ -283,7 +285,7 @@ fn tells_of_no_restart(world: &World) -> bool {
     !world.events(1).iter().any(|event| matches!(event, Event::Restarted { intact: false }))
 }
 
-/// The peer can be reached again. Its answer to COOKIE ECHO counts, though INIT is out too.
+/// The peer can be reached again. Its answer to COOKIE ECHO counts, although INIT was sent too.
 #[test]
 fn a_cookie_is_repeated_beside_a_second_init() {
     let mut world = acknowledged_in_vain();
@@ -299,7 +301,8 @@ fn a_cookie_is_repeated_beside_a_second_init() {
     assert!(world.hosts[0].got == noise(1, 5000));
 }
 
-/// Only the second INIT is answered: the peer begins again. Nothing had come or was acknowledged, so its user loses nothing.
+/// Only the second INIT is answered: the peer restarts. No data had come or were acknowledged, so its user loses
+/// nothing.
 #[test]
 fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
     for finishes in [false, true] {
@@ -327,8 +330,8 @@ fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
     }
 }
 
-/// The host that opens has moved as well, and the peer knows that from a directory only. RFC 9260, section 5.2.2: an INIT from there is
-/// refused, as anybody could send it. COOKIE ECHO is as good from there as from anywhere.
+/// The host that opens has moved as well, and the peer knows its new address only from a directory. RFC 9260, section
+/// 5.2.2: the peer refuses an INIT from there, as any host could send it. COOKIE ECHO is accepted from any address.
 #[test]
 fn a_directory_lets_nobody_restart_an_association() {
     let mut world = acknowledged_in_vain();
@@ -340,7 +343,7 @@ fn a_directory_lets_nobody_restart_an_association() {
     assert!(world.association(0).open_from(now, mn(2)));
     world.drops[1] = 0;
     world.run_until(Duration::from_secs(30), |world| world.states()[0] == State::Established);
-    // As each host does that has moved: from an address that is none of the association's no acknowledgment leaves.
+    // Like each host that has moved, it adds its address: no SACK leaves from an address that the association lacks.
     let now = world.now;
     world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
     world.flush(0);
@@ -352,7 +355,7 @@ fn a_directory_lets_nobody_restart_an_association() {
     assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
 }
 
-/// Who reads what a directory leads to it can answer the second INIT, and no more: the first opening is not told anything by it.
+/// The host at the false address can answer only the second INIT: its answer does not affect the first opening.
 #[test]
 fn a_second_init_is_refused_and_the_cookie_goes_on() {
     let mut world = acknowledged_in_vain();

@@ -1,4 +1,4 @@
-//! Two hosts, each with two links of its own, and a wire between them in virtual time.
+//! Two hosts, each with two separate links, and a wire between them in virtual time.
 
 use auth::Key;
 use sctp::{Association, AssociationId, Complaint, Config, Endpoint, Event, Open, Piece, State, Transmit};
@@ -17,7 +17,7 @@ pub(crate) fn endpoint(config: &Config, seed: u64) -> Endpoint {
     Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Seed::new(seed))
 }
 
-/// What the wire does to packets, in percent.
+/// What the wire does to packets, each in percent.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Weather {
     pub(crate) loss: u64,
@@ -30,13 +30,13 @@ pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) id: Option<AssociationId>,
     pub(crate) events: Vec<Event>,
-    /// What its application writes, in messages of `size` bytes, and what it has read.
+    /// What its application writes, in messages of `size` bytes, and has read.
     pub(crate) data: Vec<u8>,
     pub(crate) size: usize,
     written: usize,
     pub(crate) got: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
-    /// Reads so many bytes at a time; zero reads nothing.
+    /// Bytes that the application reads at a time; zero: it reads nothing.
     pub(crate) appetite: usize,
     pub(crate) finishes: bool,
 }
@@ -57,16 +57,17 @@ pub(crate) struct World {
     pub(crate) hosts: [Host; 2],
     pub(crate) weather: Weather,
     pub(crate) delay: Duration,
-    /// So many of the next packets of each host are lost.
+    /// Number of the next packets of each host that are lost.
     pub(crate) drops: [usize; 2],
-    /// Nanoseconds that a byte takes; packets of one path wait for each other.
+    /// Nanoseconds per byte; packets of one path queue behind each other.
     pub(crate) byte: u64,
     free: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
-    /// Addresses that nothing reaches, and that nothing leaves from.
+    /// Addresses that no packet reaches or leaves.
     pub(crate) dead: Vec<Ipv4Addr>,
-    /// Paths to these addresses carry packets of so many bytes; a router says so of larger ones, unless they may be cut.
+    /// MTUs of paths by destination, in bytes. A router reports packets that are larger, unless they may be
+    /// fragmented.
     pub(crate) narrow: Vec<(Ipv4Addr, u16)>,
-    /// All that was sent, by whom.
+    /// All packets that were sent, and by which host.
     pub(crate) sent: Vec<(Instant, usize, Transmit)>,
     pub(crate) refused: Vec<Reason>,
     seed: Seed,
@@ -115,7 +116,7 @@ impl World {
         world
     }
 
-    /// With an association that is open at both ends, over 8 Mb/s.
+    /// Returns a world with an association that is open at both ends, over 8 Mb/s.
     pub(crate) fn opened(config: &Config) -> Self {
         let mut world = Self::new(config);
         world.byte = 1000;
@@ -144,7 +145,7 @@ impl World {
         self.seed.draw() % 100 < percent
     }
 
-    /// The application works, and what the host has to send goes onto the wire.
+    /// Runs the application, and puts what the host has to send onto the wire.
     pub(crate) fn flush(&mut self, who: usize) {
         loop {
             while let Some((id, event)) = self.hosts[who].endpoint.poll_event() {
@@ -227,14 +228,14 @@ impl World {
         }
     }
 
-    /// Packets on the wire that are like this are lost. Returns how many.
+    /// Drops the packets on the wire that match. Returns their number.
     pub(crate) fn lose(&mut self, like: impl Fn(&Transmit) -> bool) -> usize {
         let before = self.wire.len();
         self.wire.retain(|_, (_, transmit)| !like(transmit));
         before - self.wire.len()
     }
 
-    /// Runs for so long, and says for how long at most `who` read nothing, in milliseconds.
+    /// Runs for `ms` milliseconds. Returns the longest time in which `who` read nothing, in milliseconds.
     pub(crate) fn stall(&mut self, who: usize, ms: u64) -> u64 {
         let (mut worst, mut since, mut had) = (0, 0, self.hosts[who].got.len());
         for at in (0..ms).step_by(5) {
@@ -256,7 +257,7 @@ impl World {
         self.flush(who);
     }
 
-    /// The next thing that happens until then; false when nothing will.
+    /// Handles the next event not later than `until`. Returns false if there is none.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let timers = (0..2).filter_map(|who| Some((self.hosts[who].endpoint.deadline()?, who)));
         let timer = timers.min();

@@ -1,4 +1,4 @@
-//! Addresses that come and go while data flow (RFC 5061, and the rules that SIGMA adds).
+//! Addresses that are added and deleted while data flow (RFC 5061, and the rules of SIGMA).
 
 use crate::harness::{CN, PORT, Weather, World, mn, noise};
 use crate::transfers::patient;
@@ -11,7 +11,7 @@ fn done(change: Change) -> Event {
     Event::Changed(change, Outcome::Done)
 }
 
-/// The five steps with both links up: not a byte is late, and nothing is sent twice.
+/// The five steps with both links up: no byte is delayed, and nothing is sent twice.
 #[test]
 fn a_handoff_while_both_addresses_work_loses_nothing() {
     let mut world = World::opened(&patient());
@@ -25,7 +25,7 @@ fn a_handoff_while_both_addresses_work_loses_nothing() {
     let now = world.now;
     world.association(0).change(now, &[Change::SetPrimary(mn(2))]).unwrap();
     world.association(0).prefer(now, None, mn(2)).unwrap();
-    // As long as the queue of the old path needs.
+    // The time that the queue of the old path needs.
     world.run_for(200);
     assert!(world.events(1).contains(&Event::Switched { from: mn(1), to: mn(2) }));
     assert!(world.events(0).contains(&Event::Arriving(mn(2))));
@@ -42,7 +42,8 @@ fn a_handoff_while_both_addresses_work_loses_nothing() {
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
 }
 
-/// Break before make: the first link is gone before the second is announced. All in one chunk, from the new address.
+/// Break before make: the first link is lost before the second is known. All changes go in one chunk, from the new
+/// address.
 #[test]
 fn a_handoff_after_the_old_address_died_goes_on_at_once() {
     let mut world = World::opened(&Config::default());
@@ -84,7 +85,7 @@ fn a_new_address_is_silent_until_it_is_acknowledged() {
     assert_eq!(late.2.src, mn(2));
 }
 
-/// Section 5.1, B: the chunk is sent again unchanged, and carried out once.
+/// Section 5.1, B: the chunk is repeated unchanged, and applied once.
 #[test]
 fn a_lost_answer_is_given_again_and_nothing_done_twice() {
     let mut world = World::opened(&patient());
@@ -107,7 +108,7 @@ fn a_lost_answer_is_given_again_and_nothing_done_twice() {
     assert!(bodies.len() > 1 && bodies.windows(2).all(|two| two[0] == two[1]));
 }
 
-/// A primary address that is not proved yet waits for its proof (the rule that keeps floods from strangers).
+/// A primary address that is not confirmed yet is not used until it is. This protects other hosts from floods.
 #[test]
 fn set_primary_waits_for_the_proof() {
     let mut world = World::opened(&patient());
@@ -129,7 +130,7 @@ fn set_primary_waits_for_the_proof() {
     assert!(world.hosts[0].got == noise(7, 3 << 20));
 }
 
-/// Changes over a wire that loses, doubles, reorders and corrupts; every byte arrives, hashed at both ends.
+/// Changes over a wire that loses, doubles, reorders and corrupts packets. Every byte arrives, checked by hashes.
 #[test]
 fn a_mebibyte_survives_a_hundred_moves_on_a_hostile_wire() {
     for seed in 0..6 {
@@ -154,7 +155,7 @@ fn a_mebibyte_survives_a_hundred_moves_on_a_hostile_wire() {
                 &[Change::Add(mn(there)), Change::SetPrimary(mn(there)), Change::Delete(mn(here))]
             };
             if association.change(now, wanted).is_err() {
-                continue; // the peer is slow to let the last one go
+                continue; // the deletion of the last address is not answered yet
             }
             if make_first {
                 world.run_until(Duration::from_mins(1), |world| {
@@ -179,7 +180,7 @@ fn a_mebibyte_survives_a_hundred_moves_on_a_hostile_wire() {
     }
 }
 
-/// What can be known to fail is refused before anything is asked.
+/// Changes that are known to fail are refused before any is requested.
 #[test]
 fn changes_that_cannot_be_are_not_asked_for() {
     let mut world = World::new(&Config::default());
@@ -202,7 +203,7 @@ fn changes_that_cannot_be_are_not_asked_for() {
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)], "nothing has changed");
 }
 
-/// The peer's refusal is told with its cause, and the address is given up (sections 4.3 and 5.1, C).
+/// The refusal is reported with its cause, and the address is removed (sections 4.3 and 5.1, C).
 #[test]
 fn a_refusal_is_told_with_its_cause() {
     let fixed = Config { max_addresses: 2, ..patient() };
@@ -220,7 +221,8 @@ fn a_refusal_is_told_with_its_cause() {
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1), mn(2)]);
 }
 
-/// The peer knows no ASCONF, though it said so (RFC 5061, section 5.1, C): never again, and what came late is no crime.
+/// The peer does not support ASCONF although it announced it (RFC 5061, section 5.1, C): no more changes are
+/// requested, and late packets are accepted.
 #[test]
 fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
     let mut world = World::opened(&patient());
@@ -239,14 +241,14 @@ fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
     assert_eq!(world.states(), [State::Established; 2]);
     let now = world.now;
     assert_eq!(world.association(0).change(now, &[Change::Add(mn(3))]), Err(Cannot::Unsupported));
-    // A host that moves all the same is not found any more: that ends the association.
+    // If the host moves all the same, the peer does not reach it any more, and the association ends.
     assert_eq!(world.association(0).move_to(now, mn(3), &[mn(3)]), Err(Cannot::Unsupported));
     world.dead.extend([mn(1), mn(2)]);
     world.run_for(20 * 3_600_000);
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
 }
 
-/// A mobile host replaces its last address and is never seen at the new one: its correspondent gives up in the end.
+/// A mobile host replaces its last address and never answers at the new one: its correspondent gives up in the end.
 #[test]
 fn who_vanishes_while_it_moves_is_given_up() {
     let mut world = World::opened(&patient());

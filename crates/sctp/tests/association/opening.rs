@@ -1,4 +1,4 @@
-//! Moves while an association opens: at one end it may be there already, and at the other not yet.
+//! Moves while an association opens: one end may have the association already, and the other not yet.
 
 use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
 use crate::roaming::{answers, break_to, has};
@@ -17,8 +17,8 @@ fn paths(world: &mut World, who: usize) -> Vec<wire::Ipv4Addr> {
     world.association(who).paths().map(|path| path.address).collect()
 }
 
-/// COOKIE ACK is lost with the link of the host that opens. The peer has the association at the old address: it is the same one that
-/// goes on from the new address, without another beside it and without a restart.
+/// COOKIE ACK is lost with the link of the host that opens. The peer has the association at the old address. It
+/// continues from the new address, without a second association and without a restart.
 #[test]
 fn an_association_that_the_peer_has_already_moves_with_its_cookie() {
     let mut world = World::new(&patient());
@@ -45,7 +45,7 @@ fn an_association_that_the_peer_has_already_moves_with_its_cookie() {
     assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
 }
 
-/// RFC 9260, section 5.4, 2: the address to which INIT ACK went is confirmed, and no other, wherever COOKIE ECHO comes from.
+/// RFC 9260, section 5.4, 2: only the destination of INIT ACK is confirmed, whatever the source of COOKIE ECHO.
 #[test]
 fn the_source_of_a_cookie_proves_nothing() {
     let mut script = Script::silent(&Config::default());
@@ -57,7 +57,7 @@ fn the_source_of_a_cookie_proves_nothing() {
     assert!(script.says().iter().all(|said| said.starts_with(&mn(1).to_string())));
 }
 
-/// A peer that asks for a change has the association: its COOKIE ACK was lost, and it has moved.
+/// A peer that requests a change has the association: its COOKIE ACK was lost, and it has moved.
 #[test]
 fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
     let mut world = World::new(&patient());
@@ -73,12 +73,13 @@ fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
     assert_eq!(paths(&mut world, 0), [CN2]);
 }
 
-/// Two associations between the same ports had the same address, one after the other: the tag says which of them is asked.
+/// Two associations between the same ports had the same address, one after the other: the tag shows which one a
+/// packet is for.
 #[test]
 fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
     let mut world = World::opened(&patient());
     let first = world.hosts[1].id;
-    // The mobile host has lost its memory and opens again from elsewhere.
+    // The mobile host restarts without its state and opens again from another address.
     world.hosts[0].endpoint = endpoint(&patient(), 9);
     let open = Open { local: vec![mn(2)], local_port: 4000, peer: vec![CN], peer_port: PORT };
     let now = world.now;
@@ -86,14 +87,15 @@ fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
     world.run_for(200);
     assert_ne!(world.hosts[1].id, first);
     assert_eq!(world.states(), [State::Established; 2]);
-    // Now it is where the first association has it, and the address is refused: but the peer answers.
+    // Now it is at an address of the first association, so the addition is refused; but the peer answers.
     break_to(&mut world, 0, 2, 1);
     world.run_for(200);
     assert_eq!(answers(&world, 0), 3, "{:?}", world.events(0));
 }
 
-/// The peer has moved before it was called: a directory says where it is, and its port listens there too. It has moved again before
-/// COOKIE ECHO came: that goes there only if the two have a key, as it may be a lie.
+/// The peer moved before the association was opened. A directory gives its present address, and its port listens
+/// there too. In the second case it has moved again before COOKIE ECHO came. COOKIE ECHO goes there only if both have
+/// a key, as the address may be false.
 #[test]
 fn a_peer_that_has_moved_is_called_where_it_is() {
     for moves in [1, 2] {
@@ -119,7 +121,8 @@ fn a_peer_that_has_moved_is_called_where_it_is() {
         assert_eq!(world.association(1).local_addresses().collect::<Vec<_>>(), [CN2]);
         world.hosts[0].data = noise(1, 50_000);
         world.run_for(300);
-        // It may have been at the other address when an earlier COOKIE ECHO came: what is late from there is not out of the blue.
+        // It may have been at the other address when an earlier COOKIE ECHO came: a late packet from there is not out
+        // of the blue.
         let (_, _, last) = world.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap().clone();
         world.arrive(0, &Transmit { src: CN, ..last });
         let aborts = world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. })));
@@ -131,8 +134,8 @@ fn a_peer_that_has_moved_is_called_where_it_is() {
     }
 }
 
-/// Both ends come back to where they were before their changes were answered. Each has asked for the end of the only address that
-/// works, so each answers from an address that leaves.
+/// Both ends return to their old addresses before their changes were answered. Each has requested the deletion of its
+/// only address that works, so each answers from an address that is being deleted.
 #[test]
 fn two_that_come_back_at_once_answer_each_other() {
     let mut world = World::opened(&patient());
@@ -154,7 +157,8 @@ fn two_that_come_back_at_once_answer_each_other() {
     }
 }
 
-/// A third network before the change to the second was answered: the answer comes to the third, which the peer does not know.
+/// The host moves to a third network before its change to the second was answered: the answer comes to an address
+/// unknown to the peer.
 #[test]
 fn an_answer_comes_to_where_we_are_by_now() {
     for carried_out in [false, true] {

@@ -1,4 +1,5 @@
-//! Moves in a row, faster than they are answered: where the host is, what it was asked to give up, and what the peer knows differ.
+//! Moves in a row, faster than they are answered: the address of the host, its requested deletions and the peer's
+//! list differ.
 
 use crate::harness::{CN, CN2, World, mn, noise};
 use crate::roaming::{answers, break_to, has};
@@ -7,10 +8,10 @@ use sctp::message::Chunk;
 use sctp::{Change, Event, Transmit};
 use wire::{Duration, Ipv4Addr};
 
-/// An address of nobody.
+/// An address without a host.
 const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
-/// Asks for changes; the host is at `here`, and nowhere else.
+/// Requests changes, and moves the host to `here`, its only address.
 fn ask(world: &mut World, changes: &[Change], here: u8) {
     let now = world.now;
     world.association(0).change(now, changes).unwrap();
@@ -24,7 +25,7 @@ fn go(world: &mut World, here: u8) {
     world.flush(0);
 }
 
-/// With two addresses that the peer knows.
+/// Returns a world where the mobile host has two addresses that the peer knows.
 fn with_two() -> World {
     let mut world = World::opened(&patient());
     let now = world.now;
@@ -38,7 +39,7 @@ fn all_to(to: u8, from: u8) -> [Change; 3] {
     [Change::Add(mn(to)), Change::SetPrimary(mn(to)), Change::Delete(mn(from))]
 }
 
-/// Back at an address whose end was asked for, while the other one is gone: its answers would not find us.
+/// The host returns to an address whose deletion it requested, and loses the other one: no answer would arrive there.
 #[test]
 fn nothing_leaves_from_an_address_that_is_gone() {
     let mut world = with_two();
@@ -64,7 +65,8 @@ fn nothing_leaves_from_an_address_that_is_gone() {
     assert!(!sources(&world).contains(&mn(2)));
 }
 
-/// What left from an address that is gone is sent again as soon as the peer has answered for that, whatever came in between.
+/// Data from an address that is gone are sent again as soon as the peer has answered its deletion, whatever came in
+/// between.
 #[test]
 fn what_left_from_an_address_that_is_gone_waits_for_no_time_out() {
     let mut world = with_two();
@@ -83,7 +85,8 @@ fn what_left_from_an_address_that_is_gone_waits_for_no_time_out() {
     assert!(world.hosts[1].got.len() > had);
 }
 
-/// The peer has deleted an address, and we are there again when it says so: the next change leaves from there.
+/// The peer has deleted an address, and the host has returned there when the answer comes: the next change leaves
+/// from there.
 #[test]
 fn an_address_that_was_deleted_is_used_for_changes_if_we_are_there() {
     let mut world = with_two();
@@ -98,11 +101,11 @@ fn an_address_that_was_deleted_is_used_for_changes_if_we_are_there() {
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
 }
 
-/// A change is found by an address that the peer knows: not by one that only the next change adds, and not by one that it adds itself
-/// and the next one deletes.
+/// The peer finds a change by an address that it knows: not by one that only the next change adds, and not by one
+/// that the change adds itself and the next one deletes.
 #[test]
 fn a_change_is_found_by_what_the_peer_knows() {
-    // The first change is out, and leaves from the address that it adds and that the second deletes.
+    // The first change was sent. It leaves from the address that it adds and that the second one deletes.
     let mut world = World::opened(&patient());
     ask(&mut world, &all_to(2, 1), 2);
     world.lose(|_| true);
@@ -123,7 +126,7 @@ fn a_change_is_found_by_what_the_peer_knows() {
     assert_eq!(answers(&world, 0), 9, "{:?}", world.events(0));
 }
 
-/// What the peer does not have is as good as deleted.
+/// An address that the peer does not have counts as deleted.
 #[test]
 fn an_address_that_the_peer_does_not_know_is_deleted() {
     let mut world = with_two();
@@ -139,14 +142,14 @@ fn silences(world: &World, who: usize) -> usize {
     world.events(who).iter().filter(|event| **event == Event::Silent(2)).count()
 }
 
-/// The most time-outs in a row so far.
+/// Returns the highest count of time-outs in a row so far.
 fn in_a_row(world: &World, who: usize) -> Option<u32> {
     let silent = |event: &Event| if let Event::Silent(times) = event { Some(*times) } else { None };
     world.events(who).iter().filter_map(silent).max()
 }
 
-/// Time-outs in a row begin anew with a change that the peer asks for, and when our own link returns: it is there, or it was not to
-/// blame.
+/// The count of time-outs in a row restarts when the peer requests a change, as it is alive. It also restarts when
+/// our own link returns, as the peer may not have failed.
 #[test]
 fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
     for link in [false, true] {
@@ -166,7 +169,7 @@ fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
             world.run_for(60_000);
             assert_eq!(silences(&world, 0), 2);
         } else {
-            // The change is asked for again and again, as its answer is lost, and its time-outs are no longer than ours.
+            // The change is repeated, as its answer is lost, and its time-outs are no longer than ours.
             world.run_for(200_000);
             assert_eq!(in_a_row(&world, 0), before);
         }
@@ -178,7 +181,7 @@ fn probes(world: &World, from: usize, to: Ipv4Addr) -> usize {
     world.sent[from..].iter().filter(|(_, who, t)| *who == 0 && is(t)).count()
 }
 
-/// A probe that was lost with our link is repeated when it returns.
+/// A probe that was lost with our link is repeated when the link returns.
 #[test]
 fn a_new_address_is_probed_again_when_the_link_returns() {
     let mut world = World::opened(&patient());
@@ -194,7 +197,8 @@ fn a_new_address_is_probed_again_when_the_link_returns() {
     assert_eq!(probes(&world, from, CN2), 1);
 }
 
-/// HB.Max.Burst is for addresses that a peer names. One that a directory gave does not hold up the peer's own.
+/// HB.Max.Burst applies to addresses that a peer names. One that a directory gave does not delay the probe of the
+/// peer's own.
 #[test]
 fn an_address_of_a_directory_holds_up_no_probe() {
     let mut world = World::opened(&patient());

@@ -1,4 +1,5 @@
-//! Moves at an awkward moment: while an association opens or shuts down, when an answer is lost, and back again before it came.
+//! Moves at a difficult moment: while an association opens or shuts down, when an answer is lost, and back again
+//! before it came.
 
 use crate::harness::{CN, World, mn, noise};
 use crate::script::Script;
@@ -11,7 +12,7 @@ pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
     Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
 }
 
-/// How many answers to changes an end was notified of.
+/// Returns the number of changes whose answer was reported to `who`.
 pub(crate) fn answers(world: &World, who: usize) -> usize {
     world.events(who).iter().filter(|event| matches!(event, Event::Changed(..))).count()
 }
@@ -20,7 +21,7 @@ fn is_ack(transmit: &Transmit) -> bool {
     has(transmit, |chunk| matches!(chunk, Chunk::AsconfAck(_)))
 }
 
-/// The link of one address breaks, and the other one is there.
+/// Breaks the link of one address and moves to another.
 pub(crate) fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
     world.dead.retain(|address| *address != mn(here));
     world.dead.push(mn(gone));
@@ -30,7 +31,7 @@ pub(crate) fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
     world.association(who).prefer(now, None, mn(here)).unwrap();
 }
 
-/// A peer that uses an address has been told of it. Its answer was lost, and comes again without a time-out.
+/// A peer that uses an address has added it. Its answer was lost, and comes again without a time-out.
 #[test]
 fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
     let mut world = World::opened(&patient());
@@ -50,7 +51,8 @@ fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
     assert_eq!(world.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
 }
 
-/// That answer is lost too, and the next. The peer goes on to use the address, so a time-out that has been backed off is not waited for.
+/// That answer is lost too, and the next. The peer continues to use the address, so no backed-off time-out is waited
+/// for.
 #[test]
 fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
     let mut world = World::opened(&patient());
@@ -71,8 +73,8 @@ fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
     assert!(took < Duration::from_secs(15), "{took:?}: five time-outs that double take 31 s");
 }
 
-/// RFC 9260, section 6.3.1, C4: a round trip is measured though the chunk that was timed is lost, so a time-out does not stay
-/// backed off while packets come and go.
+/// RFC 9260, section 6.3.1, C4: a round trip is measured although the timed chunk is lost, so a time-out does not
+/// stay backed off while packets are acknowledged.
 #[test]
 fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -94,7 +96,7 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
         "{:?} before {backed_off:?}",
         script.path(mn(1))
     );
-    // What was taken for lost is no measurement: it includes the time-out.
+    // Data that were marked as lost give no measurement: it would include the time-out.
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     script.write(4);
     script.says();
@@ -109,7 +111,7 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
     );
 }
 
-/// The address that an association opens from goes: nothing that the peer answers would arrive.
+/// The address that an association opens from is lost: no answer of the peer would arrive.
 #[test]
 fn an_association_opens_from_where_we_are_by_now() {
     for state in [State::CookieWait, State::CookieEchoed] {
@@ -124,7 +126,7 @@ fn an_association_opens_from_where_we_are_by_now() {
         world.run_for(100);
         assert_eq!(world.states(), [State::Established; 2]);
         if state == State::CookieEchoed {
-            // The peer may have had the association already, at the old address: it is asked for the change now.
+            // The peer may have the association already, at the old address, so the change is requested now.
             let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
             let now = world.now;
             world.association(0).change(now, &changes).unwrap();
@@ -136,7 +138,7 @@ fn an_association_opens_from_where_we_are_by_now() {
     }
 }
 
-/// What was written before the end arrives after a move, and so does the end.
+/// Data that were written before the end arrive after a move, and so does the end.
 #[test]
 fn an_association_that_shuts_down_moves_too() {
     for sender in [0, 1] {
@@ -158,7 +160,7 @@ fn an_association_that_shuts_down_moves_too() {
     }
 }
 
-/// SHUTDOWN or its answer was lost with the link.
+/// SHUTDOWN or its answer is lost with the link.
 #[test]
 fn the_end_of_an_association_moves_too() {
     for (closer, who, state) in
@@ -179,8 +181,8 @@ fn the_end_of_an_association_moves_too() {
     }
 }
 
-/// Back where it was before the answer came: the answer would go to where nobody is any more. Whether the peer has made the change
-/// or not, it finds the association, and the answer finds us.
+/// The host returns to its old address before the answer came, which would go to the new one. Whether or not the peer
+/// has applied the change, it finds the association, and its answer reaches the host.
 #[test]
 fn who_comes_back_before_the_answer_gets_it_there() {
     for carried_out in [false, true] {
@@ -201,7 +203,7 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         world.association(0).prefer(now, None, mn(1)).unwrap();
         world.run_for(50);
         assert_eq!(answers(&world, 0), 3, "{carried_out}: {:?}", world.events(0));
-        // The peer may have deleted the address, or refused to delete it as it was asked from there.
+        // The peer may have deleted the address, or refused to delete the source of the request.
         let known: Vec<_> = world.association(0).local_addresses().collect();
         assert_eq!(known.contains(&mn(1)), !carried_out);
         let changes = [Change::Add(mn(1)), Change::SetPrimary(mn(1)), Change::Delete(mn(2))];
@@ -209,7 +211,8 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         world.association(0).change(now, &changes[usize::from(!carried_out)..]).unwrap();
         world.association(0).prefer(now, None, mn(1)).unwrap();
         let had = world.hosts[0].got.len();
-        // What went to the address that is deleted leaves at once; else it was lost on a link that is back, and waits for T3.
+        // Data to the deleted address leave again at once. Otherwise they were lost on the link that has returned,
+        // and wait for T3.
         world.run_for(if carried_out { 150 } else { 1150 });
         assert!(world.hosts[0].got.len() > had, "{carried_out}");
         world.run_for(5000);
@@ -219,8 +222,8 @@ fn who_comes_back_before_the_answer_gets_it_there() {
     }
 }
 
-/// SHUTDOWN COMPLETE was lost, and a change reaches the peer first, which has no association any more. Its ABORT is no failure: in
-/// SHUTDOWN-ACK-SENT both ends have acknowledged all data.
+/// SHUTDOWN COMPLETE is lost, and a change reaches the peer first, which has no association any more. Its ABORT is no
+/// failure: in SHUTDOWN-ACK-SENT both ends have acknowledged all data.
 #[test]
 fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     let mut world = World::opened(&patient());
@@ -235,7 +238,7 @@ fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
 }
 
-/// The same where the host came back to the address whose end it has asked for: that is its own again, and so is what comes there.
+/// The same if the host has returned to the address whose deletion it requested: packets to it count again.
 #[test]
 fn an_abort_to_an_address_that_we_came_back_to_counts() {
     let mut world = World::opened(&patient());
@@ -253,7 +256,7 @@ fn an_abort_to_an_address_that_we_came_back_to_counts() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
 }
 
-/// An ASCONF that is sent again names an address that it has deleted meanwhile, and comes from one that the peer does not know.
+/// A repeated ASCONF names an address that it has deleted before, and comes from one that the peer does not know.
 #[test]
 fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
     let mut world = World::opened(&patient());
@@ -269,7 +272,7 @@ fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
     assert!(world.hosts[0].got == noise(1, 1_000_000), "{:?}", world.events(0).last());
 }
 
-/// The mobile host has left an address. A packet from there is late: DATA.
+/// Returns a world where the mobile host has left an address, and a late packet with DATA from there.
 pub(crate) fn left_with_a_late_packet() -> (World, Transmit) {
     let mut world = World::opened(&patient());
     world.hosts[0].data = noise(1, 3000);
@@ -282,8 +285,8 @@ pub(crate) fn left_with_a_late_packet() -> (World, Transmit) {
     (world, late)
 }
 
-/// A packet that was on its way when its address was deleted is late, and not out of the blue. One with another tag may be of another
-/// host that has the address by now.
+/// A packet that was in flight when its source was deleted is late, and not out of the blue. One with another tag may
+/// be from another host that has the address now.
 #[test]
 fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
     let (mut world, late) = left_with_a_late_packet();

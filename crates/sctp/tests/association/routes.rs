@@ -1,4 +1,4 @@
-//! Routes that are left and used again: what was measured there holds still.
+//! Routes that are left and used again: their measurements are kept.
 
 use crate::harness::{CN, World, mn, noise};
 use crate::roaming::{answers, break_to};
@@ -10,7 +10,7 @@ fn path(world: &mut World, who: usize, peer: Ipv4Addr) -> PathInfo {
     world.association(who).paths().find(|path| path.address == peer).unwrap()
 }
 
-/// Moves, and runs until that is answered.
+/// Moves, and runs until the changes are answered.
 fn moves(world: &mut World, gone: u8, here: u8) {
     let before = answers(world, 0);
     break_to(world, 0, gone, here);
@@ -18,8 +18,9 @@ fn moves(world: &mut World, gone: u8, here: u8) {
     assert_eq!(answers(world, 0), before + 3);
 }
 
-/// RFC 9260, section 6.3.1, C1: RTO.Initial holds until a round trip was measured. Of a route that we come back to it was, at both
-/// ends. A route that is new begins with RTO.Initial, and with the first window, as every route does (section 7.2.1).
+/// RFC 9260, section 6.3.1, C1: RTO.Initial holds until a round trip was measured. A route that is used again has its
+/// measurements, at both ends. A new route begins with RTO.Initial. Every route begins with the initial window
+/// (section 7.2.1).
 #[test]
 fn a_route_that_is_used_again_has_the_time_out_that_was_measured() {
     let mut world = World::opened(&patient());
@@ -48,7 +49,8 @@ fn a_route_that_is_used_again_has_the_time_out_that_was_measured() {
     }
 }
 
-/// Two networks at once: a host that turns to the other and back has measured both, and nothing is backed off.
+/// Two networks at once: a host that changes its source and changes back has measured both routes, and no back-off
+/// remains.
 #[test]
 fn a_preference_that_comes_and_goes_keeps_what_was_measured() {
     let mut world = World::opened(&patient());

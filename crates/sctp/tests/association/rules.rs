@@ -1,4 +1,4 @@
-//! Conversations packet by packet, as RFC 9260 tells them. Numbers count from the first of each side.
+//! The rules of RFC 9260, packet by packet. Numbers count from the initial TSN of each side.
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
@@ -76,7 +76,7 @@ fn data_that_cannot_be_is_answered_as_the_rfc_says() {
     assert_eq!(script.says(), told(mn(1), &["ABORT [9]"]), "section 6.2");
 }
 
-/// Section 6.9: pieces that cannot be of one message.
+/// Section 6.9: fragments that cannot be of one message.
 #[test]
 fn messages_that_do_not_go_on_end_the_association() {
     let piece = |number: u32, begins, ends, stream| {
@@ -117,7 +117,7 @@ fn unknown_chunks_are_reported_or_skipped() {
 fn the_window_and_the_burst_bound_what_leaves() {
     let mut script = script();
     script.write(40);
-    // 4404 bytes may be on their way; the last packet may reach over.
+    // 4404 bytes may be in flight; the last packet may exceed them.
     assert_eq!(script.says(), told(mn(1), &["DATA 0", "DATA 1", "DATA 2", "DATA 3"]));
     script.sack(2, &[]);
     assert_eq!(script.says().len(), 3, "two are acknowledged, and the window grows by a chunk");
@@ -147,7 +147,7 @@ fn the_third_report_sends_again_at_once_and_only_once() {
     }
 }
 
-/// Section 6.3.3: what is lost goes elsewhere, and only the path that lost it is doubted.
+/// Section 6.3.3: lost data go to another path, and only the path that lost them counts a failure.
 #[test]
 fn a_timeout_sends_elsewhere() {
     let mut script = two_paths();
@@ -161,7 +161,7 @@ fn a_timeout_sends_elsewhere() {
     assert_eq!((script.path(mn(1)).cwnd, script.path(mn(1)).errors), (1468, 1));
 }
 
-/// Changeover: the new path overtakes the old one, and nobody takes that for a loss.
+/// Changeover: the new path overtakes the old one, which is not taken as a loss.
 #[test]
 fn what_overtakes_on_another_path_is_no_loss() {
     let mut script = two_paths();
@@ -177,7 +177,7 @@ fn what_overtakes_on_another_path_is_no_loss() {
         script.sack(0, &[(4, last)]);
         assert_eq!(script.says(), told(mn(2), &[]), "report {last}");
     }
-    // But what left later by the same path is one.
+    // But a chunk that is overtaken on the same path is a loss.
     for _ in 0..3 {
         script.sack(0, &[(1, 1), (4, 7)]);
         script.sack(0, &[(1, 2), (4, 7)]);
@@ -186,7 +186,7 @@ fn what_overtakes_on_another_path_is_no_loss() {
     assert_eq!(script.says(), told(mn(1), &["DATA 0"]));
 }
 
-/// Section 6.1, A: a closed window is asked, one chunk at a time.
+/// Section 6.1, A: a closed window is probed, with one chunk at a time.
 #[test]
 fn a_closed_window_is_probed() {
     let mut script = script();
@@ -207,7 +207,7 @@ fn a_closed_window_is_probed() {
     assert_eq!(script.says().last().unwrap(), &format!("{} DATA 3", mn(1)));
 }
 
-/// RFC 5062, section 5: who acknowledges what he cannot have got is not there.
+/// RFC 5062, section 5: a peer that acknowledges data that were not sent is an attacker.
 #[test]
 fn an_acknowledgment_of_the_future_ends_the_association() {
     let mut script = script();
@@ -239,7 +239,7 @@ fn an_idle_path_is_probed_and_a_wrong_nonce_proves_nothing() {
     assert_eq!(script.says(), told(mn(1), &["HEARTBEAT-ACK"]));
 }
 
-// --- tags, and packets of nobody (sections 8.4 and 8.5) ----------------------------------------------------------------
+// --- tags, and packets out of the blue (sections 8.4 and 8.5) ----------------------------------------------------------
 
 #[test]
 fn a_wrong_tag_changes_nothing() {
@@ -256,7 +256,7 @@ fn a_wrong_tag_changes_nothing() {
         let refused = script.hears_tagged(script.tag ^ 1, mn(1), vec![chunk]);
         assert_eq!(refused, Err(Reason("sctp_tag")));
     }
-    // Reflected, it must be the peer's own.
+    // With the T bit, it must be the peer's own tag.
     let abort = Chunk::Abort { reflected: true, causes };
     assert_eq!(script.hears(mn(1), vec![abort.clone()]), Err(Reason("sctp_tag")));
     assert_eq!(script.says(), told(mn(1), &[]));
@@ -290,7 +290,7 @@ fn strangers_are_answered_as_the_rfc_says() {
 
 // --- how associations begin (sections 5.1 and 5.2) ---------------------------------------------------------------------
 
-/// Section 5.1.5, 2: a cookie is for the ports that its INIT came from and went to.
+/// Section 5.1.5, 2: a cookie is valid only for the ports of its INIT.
 #[test]
 fn a_cookie_of_other_ports_makes_nothing() {
     let mut script = script();
@@ -306,7 +306,7 @@ fn a_cookie_of_other_ports_makes_nothing() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// Section 5.1, C: COOKIE ECHO is the first chunk of its packet, or behind AUTH (RFC 4895, section 6.3).
+/// Section 5.1, C: COOKIE ECHO is the first chunk of its packet, or follows AUTH (RFC 4895, section 6.3).
 #[test]
 fn a_cookie_behind_other_chunks_makes_nothing() {
     let mut script = script();
@@ -354,7 +354,7 @@ fn a_cookie_is_good_once_in_time_and_unchanged() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// A COOKIE ECHO that was held up until its association was over makes no other: nobody would answer it.
+/// A COOKIE ECHO that arrives after the end of its association makes no other: no peer would answer it.
 #[test]
 fn a_cookie_that_comes_after_its_association_makes_no_other() {
     let mut script = script();
@@ -370,7 +370,7 @@ fn a_cookie_that_comes_after_its_association_makes_no_other() {
     assert_eq!(script.endpoint.associations().filter(|(_, it)| it.is_open()).count(), count);
 }
 
-/// Section 5.2.4, D: COOKIE ACK was lost. Also when the cookie is old by now.
+/// Section 5.2.4, D: COOKIE ACK was lost. The age of the cookie does not matter.
 #[test]
 fn a_repeated_cookie_is_acknowledged_again() {
     let mut script = script();
@@ -383,7 +383,7 @@ fn a_repeated_cookie_is_acknowledged_again() {
     assert_eq!(script.endpoint.associations().count(), 2);
 }
 
-/// Section 5.2.4, A: the peer's host came back without its memory.
+/// Section 5.2.4, A: the peer's host restarts without its state.
 #[test]
 fn a_restart_is_told_and_goes_on_with_new_numbers() {
     let mut script = script();
@@ -392,7 +392,7 @@ fn a_restart_is_told_and_goes_on_with_new_numbers() {
     script.says();
     let cookie = script.cookie(&[mn(1)]);
     assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().state(), State::Established);
-    // The peer's new tag must differ, or it is no restart; the script's INIT has always the same.
+    // In a restart the peer's new tag must differ, but the script's INIT always has the same.
     let again = script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]);
     assert_eq!(again, Err(Reason("sctp_cookie_unexpected")), "section 5.2.4, C");
     let mut init = peer_init(&[]);
@@ -413,7 +413,7 @@ fn a_restart_is_told_and_goes_on_with_new_numbers() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// Section 5.2.2: a restart from an address that was not the peer's may be somebody else's.
+/// Section 5.2.2: a restart from an address that was not the peer's may be from another host.
 #[test]
 fn a_restart_with_new_addresses_is_refused() {
     let mut script = script();
@@ -421,7 +421,7 @@ fn a_restart_with_new_addresses_is_refused() {
     init.tag = 0x8888;
     script.hears_tagged(0, mn(1), vec![Chunk::Init(init.clone())]).unwrap();
     assert_eq!(script.says(), told(mn(1), &["ABORT [11]"]));
-    // From the stranger's own address, naming the peer's: found by what it lists.
+    // From the other host's address, with the peer's in the list: found by what it lists.
     script.hears_tagged(0, mn(9), vec![Chunk::Init(init)]).unwrap();
     assert_eq!(script.says(), told(mn(9), &["ABORT [11]"]));
     assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().state(), State::Established);
@@ -433,7 +433,7 @@ fn an_init_that_cannot_be_is_refused() {
     let good = peer_init(&[]);
     let extensions = sctp::message::Parameter::Extensions(vec![0xc1, 0x80]);
     let cases = [
-        // RFC 9260, section 3.3.2: "silently discard", other than RFC 4960.
+        // RFC 9260, section 3.3.2: "silently discard", unlike RFC 4960.
         (sctp::message::Init { tag: 0, ..good.clone() }, &[] as &[&str]),
         (sctp::message::Init { outbound: 0, ..good.clone() }, &["ABORT [7]"]),
         (sctp::message::Init { inbound: 0, ..good.clone() }, &["ABORT [7]"]),
@@ -441,7 +441,7 @@ fn an_init_that_cannot_be_is_refused() {
         (sctp::message::Init { parameters: vec![extensions], ..good.clone() }, &["ABORT [13]"]),
     ];
     for (init, answer) in cases {
-        // From a stranger, and from a peer, whose association stays as it is.
+        // From an unknown host, and from a peer, whose association stays the same.
         for from in [mn(5), mn(1)] {
             let refused = script.hears_tagged(0, from, vec![Chunk::Init(init.clone())]);
             assert_eq!(refused, Err(Reason("sctp_init_refused")));
@@ -458,7 +458,7 @@ fn an_init_that_cannot_be_is_refused() {
     assert_eq!(script.says(), told(mn(5), &["ABORT []"]));
 }
 
-/// Section 5.2.1: both call each other at once, and have one association.
+/// Section 5.2.1: both open at once, and have one association.
 #[test]
 fn two_that_call_each_other_at_once_have_one_association() {
     let config = Config::default();

@@ -1,4 +1,4 @@
-//! A peer that says what a test wants, packet by packet. It does not authenticate.
+//! A peer that sends what a test needs, packet by packet. It does not authenticate.
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use sctp::message::{Chunk, Data, Init, Packet, Parameter, Sack};
@@ -13,7 +13,7 @@ pub(crate) struct Script {
     pub(crate) endpoint: Endpoint,
     pub(crate) now: u64,
     pub(crate) id: Option<AssociationId>,
-    /// What our end calls itself, and its first number.
+    /// Our end's tag and initial TSN.
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
     pub(crate) events: Vec<Event>,
@@ -37,7 +37,7 @@ pub(crate) fn data(number: u32, bytes: &[u8]) -> Chunk {
 }
 
 impl Script {
-    /// Our end listens.
+    /// Returns a script whose endpoint listens.
     pub(crate) fn silent(config: &Config) -> Self {
         let mut script = Self {
             endpoint: endpoint(config, 3),
@@ -52,7 +52,7 @@ impl Script {
         script
     }
 
-    /// Our end listens; the peer, at these addresses, has opened.
+    /// Returns a script whose endpoint listens, and where the peer at these addresses has opened an association.
     pub(crate) fn accepted(config: &Config, peer: &[Ipv4Addr]) -> Self {
         let mut script = Self::silent(config);
         let cookie = script.cookie(peer);
@@ -65,7 +65,7 @@ impl Script {
         script
     }
 
-    /// What INIT is answered with; no association is there yet.
+    /// Returns the cookie that answers an INIT; there is no association yet.
     pub(crate) fn cookie(&mut self, peer: &[Ipv4Addr]) -> Vec<u8> {
         let listed = if peer.len() > 1 { peer } else { &[] };
         self.hears_tagged(0, peer[0], vec![Chunk::Init(peer_init(listed))]).unwrap();
@@ -89,7 +89,7 @@ impl Script {
         self.endpoint.receive(self.at(), src, CN, &bytes)
     }
 
-    /// The peer has all of ours below `number`, and what is in the gaps, numbered alike.
+    /// Acknowledges our chunks below `number` and those in the gaps. Numbers count from our first chunk.
     pub(crate) fn sack(&mut self, number: u32, gaps: &[(u32, u32)]) {
         let offset = |n: u32| (n + 1 - number) as u16;
         let gaps = gaps.iter().map(|(first, last)| (offset(*first), offset(*last))).collect();
@@ -98,7 +98,7 @@ impl Script {
         self.hears(mn(1), vec![Chunk::Sack(sack)]).unwrap();
     }
 
-    /// What our end sends now, in words, and where to.
+    /// Returns what our end sends now, in words, with the destination.
     pub(crate) fn says(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         while let Some(Transmit { dst, bytes, .. }) = self.endpoint.poll_transmit(self.at()) {
@@ -156,7 +156,7 @@ impl Script {
         self.endpoint.on_timeout(self.at());
     }
 
-    /// To the next timer; says how many milliseconds that took.
+    /// Runs to the next timer. Returns how many milliseconds that took.
     pub(crate) fn wait_for_timer(&mut self) -> u64 {
         let at = self.endpoint.deadline().unwrap();
         let ms = (at.0 - self.at().0).div_ceil(1_000_000);

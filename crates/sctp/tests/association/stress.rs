@@ -1,5 +1,5 @@
-//! Handoffs while packets are lost, paths are narrow, links come back and peers vanish. Each of these once stalled an association
-//! for half a minute or for ever, or sent data to a stranger.
+//! Handoffs while packets are lost, paths are narrow, links return and peers vanish. Each of these once stalled an
+//! association for half a minute or for ever, or sent data to another host.
 
 use crate::harness::{CN, CN2, PORT, World, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};
@@ -18,7 +18,7 @@ fn is_data(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Data(_))
 }
 
-/// RFC 9260, section 5.4; RFC 5062, section 4: no data, new or repeated, to an address that did not prove itself, whatever the
+/// RFC 9260, section 5.4; RFC 5062, section 4: no data, new or repeated, go to an unconfirmed address, whatever the
 /// order of ADD, SET PRIMARY and DELETE, in one chunk or in several.
 #[test]
 fn no_data_go_to_an_address_that_nobody_proved() {
@@ -40,7 +40,7 @@ fn no_data_go_to_an_address_that_nobody_proved() {
             world.association(0).change(now, changes).unwrap();
             world.association(0).prefer(now, None, VICTIM).unwrap();
             world.flush(0);
-            // The attacker forges the victim's address: it sends from there, and nothing that goes there reaches it.
+            // The attacker sends from the victim's address, and receives nothing that goes there.
             let until = world.now + Duration::from_secs(2);
             while world.now < until && world.step(until) {
                 world.lose(|transmit| {
@@ -62,7 +62,7 @@ fn no_data_go_to_an_address_that_nobody_proved() {
     }
 }
 
-/// Section 5.4: a probe of an address that is not confirmed is repeated after a time-out, though data are on their way.
+/// Section 5.4: a probe of an unconfirmed address is repeated after a time-out, although data are in flight.
 #[test]
 fn a_lost_probe_is_repeated_after_one_time_out() {
     let mut world = World::opened(&patient());
@@ -79,8 +79,9 @@ fn a_lost_probe_is_repeated_after_one_time_out() {
     assert!((1000..=1200).contains(&stall), "RTO.Initial and a round trip or two: {stall} ms");
 }
 
-/// The peer can be reached at a new address only some time after it has added it, and then speaks from there. The probe does not wait
-/// for a time-out that was backed off; an answer to each copy of it counts; and no more than one leaves in a time-out.
+/// The peer can be reached at a new address only some time after it has added it, and then sends from there. The
+/// probe does not wait for a backed-off time-out. An answer to each copy of it counts. At most one leaves in a
+/// time-out.
 #[test]
 fn an_address_that_is_heard_from_is_probed_again_at_once() {
     let mut world = World::opened(&patient());
@@ -104,7 +105,8 @@ fn an_address_that_is_heard_from_is_probed_again_at_once() {
     assert_eq!(probes(&world), 1);
 }
 
-/// Sections 6.9 and 7.3: what was cut for a wider path leaves in fragments, at once; what is new is cut for the path.
+/// Sections 6.9 and 7.3: chunks that were built for a wider path leave in fragments, at once; new chunks fit the
+/// path.
 #[test]
 fn a_narrower_path_costs_less_than_a_time_out() {
     for mtu in [1400, 1000, 576] {
@@ -129,7 +131,7 @@ fn a_narrower_path_costs_less_than_a_time_out() {
     }
 }
 
-/// RFC 1191, section 3: no report raises an MTU, and one with another tag does nothing.
+/// RFC 1191, section 3: no report raises an MTU, and one with another tag has no effect.
 #[test]
 fn a_forged_report_of_a_router_changes_nothing() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -144,12 +146,12 @@ fn a_forged_report_of_a_router_changes_nothing() {
     script.write(1);
     let said = script.says();
     assert_eq!(said.len(), 2, "cut for 1000 bytes still: {said:?}");
-    // What was too large leaves again without a time-out.
+    // Packets that were too large leave again without a time-out.
     script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(700)).unwrap();
     assert!(script.says().contains(&format!("{} DATA 0", mn(1))));
 }
 
-/// The only link is away for a while. When it is back, nobody waits for a time-out that was backed off.
+/// The only link is down for some time. After its return, no data wait for a backed-off time-out.
 #[test]
 fn a_link_that_returns_is_used_at_once() {
     for (who, ms) in [(1, 5000), (1, 60_000), (0, 5000), (0, 60_000)] {
@@ -168,7 +170,7 @@ fn a_link_that_returns_is_used_at_once() {
     }
 }
 
-/// A HEARTBEAT that comes again and again does not make a sender repeat itself: one packet for each time-out.
+/// Repeated HEARTBEATs do not make a sender repeat data: at most one packet leaves for each time-out.
 #[test]
 fn whoever_repeats_heartbeats_gets_no_more_data() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -198,7 +200,7 @@ fn a_time_out_sends_one_packet() {
     }
 }
 
-/// Whichever end sends, both give a dead peer up within the same bound.
+/// Both ends give up a dead peer within the same bound, whichever of them sends.
 #[test]
 fn both_ends_give_up_a_dead_peer_within_the_same_time() {
     let config = Config { rto_min: Duration::from_millis(200), ..Config::default() };
@@ -246,7 +248,7 @@ fn writes_in_a_row_share_a_burst() {
     assert!(!script.says().is_empty(), "later writes are another occasion");
 }
 
-/// Section 3.3.1: who shuts down asks for the last acknowledgment at once.
+/// Section 3.3.1: the last chunk before a shutdown requests an immediate SACK.
 #[test]
 fn the_last_chunk_before_a_shutdown_is_acknowledged_at_once() {
     let mut world = World::opened(&patient());
@@ -261,7 +263,7 @@ fn the_last_chunk_before_a_shutdown_is_acknowledged_at_once() {
     assert_eq!(world.sent.iter().filter(last).count(), 1);
 }
 
-/// Sections 6.4 and 9.2: SHUTDOWN that is not answered goes to another address.
+/// Sections 6.4 and 9.2: a SHUTDOWN that is not answered goes to another address.
 #[test]
 fn a_shutdown_tries_another_path() {
     let config = patient();
@@ -274,12 +276,12 @@ fn a_shutdown_tries_another_path() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
 }
 
-/// Section 5.2.4, B: the peer had answered before it opened itself, with another tag; that tag counts from now on.
+/// Section 5.2.4, B: the peer had answered before it opened with another tag. The newer tag counts from now on.
 #[test]
 fn a_second_tag_of_the_peer_is_taken_over() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     let id = script.id.unwrap();
-    // A cookie for this association's own tag and another one of the peer's is what a collision leaves.
+    // A collision leaves a cookie with this association's own tag and another tag of the peer.
     let mut other = crate::harness::endpoint(&Config::default(), 3);
     let open = Open { local: vec![CN], local_port: PORT, peer: vec![mn(1)], peer_port: 4000 };
     let mine = other.open(script.at(), &open).unwrap();
@@ -306,7 +308,7 @@ fn a_second_tag_of_the_peer_is_taken_over() {
     assert_eq!(Packet::parse(&packet.bytes).unwrap().tag, 0x2222, "{id:?}");
 }
 
-/// Section 5.2.1: an INIT with addresses that the peer's INIT ACK did not have.
+/// Section 5.2.1: an INIT with addresses that the peer's INIT ACK did not list.
 #[test]
 fn an_init_with_new_addresses_is_refused_while_the_cookie_is_out() {
     let mut world = World::with(&Config::default(), &Config::default(), &[mn(1)], &[CN]);
@@ -321,7 +323,7 @@ fn an_init_with_new_addresses_is_refused_while_the_cookie_is_out() {
     assert!(has(&answer, |c| matches!(c, Chunk::Abort { .. })), "{answer:?}");
 }
 
-/// Section 6.10: good chunks count, though a malformed one stands behind them.
+/// Section 6.10: chunks count that precede a malformed one.
 #[test]
 fn what_stands_before_a_malformed_chunk_counts() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -336,7 +338,8 @@ fn what_stands_before_a_malformed_chunk_counts() {
     assert_eq!(script.says(), [format!("{} SACK 0", mn(1))]);
 }
 
-/// Each end lost its address at the same instant, and knows the other's old one only. A directory tells one of them.
+/// Both ends lose their addresses at the same instant, and know only the other's old one. A directory informs one of
+/// them.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {
     [false, true].into_iter().for_each(meet_again);
@@ -362,13 +365,13 @@ fn meet_again(both: bool) {
     if both {
         assert!(world.association(1).try_at(now, mn(2)));
     }
-    // Who is asked from the new address asks there too, at once.
+    // The end that receives the request from the new address sends its own request there at once.
     world.run_for(15);
     let asks = |(_, who, t): &(Instant, usize, Transmit)| {
         *who == 1 && t.dst == mn(2) && has(t, |c| matches!(c, Chunk::Asconf(_)))
     };
     assert!(world.sent[from..].iter().any(asks), "both: {both}");
-    // A change each way, a probe, and data take no time-out.
+    // A change in each direction, a probe, and data need no time-out.
     world.run_for(135);
     assert!(world.hosts[0].got.len() > had, "both: {both}");
     let early = world.sent[from..].iter().find(|(_, who, t)| *who == 0 && t.dst == CN2).unwrap();
@@ -380,7 +383,7 @@ fn meet_again(both: bool) {
     assert_eq!((paths(&mut world, 0), paths(&mut world, 1)), (vec![CN2], vec![mn(2)]));
 }
 
-/// A directory that is wrong: the stranger gets a few requests and no data, and is forgotten.
+/// A directory gives a wrong address: the host there gets a few requests and no data, and its address is forgotten.
 #[test]
 fn a_wrong_directory_costs_a_stranger_little() {
     let mut world = World::opened(&Config::default());
@@ -399,7 +402,7 @@ fn a_wrong_directory_costs_a_stranger_little() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
 }
 
-/// Addresses that proved themselves do not count against the limit of additions: who moves to and fro is no attacker.
+/// Confirmed addresses do not count against the limit of additions, so a peer may move back and forth.
 #[test]
 fn a_peer_may_move_as_often_as_it_likes() {
     let config = Config { added_per_minute: 2, ..patient() };

@@ -16,7 +16,7 @@ fn told(what: &[&str]) -> Vec<String> {
     what.iter().map(|words| format!("{} {words}", mn(1))).collect()
 }
 
-/// The answer to an INIT with this tag: the tag that it names for us, and the cookie.
+/// Returns the answer to an INIT with this tag: our tag, and the cookie.
 fn cookie(script: &mut Script, tag: u32) -> (u32, Vec<u8>) {
     let mut init = peer_init(&[]);
     init.tag = tag;
@@ -35,8 +35,8 @@ fn restarts(script: &Script) -> usize {
     script.events.iter().filter(|event| matches!(event, Event::Restarted { .. })).count()
 }
 
-/// Section 5.2.4, action A, needs the tie tags of the association. A cookie that was made before there was one has none: the peer asked
-/// twice, and was answered twice.
+/// Section 5.2.4, action A, needs the tie-tags of the association. A cookie that was made before the association has
+/// none: the peer sent two INITs, and both were answered.
 #[test]
 fn a_cookie_without_tie_tags_restarts_nothing() {
     let mut script = Script::silent(&Config::default());
@@ -53,7 +53,7 @@ fn a_cookie_without_tie_tags_restarts_nothing() {
     assert_eq!(script.says(), told(&["SACK 1"]), "it goes on as it was");
 }
 
-/// A restart draws new tie tags (section 5.2.2), so another cookie that was made before it is late.
+/// A restart draws new tie-tags (section 5.2.2), so another cookie that was made before it is late.
 #[test]
 fn a_cookie_from_before_a_restart_does_not_restart_again() {
     let mut script = script();
@@ -69,7 +69,8 @@ fn a_cookie_from_before_a_restart_does_not_restart_again() {
     assert_eq!(restarts(&script), 1);
 }
 
-/// Section 5.2.4: with the tie tags and the peer's tag of the association, but another tag of ours, a cookie is of no action.
+/// Section 5.2.4: no action exists for a cookie with the tie-tags and the peer's tag of the association, but another
+/// tag of ours.
 #[test]
 fn a_cookie_with_the_tag_of_the_peer_alone_is_dropped() {
     let mut script = script();
@@ -79,8 +80,8 @@ fn a_cookie_with_the_tag_of_the_peer_alone_is_dropped() {
     assert_eq!(script.says(), told(&[]));
 }
 
-/// Sections 5.2.4, A, and 9.2: a peer that restarts while SHUTDOWN ACK is out gets no association, but SHUTDOWN ACK again, with the
-/// cause "cookie received while shutting down". So does one that asks with INIT.
+/// Sections 5.2.4, A, and 9.2: a peer that restarts in SHUTDOWN-ACK-SENT gets no association, but another SHUTDOWN
+/// ACK, with the cause "cookie received while shutting down". An INIT gets SHUTDOWN ACK too.
 #[test]
 fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
     let mut script = script();
@@ -99,8 +100,8 @@ fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
     assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Finished)));
 }
 
-/// Section 8.5.1, B: the T bit says that the tag is the peer's own. Whoever has read that one only, in packets to the peer, ends the
-/// association, but puts no data before the end.
+/// Section 8.5.1, B: the T bit marks the tag as the peer's own. A host that has read only this tag, in packets to the
+/// peer, can end the association, but cannot add data.
 #[test]
 fn with_a_reflected_tag_an_abort_says_nothing_else() {
     let mut script = script();

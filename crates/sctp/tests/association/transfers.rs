@@ -1,4 +1,4 @@
-//! What is written is read, whatever the wire does (RFC 9260, sections 5 to 7 and 9).
+//! What is written is read, whatever happens on the wire (RFC 9260, sections 5 to 7 and 9).
 
 use crate::harness::{CN, CN2, Weather, World, mn, noise};
 use sctp::{Config, Ended, Event, PathState, State, WriteError};
@@ -59,7 +59,7 @@ fn every_byte_arrives_both_ways_over_a_bad_wire() {
     }
 }
 
-/// Section 6.2.1 and 6.1, A: the window closes, is probed, and opens.
+/// Sections 6.2.1 and 6.1, A: the window closes, is probed, and opens.
 #[test]
 fn a_slow_reader_gets_everything_and_holds_little() {
     for weather in [Weather::default(), Weather { loss: 5, double: 3, reorder: 10, corrupt: 0 }] {
@@ -88,7 +88,7 @@ fn a_slow_reader_gets_everything_and_holds_little() {
     }
 }
 
-/// A reader that never comes back is no failure of the path (section 6.1, A).
+/// A reader that stops for ever is no failure of the path (section 6.1, A).
 #[test]
 fn a_closed_window_is_probed_for_hours() {
     let mut world = World::new(&Config { receive_buffer: 4000, ..Config::default() });
@@ -101,7 +101,7 @@ fn a_closed_window_is_probed_for_hours() {
     assert!(world.hosts[1].got == noise(3, 60_000));
 }
 
-/// Section 3.3.2: no window below 1500 bytes is announced, and what is announced there is room for.
+/// Section 3.3.2: no window below 1500 bytes is announced, and there is room for what is announced.
 #[test]
 fn a_buffer_below_the_least_window_holds_a_packet() {
     let mut world = World::new(&Config { receive_buffer: 1000, ..Config::default() });
@@ -112,7 +112,7 @@ fn a_buffer_below_the_least_window_holds_a_packet() {
     assert_eq!(world.states(), [State::Established; 2]);
 }
 
-/// Section 6.9: a message larger than the buffer comes in pieces.
+/// Section 6.9: a message larger than the buffer arrives in pieces.
 #[test]
 fn a_message_larger_than_the_window_is_read_in_pieces() {
     let mut world = World::with(
@@ -133,7 +133,7 @@ fn a_message_larger_than_the_window_is_read_in_pieces() {
     assert!(pieces.iter().all(|piece| (piece.stream, piece.ppid) == (3, 9)));
 }
 
-/// Sections 6.5 and 6.6: order within a stream, none between streams, none for what is unordered.
+/// Sections 6.5 and 6.6: order within a stream, none between streams, none for unordered messages.
 #[test]
 fn streams_do_not_wait_for_each_other() {
     let mut world = World::opened(&patient());
@@ -172,7 +172,7 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(world.association(0).write(0, 0, b"late"), Err(WriteError::NotOpen));
 }
 
-/// Credit adds up to what the buffer has, again and again.
+/// The credit adds up to the data that were written and the size of the buffer.
 #[test]
 fn room_is_told_as_credit() {
     let mut world = World::new(&Config::default());
@@ -206,7 +206,7 @@ fn an_idle_peer_that_vanishes_is_given_up_by_heartbeats() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
 }
 
-/// Section 5.1.2: INIT is sent again, further and further apart, and then no more.
+/// Section 5.1.2: INIT is repeated at growing intervals, a limited number of times.
 #[test]
 fn nobody_answers() {
     let mut world = World::new(&Config::default());
@@ -218,7 +218,7 @@ fn nobody_answers() {
     assert_eq!(seconds, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
 }
 
-/// Section 8.4, 3: a port on which nobody listens.
+/// Section 8.4, 3: no application listens on the port.
 #[test]
 fn nobody_listens() {
     let mut world = World::new(&Config::default());
@@ -227,7 +227,7 @@ fn nobody_listens() {
     assert_eq!(world.events(0), [Event::Closed(Ended::AbortedByPeer(None))]);
 }
 
-/// Section 6.4 and 8.2: data find another way, and come back.
+/// Sections 6.4 and 8.2: data take another path, and return.
 #[test]
 fn a_path_that_fails_is_left_and_found_again() {
     let config = Config { path_max_retrans: 2, heartbeat_interval: Duration::from_secs(1), ..patient() };
@@ -245,7 +245,7 @@ fn a_path_that_fails_is_left_and_found_again() {
     assert_eq!(world.events(0).last(), Some(&Event::Switched { from: CN2, to: CN }));
 }
 
-/// Section 7.2.4: a single loss is mended without a time-out.
+/// Section 7.2.4: a single loss is repaired without a time-out.
 #[test]
 fn one_loss_is_mended_fast() {
     let mut world = World::opened(&Config::default());
@@ -259,7 +259,7 @@ fn one_loss_is_mended_fast() {
     assert_eq!(counts.timeouts, 0);
 }
 
-/// Section 9.2: both finish at once; and Section 9.1.
+/// Sections 9.1 and 9.2: both finish at once, or one aborts.
 #[test]
 fn both_finish_and_one_aborts() {
     let mut world = World::opened(&Config::default());
@@ -277,7 +277,7 @@ fn both_finish_and_one_aborts() {
     assert_eq!(world.events(1).last(), Some(&Event::Closed(Ended::AbortedByPeer(Some(user)))));
 }
 
-/// The peer's host shut down while our last packets were lost: T2 and T5 end it (section 9.2).
+/// The peer's host is gone when we shut down: T2 and T5 end the association (section 9.2).
 #[test]
 fn a_shutdown_that_nobody_answers_ends() {
     let mut world = World::opened(&Config::default());

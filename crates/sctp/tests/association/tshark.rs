@@ -1,4 +1,4 @@
-//! Another program reads what we send: tshark, where it is installed.
+//! Our packets are parsed by another program: tshark, where it is installed.
 
 use crate::harness::{World, mn};
 use sctp::{Change, Config, Hmac};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use wire::ipv4::Header;
 
-/// A capture file of raw IP packets (pcap, link type 101).
+/// Returns a capture file of raw IP packets (pcap, link type 101).
 fn capture(world: &World) -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65_535, 101] {
@@ -23,7 +23,7 @@ fn capture(world: &World) -> Vec<u8> {
     out
 }
 
-/// These fields of all packets, one line for each; `None` where there is no tshark.
+/// Returns these fields of all packets, one line for each; `None` if there is no tshark.
 fn fields(capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
     let options = ["-r", "-", "-o", "sctp.checksum:CRC 32c", "-T", "fields", "-E", "occurrence=a"];
     let fields = fields.iter().flat_map(|field| ["-e", field]);
@@ -41,7 +41,8 @@ fn fields(capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
 }
 
-/// A whole handoff, under both algorithms: every checksum is right, nothing is malformed, and each chunk has its name.
+/// A whole handoff, with both algorithms: every checksum is right, nothing is malformed, and each chunk is
+/// recognized.
 #[test]
 fn tshark_reads_a_handoff_without_complaint() {
     for hmacs in [vec![Hmac::Sha256, Hmac::Sha1], vec![Hmac::Sha1]] {

@@ -1,4 +1,5 @@
-//! What hosts say that are where a directory says that the peer is. Until they are proved, it begins, changes and ends nothing.
+//! Packets from an address that only a directory has given. Until the host is proved, they open, change and end
+//! nothing.
 
 use crate::directory::{LIAR, echoed, keyed, paths, to};
 use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
@@ -9,7 +10,7 @@ use sctp::message::{Cause, Chunk, Code, Data, Packet, Sack};
 use sctp::{Change, Config, Event, PathState, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
-/// What a host without associations and listeners answers to the last packet that went to it.
+/// Returns the answer of a host without associations and listeners to the last packet that went to it.
 fn answer(world: &World, address: Ipv4Addr) -> Transmit {
     let (now, last) = (world.now, to(world, 0, address).pop().unwrap());
     let mut stranger = endpoint(&patient(), 8);
@@ -19,7 +20,7 @@ fn answer(world: &World, address: Ipv4Addr) -> Transmit {
     answer
 }
 
-/// A liar's ABORT to the last packet that went to it.
+/// Returns an ABORT from the false address, with the tag of the last packet that went there.
 fn reflects(world: &World) -> Transmit {
     let last = to(world, 0, LIAR).pop().unwrap();
     let mut packet = Packet::parse(&last.bytes).unwrap();
@@ -39,7 +40,7 @@ fn lie() -> Chunk {
     Chunk::Data(Data { data: b"lie".to_vec(), begins: true, ends: true, ..Data::default() })
 }
 
-/// A host there knows our tag.
+/// Receives a chunk from `src` with our tag.
 fn lies_at(world: &mut World, src: Ipv4Addr, chunk: Chunk) -> Result<(), Reason> {
     let (_, _, last) = world.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap();
     let tag = Packet::parse(&last.bytes).unwrap().tag;
@@ -47,7 +48,7 @@ fn lies_at(world: &mut World, src: Ipv4Addr, chunk: Chunk) -> Result<(), Reason>
     hears(world, &Transmit { src, dst: mn(1), bytes, cut: None })
 }
 
-/// A change is out, and the peer does not hear it.
+/// Returns a world where a change was sent, and the peer did not receive it.
 fn asked() -> World {
     let mut world = World::opened(&patient());
     world.drops[1] = usize::MAX;
@@ -58,8 +59,8 @@ fn asked() -> World {
     world
 }
 
-/// RFC 9260, section 8.4: a host to which a packet is out of the blue reflects its tag in ABORT. From where only a directory says that
-/// the peer is, that means that the peer is not there. The change is asked for elsewhere at once.
+/// RFC 9260, section 8.4: a host to which a packet is out of the blue reflects its tag in ABORT. From an address that
+/// only a directory has given, this shows that the peer is not there. The change is sent to another address at once.
 #[test]
 fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
     let mut world = asked();
@@ -83,7 +84,8 @@ fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
     assert!(world.events(0).contains(&done));
 }
 
-/// The same while an association opens: a host without a listener refuses INIT, and one that reads COOKIE ECHO knows both tags.
+/// The same while an association opens: a host without a listener refuses INIT, and one that reads COOKIE ECHO knows
+/// both tags.
 #[test]
 fn an_abort_from_where_a_directory_lied_ends_no_opening() {
     for config in [patient(), keyed()] {
@@ -102,7 +104,7 @@ fn an_abort_from_where_a_directory_lied_ends_no_opening() {
     }
 }
 
-/// The same of a host that answers INIT first, and refuses the cookie that it has made.
+/// The same with a host that answers INIT, and then refuses its own cookie.
 #[test]
 fn a_host_that_refuses_its_own_cookie_ends_no_opening() {
     let config = Config { pair_key: keyed().pair_key, ..Config::default() };
@@ -127,7 +129,8 @@ fn a_host_that_refuses_its_own_cookie_ends_no_opening() {
     assert_eq!(paths(&mut world), [CN]);
 }
 
-/// In SHUTDOWN-ACK-SENT all has arrived at both ends, and the peer may have ended where it is now: its ABORT is the end.
+/// In SHUTDOWN-ACK-SENT all data have arrived at both ends, and the peer may have ended at its new address: its ABORT
+/// is the end.
 #[test]
 fn an_abort_from_where_a_directory_leads_ends_what_is_done() {
     let mut world = World::opened(&patient());
@@ -144,8 +147,8 @@ fn an_abort_from_where_a_directory_leads_ends_what_is_done() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(sctp::Ended::Finished)));
 }
 
-/// A host that knows our tag, as COOKIE ECHO went to it once: its DATA, SACK, SHUTDOWN and ERROR change nothing. What is signed counts,
-/// and what comes after that.
+/// A host knows our tag, because COOKIE ECHO went to it once: its DATA, SACK, SHUTDOWN and ERROR change nothing.
+/// Authenticated chunks count, and so do those that follow them.
 #[test]
 fn a_host_that_is_not_proved_says_nothing_about_data() {
     let mut world = asked();
@@ -168,7 +171,8 @@ fn a_host_that_is_not_proved_says_nothing_about_data() {
     assert!(world.hosts[0].got == noise(1, 5000));
 }
 
-/// The peer is where the directory says, and its signed answer says so, before a HEARTBEAT proves it: what else it says counts.
+/// The peer is at the directory's address, and its authenticated answer proves that before a HEARTBEAT does: its
+/// other chunks count.
 #[test]
 fn what_comes_after_a_signed_answer_counts() {
     let mut world = asked();
@@ -191,8 +195,8 @@ fn what_comes_after_a_signed_answer_counts() {
     assert_eq!(lies_at(&mut world, CN2, nothing), Ok(()));
 }
 
-/// A directory that names ever new addresses of a peer that is not heard: as while an association opens, there is an end of it, and the
-/// last alone is kept. When the peer was heard, it may be looked for again.
+/// A directory gives ever new addresses of a peer that is not heard. As during an opening, their number is limited,
+/// and only the last is kept. After the peer was heard, new addresses may be tried.
 #[test]
 fn a_directory_names_a_bounded_number_of_addresses_of_an_open_association() {
     let mut world = asked();
@@ -218,7 +222,7 @@ fn a_directory_names_a_bounded_number_of_addresses_of_an_open_association() {
     assert_eq!(believed(&mut world), patient().max_addresses);
 }
 
-/// The peer may have been where a directory said before: what is late from there is not out of the blue.
+/// The peer may have been at the directory's earlier address: a late packet from there is not out of the blue.
 #[test]
 fn a_late_packet_from_where_a_directory_led_before_does_no_harm() {
     let mut world = asked();

@@ -5,8 +5,8 @@ use crate::script::Script;
 use sctp::Config;
 use sctp::message::{Chunk, Sack};
 
-/// How many acknowledged chunks make the window grow in congestion avoidance, if the first of them reports a chunk as a duplicate in
-/// the same SACK or in another before.
+/// Returns the number of acknowledged chunks until the window grows in congestion avoidance. With `duplicates`, the
+/// SACKs report a chunk as a duplicate; with `alone`, only a separate SACK before them does.
 fn chunks_until_growth(duplicates: bool, alone: bool) -> u32 {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     script.write(80);
@@ -40,7 +40,8 @@ fn chunks_until_growth(duplicates: bool, alone: bool) -> u32 {
     next - begun
 }
 
-/// Section 7.2.2: `partial_bytes_acked` counts the bytes of chunks that are reported as duplicates, once, in whatever SACK.
+/// Section 7.2.2: `partial_bytes_acked` counts the bytes of chunks that are reported as duplicates, once, in any
+/// SACK.
 #[test]
 fn what_arrived_twice_counts_towards_the_window() {
     for alone in [false, true] {

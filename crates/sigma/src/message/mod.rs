@@ -1,9 +1,9 @@
-//! As much of DNS as registering and finding a host takes: messages (RFC 1035, section 4), UPDATE (RFC 2136), and
+//! The part of DNS that registers and finds a host: messages (RFC 1035, section 4), UPDATE (RFC 2136), and
 //! transaction signatures (RFC 8945).
 //!
-//! Written here. A library would read and write messages as well: `hickory-proto` without its default features has no clock, and
-//! no random numbers but for identifications. It would add 49 crates, and transaction signatures would stay here, as it makes and
-//! checks them only with a suite of cryptography and the system's clock.
+//! No library is used. `hickory-proto` without its default features has no clock, and random numbers only for message
+//! numbers. But it would add 49 crates. Its transaction signatures need a cryptography library and the system's
+//! clock, so they would be implemented here anyway.
 
 mod name;
 mod tsig;
@@ -17,7 +17,7 @@ pub use whole::{Header, Message, Question, Received, Record};
 /// The port of DNS.
 pub const PORT: u16 = 53;
 
-/// Kinds of records.
+/// Types of records.
 pub mod kind {
     /// An IPv4 address (RFC 1035, section 3.4.1).
     pub const A: u16 = 1;
@@ -25,13 +25,13 @@ pub mod kind {
     pub const SOA: u16 = 6;
     /// Text (RFC 1035, section 3.3.14).
     pub const TXT: u16 = 16;
-    /// Options of the message (RFC 6891).
+    /// Options of a message (RFC 6891).
     pub const OPT: u16 = 41;
     /// A transaction signature.
     pub const TSIG: u16 = 250;
-    /// All kinds.
+    /// All types.
     pub const ANY: u16 = 255;
-    /// Kinds from here up to [`ANY`] are questions and no data (RFC 6895, section 3.1).
+    /// Types from here up to [`ANY`] are for questions, not data (RFC 6895, section 3.1).
     pub const FIRST_META: u16 = 128;
 }
 
@@ -39,43 +39,43 @@ pub mod kind {
 pub mod class {
     /// The Internet.
     pub const IN: u16 = 1;
-    /// In an update: this very record goes; as a prerequisite: no such records (RFC 2136, section 1.2).
+    /// In an update: delete this record. As a prerequisite: no such records exist (RFC 2136, section 1.2).
     pub const NONE: u16 = 254;
-    /// In an update: all such records go; as a prerequisite: there are such records.
+    /// In an update: delete all such records. As a prerequisite: such records exist.
     pub const ANY: u16 = 255;
 }
 
-/// What a message is for.
+/// Purposes of messages.
 pub mod opcode {
-    /// To ask.
+    /// A query.
     pub const QUERY: u8 = 0;
-    /// To change (RFC 2136).
+    /// An update (RFC 2136).
     pub const UPDATE: u8 = 5;
 }
 
-/// How a request was answered (RFC 1035, section 4.1.1; RFC 2136, section 2.2).
+/// The result of a request (RFC 1035, section 4.1.1; RFC 2136, section 2.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Rcode {
-    /// It was done.
+    /// Success.
     NoError = 0,
-    /// It cannot be read.
+    /// The request is malformed.
     FormErr = 1,
-    /// Something here does not work.
+    /// The server failed.
     ServFail = 2,
-    /// There is no such name.
+    /// The name does not exist.
     NxDomain = 3,
-    /// Nobody here does such things.
+    /// The operation is not implemented.
     NotImp = 4,
-    /// It is not allowed.
+    /// The request is not allowed.
     Refused = 5,
-    /// There is a name that should not be.
+    /// A name exists that must not.
     YxDomain = 6,
-    /// There are records that should not be.
+    /// Records exist that must not.
     YxRrSet = 7,
-    /// There are no such records.
+    /// Records that must exist do not.
     NxRrSet = 8,
-    /// This is not the zone's server, or the sender is not who it says it is.
+    /// The server is not authoritative for the zone, or the sender is not authenticated.
     NotAuth = 9,
     /// A name is not in the zone.
     NotZone = 10,
@@ -96,12 +96,12 @@ impl Rcode {
         Self::NotZone,
     ];
 
-    /// The code of this number.
+    /// Returns the code with this number. `None` if it is not one of these.
     pub fn of(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Its name in the registry.
+    /// Returns its name in the registry.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoError => "NOERROR",

@@ -6,27 +6,27 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use wire::Malformed;
 
-/// A domain name, as it goes over the wire uncompressed (RFC 1035, section 3.1). It keeps its letters as they came;
-/// for equality and order their case does not count (RFC 4343).
+/// A domain name in its uncompressed wire format (RFC 1035, section 3.1). It keeps the case of its letters.
+/// Comparison and order ignore the case (RFC 4343).
 #[derive(Clone)]
 pub struct Name(Vec<u8>);
 
-/// The longest name, and the longest label, in bytes (RFC 1035, section 2.3.4).
+/// Length of the longest name, and of the longest label, in bytes (RFC 1035, section 2.3.4).
 const LONGEST: usize = 255;
 const LONGEST_LABEL: usize = 63;
-/// The two bits of a pointer (RFC 1035, section 4.1.4).
+/// The two bits that mark a pointer (RFC 1035, section 4.1.4).
 const POINTER: u8 = 0xc0;
 
 const SHORT: Malformed = Malformed("dns_truncated");
 
 impl Name {
-    /// The name that holds all others.
+    /// Returns the root name.
     pub fn root() -> Self {
         Self(vec![0])
     }
 
-    /// Reads the name at `at` of a message, and says where what follows it begins. Each pointer leads further back than
-    /// the one before, so that none leads in circles.
+    /// Parses the name at offset `at` of a message. Returns it and the offset behind it. Each pointer must lead
+    /// further back than the one before, which excludes loops.
     pub fn read(message: &[u8], at: usize) -> Result<(Self, usize), Malformed> {
         let mut bytes = Vec::new();
         let (mut at, mut limit, mut behind) = (at, at, None);
@@ -57,18 +57,18 @@ impl Name {
         }
     }
 
-    /// As it goes over the wire.
+    /// Returns the wire format.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The same in lower case: the canonical form (RFC 4034, section 6.2).
+    /// Returns the name in lower case: the canonical form (RFC 4034, section 6.2).
     #[must_use]
     pub fn canonical(&self) -> Self {
         Self(self.0.to_ascii_lowercase())
     }
 
-    /// Whether it is this zone's name, or one below it.
+    /// Returns whether it is the name of `zone`, or below it.
     pub fn is_within(&self, zone: &Self) -> bool {
         let mut rest = self.0.as_slice();
         loop {
@@ -84,7 +84,7 @@ impl Name {
         }
     }
 
-    /// With one label more in front.
+    /// Returns the name with `label` in front. Fails if the label is invalid or the name too long.
     pub fn with_label(&self, label: &str) -> Result<Self, ParseNameError> {
         let mut bytes = Vec::new();
         push_label(&mut bytes, label)?;
@@ -104,7 +104,7 @@ fn push_label(bytes: &mut Vec<u8>, label: &str) -> Result<(), ParseNameError> {
 }
 
 impl PartialEq for Name {
-    /// No length of a label is a letter, so all bytes can be compared alike.
+    /// No length of a label is a letter, so all bytes can be compared without case.
     fn eq(&self, other: &Self) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
@@ -130,7 +130,8 @@ impl Hash for Name {
     }
 }
 
-/// Not a name: labels of letters, digits and hyphens, of up to 63 bytes each and 253 together, with dots between them.
+/// The text is not a name: labels of letters, digits, `-` and `_`, up to 63 bytes each and 253 together, with dots
+/// between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseNameError;
 

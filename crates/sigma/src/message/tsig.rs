@@ -4,14 +4,14 @@ use super::{Name, Record, class, kind};
 use auth::{Key, equal, hmac_sha256};
 use wire::{Malformed, Reader};
 
-/// How far two clocks may be apart, in seconds (RFC 8945, section 10).
+/// The permitted difference between two clocks, in seconds (RFC 8945, section 10).
 const FUDGE: u16 = 300;
 
-/// `hmac-sha256.`, on the wire.
+/// `hmac-sha256.` in the wire format.
 const ALGORITHM: &[u8] = b"\x0bhmac-sha256\0";
 const SHORT: Malformed = Malformed("tsig_truncated");
 
-/// A key that two hosts share, under a name that both know.
+/// A key that two hosts share, and its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TsigKey {
     /// Its name.
@@ -20,7 +20,7 @@ pub struct TsigKey {
     pub secret: Key,
 }
 
-/// A signature as it stands in its record (RFC 8945, section 4.2).
+/// The signature in its record (RFC 8945, section 4.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tsig {
     /// The key's name.
@@ -29,34 +29,34 @@ pub struct Tsig {
     pub algorithm: Name,
     /// When it was signed, in seconds since 1970.
     pub time: u64,
-    /// How far from there it is still believed, in seconds.
+    /// The permitted difference from that time, in seconds.
     pub fudge: u16,
-    /// The code.
+    /// The MAC.
     pub mac: Vec<u8>,
-    /// The message's number when it was signed.
+    /// The number of the message when it was signed.
     pub original_id: u16,
-    /// What was wrong with the request's signature.
+    /// The error of the request's signature.
     pub error: u16,
     /// With BADTIME: the server's time.
     pub other: Vec<u8>,
 }
 
-/// Why a signature does not hold (RFC 8945, section 5.2), and its number in the answer.
+/// Why a signature is refused (RFC 8945, section 5.2), with its number in the answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum Failure {
-    /// It is not what the key makes of the message.
+    /// The MAC is wrong.
     BadSig = 16,
-    /// Nobody here has that key.
+    /// The key is not known.
     BadKey = 17,
-    /// The time of signing is too far off, or before that of a message that was accepted.
+    /// The time is too far from ours, or before that of the last accepted message.
     BadTime = 18,
-    /// It is cut shorter than is accepted here.
+    /// The MAC is truncated to less than is accepted here.
     BadTrunc = 22,
 }
 
 impl Failure {
-    /// Its name in the registry.
+    /// Returns its name in the registry.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BadSig => "BADSIG",
@@ -67,12 +67,12 @@ impl Failure {
     }
 }
 
-/// A signature and the message that it signs.
+/// A signature and the message that it covers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signed {
     /// The signature.
     pub tsig: Tsig,
-    /// The message as it was before it was signed.
+    /// The message before it was signed.
     bytes: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl Tsig {
         if record.class != class::ANY || record.ttl != 0 {
             return Err(Malformed("tsig_class"));
         }
-        // Its name is not compressed (RFC 8945, section 4.2), so it can be read by itself.
+        // The name is not compressed (RFC 8945, section 4.2), so it is parsed without the message.
         let (algorithm, at) = Name::read(&record.data, 0)?;
         let mut r = Reader::new(record.data.get(at..).unwrap_or_default(), SHORT);
         let time = u64::from(r.u16()?) << 32 | u64::from(r.u32()?);
@@ -97,7 +97,7 @@ impl Tsig {
         Ok(Self { key: record.name.clone(), algorithm, time, fudge, mac, original_id, error, other })
     }
 
-    /// The server's time, where it says so.
+    /// Returns the server's time, if the signature has it.
     pub fn server_time(&self) -> Option<u64> {
         let other = <[u8; 6]>::try_from(self.other.as_slice()).ok()?;
         let mut bytes = [0; 8];
@@ -105,7 +105,7 @@ impl Tsig {
         Some(u64::from_be_bytes(bytes))
     }
 
-    /// What is signed beside the message (RFC 8945, section 4.3.3).
+    /// Returns what is signed in addition to the message (RFC 8945, section 4.3.3).
     fn variables(&self) -> Vec<u8> {
         let mut bytes = self.key.canonical().as_bytes().to_vec();
         bytes.extend(class::ANY.to_be_bytes());
@@ -123,7 +123,7 @@ impl Tsig {
         [time.as_slice(), &self.fudge.to_be_bytes()].concat()
     }
 
-    /// The code over a message, which answers one with the code `request`, if it answers any.
+    /// Returns the MAC of a message. `request`: the MAC of the request that it answers, if any.
     fn code(&self, secret: &Key, request: Option<&[u8]>, message: &[u8]) -> [u8; 32] {
         let length = request.map(|mac| (mac.len() as u16).to_be_bytes());
         let (length, request) = (length.as_ref().map_or(&[][..], |two| two), request.unwrap_or_default());
@@ -150,7 +150,8 @@ impl Tsig {
 }
 
 impl Signed {
-    /// `from`: where the signature's record begins; `additional`: how many records there are beside it.
+    /// Returns the signature and the message before it was signed. `from`: offset of the signature's record;
+    /// `additional`: number of additional records without it.
     pub(super) fn new(message: &[u8], from: usize, additional: u16, tsig: Tsig) -> Self {
         let mut bytes = message.get(..from).unwrap_or_default().to_vec();
         put(&mut bytes, 0, tsig.original_id);
@@ -158,8 +159,8 @@ impl Signed {
         Self { tsig, bytes }
     }
 
-    /// Whether `key` made the signature, and at about this time, in seconds since 1970. `request` is the code of what
-    /// this answers. The order of the checks is that of RFC 8945, section 5.2.
+    /// Verifies the signature by `key`, and its time against `now`, in seconds since 1970. `request`: the MAC of the
+    /// request that this message answers. The order of the checks is that of RFC 8945, section 5.2.
     pub fn verify(&self, key: &TsigKey, request: Option<&[u8]>, now: u64) -> Result<(), Failure> {
         let tsig = &self.tsig;
         if tsig.key != key.name || tsig.algorithm.canonical().as_bytes() != ALGORITHM {
@@ -180,14 +181,14 @@ impl Signed {
 }
 
 impl TsigKey {
-    /// A message with its signature; the code comes back beside it, as the answer is signed with it. `request` is the
-    /// code of what this answers.
+    /// Returns the signed message, and its MAC, with which the answer is signed. `request`: the MAC of the request
+    /// that this message answers. `now`: seconds since 1970.
     pub fn sign(&self, message: &[u8], request: Option<&[u8]>, now: u64) -> (Vec<u8>, [u8; 32]) {
         self.sign_with(message, request, (now, FUDGE), None)
     }
 
-    /// The answer to a message whose signature was not in time: signed as of when *that* was signed, and with our own
-    /// time (RFC 8945, section 5.2.3).
+    /// Returns the signed answer to a request whose time is not accepted. It has the time of the request, and `now`
+    /// as the server's time (RFC 8945, section 5.2.3).
     pub fn sign_bad_time(&self, message: &[u8], request: &Tsig, now: u64) -> Vec<u8> {
         self.sign_with(message, Some(&request.mac), (request.time, request.fudge), Some(now)).0
     }
@@ -217,7 +218,7 @@ impl TsigKey {
     }
 }
 
-/// The answer to a message that is not signed by any key of ours, which nobody can sign (RFC 8945, section 5.3.2).
+/// Returns the unsigned answer to a request that no key of ours signed (RFC 8945, section 5.3.2).
 pub(crate) fn unsigned(message: &[u8], request: &Tsig, failure: Failure) -> Vec<u8> {
     let tsig = Tsig { mac: Vec::new(), error: failure as u16, other: Vec::new(), ..request.clone() };
     attach(message, &tsig)
@@ -285,7 +286,7 @@ mod tests {
             changed[at] ^= 0x20;
             let Ok(Received { signed: Some(signed), message }) = Received::parse(&changed) else { continue };
             let unchanged = Received::parse(&bytes).unwrap().message == message;
-            // The case of a letter, and nothing else, may be another.
+            // The case of a letter may differ, and nothing else.
             let verdict = signed.verify(&key(1), None, NOW);
             assert!(verdict.is_err() || (unchanged && bytes[at].is_ascii_alphabetic()), "{at}");
         }

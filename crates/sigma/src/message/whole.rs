@@ -4,24 +4,24 @@ use super::tsig::Tsig;
 use super::{Name, Rcode, Signed, class, kind};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The fixed part of a message, without the counts, which belong to what follows.
+/// The header of a message, without the counts of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// Tells answers apart.
+    /// The message number, which an answer repeats.
     pub id: u16,
     /// Whether it is an answer.
     pub is_response: bool,
     /// One of [`super::opcode`].
     pub opcode: u8,
-    /// AA: by who is responsible for the name.
+    /// AA: the server is authoritative for the name.
     pub authoritative: bool,
-    /// RD: the asker would have others asked; it is returned as it came.
+    /// RD: recursion is desired; the answer repeats it.
     pub recursion_desired: bool,
-    /// How it was answered; [`Rcode`] where it has a name here.
+    /// The result; [`Rcode`] has its names.
     pub rcode: u8,
 }
 
-/// What is asked for; in an update, the zone.
+/// A question; in an update, the zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
     /// The name.
@@ -35,26 +35,25 @@ pub struct Question {
 /// A resource record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Whose.
+    /// The name.
     pub name: Name,
     /// One of [`kind`].
     pub kind: u16,
     /// One of [`class`].
     pub class: u16,
-    /// For how long it may be kept, in seconds.
+    /// Time to live: for how long it may be cached, in seconds.
     pub ttl: u32,
-    /// What it says. Names in it are not looked into: no kind that is of any use here may compress them (RFC 3597,
-    /// section 4).
+    /// The data. Names in them are not parsed: no type that is used here may compress them (RFC 3597, section 4).
     pub data: Vec<u8>,
 }
 
 impl Record {
-    /// The address of a host.
+    /// Returns the A record of a host.
     pub fn address(name: Name, ttl: u32, address: Ipv4Addr) -> Self {
         Self { name, kind: kind::A, class: class::IN, ttl, data: address.octets().to_vec() }
     }
 
-    /// The address that it gives, if that is what it does.
+    /// Returns the address of an A record. `None` for other types.
     pub fn as_address(&self) -> Option<Ipv4Addr> {
         let octets = <[u8; 4]>::try_from(self.data.as_slice()).ok()?;
         (self.kind == kind::A).then(|| Ipv4Addr::from(octets))
@@ -64,7 +63,7 @@ impl Record {
 /// A message without its signature.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Message {
-    /// The fixed part.
+    /// The header.
     pub header: Header,
     /// In an update: the zone.
     pub questions: Vec<Question>,
@@ -72,28 +71,28 @@ pub struct Message {
     pub answers: Vec<Record>,
     /// In an update: the changes.
     pub authority: Vec<Record>,
-    /// All else; without the signature.
+    /// All other records, without the signature.
     pub additional: Vec<Record>,
 }
 
-/// A message as it came: its signature, if it has one, stands apart.
+/// A message that was received, and its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// What it says.
+    /// The message.
     pub message: Message,
-    /// Its signature, with what was signed.
+    /// The signature, if there is one, with the bytes that it covers.
     pub signed: Option<Signed>,
 }
 
-/// Bytes of the fixed part.
+/// Length of the header, in bytes.
 const HEADER: usize = 12;
-/// Records in one message: far more than any that is meant for a location manager.
+/// Number of records in one message, at most: far more than a location manager needs.
 const RECORDS: usize = 64;
 
 const SHORT: Malformed = Malformed("dns_truncated");
 
 impl Header {
-    /// The fixed part of what was received, as far as an answer that refuses the rest needs it.
+    /// Parses the header. An answer needs it even if the rest is malformed.
     pub fn peek(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, SHORT);
         let (id, high, low) = (r.u16()?, r.u8()?, r.u8()?);
@@ -107,7 +106,7 @@ impl Header {
         })
     }
 
-    /// The fixed part of the answer to this.
+    /// Returns the header of an answer with this result.
     #[must_use]
     pub const fn answer(self, rcode: Rcode) -> Self {
         Self { is_response: true, authoritative: false, rcode: rcode as u8, ..self }
@@ -124,7 +123,7 @@ impl Header {
     }
 }
 
-/// A place in a message.
+/// A position in a message.
 struct Cursor<'a> {
     message: &'a [u8],
     at: usize,
@@ -160,12 +159,12 @@ impl<'a> Cursor<'a> {
 }
 
 impl Received {
-    /// Reads a message.
+    /// Parses a message of at most 64 questions and records, and a signature.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header = Header::peek(bytes)?;
         let mut r = Reader::new(bytes.get(4..).unwrap_or_default(), SHORT);
         let counts = [r.u16()?, r.u16()?, r.u16()?, r.u16()?].map(usize::from);
-        // A signature comes on top: whatever can be said can be signed.
+        // The signature is not counted, so that the largest message can be signed.
         let count = counts.iter().sum::<usize>();
         if count > RECORDS + 1 {
             return Err(Malformed("dns_too_many_records"));
@@ -184,7 +183,7 @@ impl Received {
                 extra.push(record);
                 continue;
             }
-            // RFC 8945, section 5.1: it is the last.
+            // RFC 8945, section 5.1: the signature is the last record.
             if left > 0 {
                 return Err(Malformed("tsig_not_last"));
             }
@@ -203,7 +202,7 @@ impl Received {
 }
 
 impl Message {
-    /// As it goes over the wire, without a signature. Names that the first question has already are pointers to it.
+    /// Returns the wire format, without a signature. A name equal to that of the first question is a pointer to it.
     pub fn emit(&self) -> Vec<u8> {
         let mut bytes = self.header.emit().to_vec();
         let counts = [self.questions.len(), self.answers.len(), self.authority.len(), self.additional.len()];

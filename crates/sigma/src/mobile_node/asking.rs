@@ -1,5 +1,5 @@
-//! What a mobile node asks of its peers, and what it makes of their answers. An association whose peer refuses a change keeps what
-//! it has; it is asked again, further and further apart, for what it lacks by then.
+//! Requests to the peers, and their answers. An association whose peer refuses a change keeps its addresses. It is
+//! asked again, at growing intervals, for what it lacks at that time.
 
 use super::{MobileNode, Standing, Timer};
 use crate::mark::Event;
@@ -7,7 +7,7 @@ use node::Outbox;
 use sctp::{AssociationId, Cannot, Change, Event as News, Outcome};
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// From a refusal until the peer is asked again; twice as long each time, up to a minute: the peer's limit is one of a minute.
+/// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -16,7 +16,8 @@ impl MobileNode {
     pub(super) fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
         for id in self.transport.open() {
             self.ask(now, id, changes);
-            // One that has other addresses than most, as it waited for an answer or was opened meanwhile, is asked for what it lacks.
+            // An association may have missed earlier changes, as it waited for an answer or was opened meanwhile. It
+            // is asked for all that it lacks.
             if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
                 let primary = self.lacking.remove(&id).unwrap_or(false);
                 self.catch_up(now, id, primary);
@@ -31,27 +32,27 @@ impl MobileNode {
         let Some(association) = self.transport.open_mut(id) else { return };
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
-            // An address is on its way out of the association, or the association does not have it, or too much is asked already.
+            // The address is being deleted, or the association does not have it, or too many changes wait.
             Err(Cannot::Known | Cannot::Full | Cannot::Unknown | Cannot::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
-            // Its peer cannot be asked.
+            // The peer cannot be asked.
             Err(Cannot::NotOpen | Cannot::Unsupported | Cannot::Address) => {}
         }
     }
 
-    /// Something is to be asked again.
+    /// Records that an association lacks a change, which is requested again later.
     fn lacks(&mut self, now: Instant, id: AssociationId, primary: bool) {
         *self.lacking.entry(id).or_default() |= primary;
         let pause = PAUSE.saturating_mul(1 << self.again.min(6)).min(LONGEST_PAUSE);
-        // What waits already is not put off by what is added.
+        // A timer that runs is not postponed.
         if self.timers.due(Timer::Ask).is_none() {
             self.timers.set(Timer::Ask, now + pause);
         }
     }
 
-    /// Asks associations that lack a change.
+    /// Asks the associations that lack a change.
     pub(super) fn ask_again(&mut self, now: Instant) {
         self.again += 1;
         for (id, primary) in std::mem::take(&mut self.lacking) {
@@ -66,8 +67,8 @@ impl MobileNode {
         }
     }
 
-    /// Asks an association for all that it lacks by now: addresses of networks that we are in, the primary one, and the end of
-    /// those that we have not got any more.
+    /// Asks the peer of an association for all changes that it lacks now. They add the addresses of networks that we
+    /// are in, set the primary address if `primary`, and delete addresses that the host no longer has.
     fn catch_up(&mut self, now: Instant, id: AssociationId, primary: bool) {
         self.waiting.remove(&id);
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
@@ -89,15 +90,16 @@ impl MobileNode {
         }
     }
 
-    /// Whether associations can do with this address of ours: no answer is awaited, and one at least has it, if there is any.
+    /// Returns whether data may move to this address: its addition is answered, and an association has it, or none is
+    /// open.
     pub(super) fn may_be_used(&self, address: Ipv4Addr) -> bool {
         let open = self.transport.open();
         !self.waits_for(Change::Add(address))
             && (open.is_empty() || open.into_iter().any(|id| self.transport.addresses(id).contains(&address)))
     }
 
-    /// Returns whether an association depends on this address: it has no other, or sends from it instead of the chosen
-    /// one.
+    /// Returns whether an association depends on this address: it has no other, or sends from it instead of the
+    /// preferred one.
     pub(super) fn is_needed(&self, address: Ipv4Addr) -> bool {
         self.transport.is_detour(address)
             || self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
@@ -114,7 +116,8 @@ impl MobileNode {
         self.asked.iter().any(|(_, asked)| *asked == change)
     }
 
-    /// An association was opened: it learns of the other address, if there is one. We may have moved since it began.
+    /// Handles the opening of an association: adds the other address, if there is one. The host may have moved since
+    /// it began.
     pub(super) fn opened(&mut self, now: Instant, id: AssociationId, out: &mut Outbox) {
         let known = self.transport.addresses(id);
         let current = self.current.and_then(|at| self.address_of(at));
@@ -133,7 +136,7 @@ impl MobileNode {
             for (id, event) in news {
                 self.heed(&event, id);
                 match event {
-                    // One that began anew knows what INIT ACK named only.
+                    // A restarted peer knows only the addresses of INIT ACK.
                     News::Opened | News::Restarted { intact: true } => self.opened(now, id, out),
                     News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
                     News::Silent(_) => self.seek(now, [id].into(), out),
@@ -165,7 +168,7 @@ impl MobileNode {
             out.mark(Event::ChangeRefused { address: change.address() }.into());
             self.lacks(now, id, matches!(change, Change::SetPrimary(_)));
         }
-        // What could not be asked while this was, is asked now.
+        // Changes that had to wait for this answer are requested now.
         if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
             let primary = self.lacking.remove(&id).unwrap_or(false);
             self.catch_up(now, id, primary);
@@ -185,7 +188,8 @@ impl MobileNode {
                 if accepted {
                     out.mark(Event::PrimaryAcknowledged { address }.into());
                 }
-                // Where we are is true for those who look for us, whatever a peer refuses, unless we can still be found there.
+                // The location manager must have our address even if a peer refuses it, unless we can still be
+                // reached at another one.
                 if accepted || self.others().next().is_none() {
                     self.register(now, out);
                 }

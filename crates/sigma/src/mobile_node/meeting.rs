@@ -1,7 +1,7 @@
-//! Peers that move too. If both ends lose their networks before each could tell the other, each knows only what the other has
-//! lost; but both tell the location manager where they are. Whoever has lost a network asks it where such a peer is, at once, and
-//! again when it has taken what we told it: of two that move at the same time, the later one finds the earlier one by that. Whose
-//! peer is silent asks too.
+//! Peers that move too. If both ends lose their networks before either could notify the other, each knows only a lost
+//! address of the other. But both register with the location manager. A node that has lost a network asks it for the
+//! address of such a peer. It asks at once, and again when its own registration is confirmed. So of two nodes that
+//! move at the same time, the later one finds the earlier one. A node whose peer is silent asks too.
 
 use super::MobileNode;
 use crate::mark::Event;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use wire::{Instant, Ipv4Addr};
 
 impl MobileNode {
-    /// Which peer an association is with, and whether it was heard of.
+    /// Records which configured peer an association is with, and that it was heard.
     pub(super) fn heed(&mut self, event: &News, id: AssociationId) {
         match event {
             News::Opened | News::Silent(_) if !self.met.contains_key(&id) => {
@@ -42,18 +42,19 @@ impl MobileNode {
         }
     }
 
-    /// We have lost a network: peers that move too may have lost theirs.
+    /// Looks for all peers that move too, after we have lost a network.
     pub(super) fn seek_all(&mut self, now: Instant, out: &mut Outbox) {
         let open = self.transport.open().into_iter().collect();
         self.seek(now, open, out);
     }
 
-    /// The location manager knows where we are: what it said before may be older than what a peer did meanwhile.
+    /// Looks again, when our registration is confirmed: an earlier answer may be older than the last move of the
+    /// peer.
     pub(super) fn seek_again(&mut self, now: Instant, out: &mut Outbox) {
         self.seek(now, self.sought.clone(), out);
     }
 
-    /// Asks where the peers of these associations are, as far as they are known to move.
+    /// Asks for the addresses of the peers of these associations, if they are known to move.
     pub(super) fn seek(&mut self, now: Instant, ids: BTreeSet<AssociationId>, out: &mut Outbox) {
         let Some(local) = self.current.and_then(|at| self.address_of(at)) else { return };
         let Some(resolver) = &mut self.resolver else { return };
@@ -69,9 +70,9 @@ impl MobileNode {
         }
     }
 
-    /// The location manager says that a peer is at `address`. If it does not know where we are either, it is asked for the change
-    /// that it has not heard of; or, as it may have lost only its own network, for data where they come already: so it learns
-    /// that we can be reached where it has asked us in vain.
+    /// Handles the answer that a peer is at `address`. An outstanding change is sent there, as the peer may not have
+    /// received it. Without one, our primary address is requested again, as the peer may have lost only its own
+    /// network. It then learns that we can be reached at the address where its own requests were not answered.
     pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
         let of = |id: &&AssociationId| self.met.get(id) == Some(name);
         let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();

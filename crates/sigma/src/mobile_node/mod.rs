@@ -1,18 +1,18 @@
-//! The mobile node: it prepares the next network while the one it is in still carries data, then has the data come by
-//! the new one, and only then lets go of the old.
+//! The mobile node. It prepares the next network while the current one still carries data, then moves the data to the
+//! new one, and only then leaves the old one.
 //!
 //! ```text
-//!   1  a cell is strong enough      its radio is tuned, an address is had, with a way of its own
-//!   2  the address is usable        every association is told of it: ADD
-//!   3  the cell is better           data are to come by it: SET PRIMARY; we send from it
-//!   4  that is acknowledged         the location manager is told; nothing waits for it
-//!   5  the old cell is lost         its address goes: DELETE
+//!   1  a cell is strong enough      an idle radio tunes to it, and gets an address with a separate route
+//!   2  the address is usable        it is added to each association: ADD
+//!   3  the cell is better           data are to arrive there: SET PRIMARY; packets leave from there
+//!   4  that is acknowledged         the location manager is updated; nothing waits for it
+//!   5  the old cell is lost         its address is deleted from each association: DELETE
 //! ```
 //!
-//! If the old link is lost before the new address is known, all three go in one message from the new address. If the
-//! old one becomes better again before it is lost, only step 3 is made, back.
+//! If the old link is lost before the new address was added, all three changes go in one message from the new
+//! address. If the old cell becomes better again before it is lost, only step 3 is made, in the other direction.
 //!
-//! A peer may refuse a change. Then its association keeps the address that it has, and is asked again later.
+//! A peer may refuse a change. Then its association keeps its addresses, and the peer is asked again later.
 
 mod asking;
 mod meeting;
@@ -34,21 +34,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::arp::Message;
 use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason};
 
-/// What comes late for an address that we have given up.
+/// Drop reason: a late packet to an address that was given up.
 pub const OLD_ADDRESS: Reason = Reason("old_address");
 
-/// How long that is ignored: two time-outs of a usual size (RFC 5061, section 5.3.6).
+/// How long late packets are dropped for this reason: two time-outs of a usual size (RFC 5061, section 5.3.6).
 const LATE: Duration = Duration::from_secs(2);
-/// The registrar's streams; programs' are others.
+/// The first stream of the registrar. Those of programs have other numbers.
 const REGISTRAR: u32 = 0;
-/// The resolver's, behind the registrar's 64.
+/// The first stream of the resolver, behind the registrar's 64.
 const RESOLVER: u32 = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// An address is there.
+    /// An address becomes available.
     Acquire,
-    /// The old address has been kept for long enough.
+    /// The old address has been kept for `park`.
     Park,
     /// Peers that refused a change are asked again.
     Ask,
@@ -61,17 +61,17 @@ impl TimerName for Timer {
     }
 }
 
-/// What a radio is doing, and for which network.
+/// The state of a radio, and its network by index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     Idle,
-    /// On its way to the cell.
+    /// Tuning to the cell.
     Tuning(usize),
-    /// In the cell by this link address, without an IP address.
+    /// In the cell with this link address, without an IP address.
     Acquiring(usize, Mac),
     /// With an address.
     Ready(usize),
-    /// The address is being taken out of the associations.
+    /// The address is being deleted from the associations.
     Leaving(usize),
 }
 
@@ -94,28 +94,28 @@ pub struct MobileNode {
     registrar: Option<Registrar>,
     resolver: Option<Resolver>,
     timers: Timers<Timer, 3>,
-    /// The network that data come by.
+    /// The network whose address is primary.
     current: Option<usize>,
-    /// The network that was lost before there was another, and the radio that has its address still.
+    /// The network that was lost before another was ready, and the radio that still has its address.
     broken: Option<(Iface, usize)>,
-    /// The radio that had each address last.
+    /// The radio that last had each address.
     last_at: BTreeMap<Ipv4Addr, Iface>,
-    /// The last address that the host's own stack refused, until it is asked again.
+    /// The last address that the host's own stack refused, until it is tried again.
     refused: Option<Ipv4Addr>,
-    /// What associations have asked of their peers, and were not answered.
+    /// Changes that associations have requested from their peers and that are not answered.
     asked: BTreeSet<(AssociationId, Change)>,
-    /// Changes that at least one peer has made, while others have not answered yet.
+    /// Changes that at least one peer has accepted, while others have not answered yet.
     accepted: BTreeSet<Change>,
-    /// Associations that lack a change, as it was refused; whether the primary address is among that; and how often they were
-    /// asked again since all was well.
+    /// Associations that lack a change, and whether that is the primary address; and how often they were asked again
+    /// since none lacked any.
     lacking: BTreeMap<AssociationId, bool>,
     again: u32,
-    /// Associations among these that could not be asked, as they waited for an answer.
+    /// Associations among these that could not request the change, as another one waited for an answer.
     waiting: BTreeSet<AssociationId>,
-    /// The names of associations' peers that move too, and which of these are looked for.
+    /// The names of peers that move too, by association; and the associations whose peers are being looked for.
     met: BTreeMap<AssociationId, Name>,
     sought: BTreeSet<AssociationId>,
-    /// Where data are awaited, for whoever measures.
+    /// The address at which data are awaited, for the measurement of the path switch.
     switching: Option<Ipv4Addr>,
 }
 
@@ -124,7 +124,7 @@ const LISTENS: [Listen; 2] =
 const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
 
 impl MobileNode {
-    /// A mobile node with this configuration, on a host with these interfaces.
+    /// Creates a mobile node with this configuration, on a host with these interfaces.
     pub fn new(
         config: MobileNodeConfig,
         interfaces: Interfaces<'_>,
@@ -171,7 +171,7 @@ impl MobileNode {
         self.network(at).map(|network| network.address.address)
     }
 
-    /// The address that associations begin from, if there is one.
+    /// Returns the address that associations open from, if there is one.
     fn own(&self) -> Vec<Ipv4Addr> {
         self.current.and_then(|at| self.address_of(at)).into_iter().collect()
     }
@@ -194,7 +194,7 @@ impl MobileNode {
         let Some(radio) = self.radios.iter().position(|(own, _)| *own == iface) else { return };
         let Some((_, standing)) = self.radios.get(radio).copied() else { return };
         match (link, standing) {
-            // All radios are at one place, so that one is enough to listen by.
+            // All radios are at the same position, so the samples of the first one suffice.
             (Link::Heard(cell, strength), _) if radio == 0 => {
                 self.monitor.hear(now, cell, strength);
                 self.review(now, out);
@@ -211,14 +211,14 @@ impl MobileNode {
         }
     }
 
-    /// Tunes a radio that has nothing to do, if there is one.
+    /// Tunes an idle radio to a network, if there is an idle radio.
     fn prepare(&mut self, out: &mut Outbox, at: usize) {
         let idle = |(_, standing): &(Iface, Standing)| *standing == Standing::Idle;
         let (Some(cell), Some(radio)) = (self.cell_of(Some(at)), self.radios.iter().position(idle)) else {
             return;
         };
         let Some((iface, _)) = self.radios.get(radio).copied() else { return };
-        // Back to where the link was lost is no handoff.
+        // A return to the network whose link was lost is no handoff.
         if let Some((_, lost)) = self.broken.filter(|(_, lost)| *lost != at) {
             self.mark_handoff("break", Some(lost), at, false, out);
         }
@@ -226,7 +226,7 @@ impl MobileNode {
         out.tune(iface, cell);
     }
 
-    /// An address, and the way that packets from it take.
+    /// Assigns addresses to the radios that wait for one, with a route for packets from each.
     fn acquire(&mut self, now: Instant, out: &mut Outbox) {
         let acquiring = |(_, standing): &(Iface, Standing)| matches!(standing, Standing::Acquiring(..));
         while let Some(radio) = self.radios.iter().position(acquiring) {
@@ -236,7 +236,8 @@ impl MobileNode {
             out.route(late(address.address), None);
             self.assign(iface, at, address, out);
             out.route(by_source(address.address), by(iface, router));
-            // The router knows the address by the link address of the radio that had it before (RFC 5227, section 2.3).
+            // The router may still have the link address of the radio that had this address before (RFC 5227, section
+            // 2.3).
             if self.last_at.insert(address.address, iface).is_some_and(|before| before != iface) {
                 let message = Message::gratuitous(mac, address.address);
                 out.send(iface, Packet::arp(Mac::BROADCAST, &message));
@@ -250,8 +251,8 @@ impl MobileNode {
         }
     }
 
-    /// Gives an interface its address. The address of a link that was lost is the host's still: an operating system refuses to add it
-    /// again.
+    /// Assigns an address to an interface. After a lost link the host still has the address, and an operating system
+    /// refuses to add it again.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
@@ -264,7 +265,7 @@ impl MobileNode {
         out.add_address(iface, address);
     }
 
-    /// The first network.
+    /// Begins in the first network.
     fn settle_in(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         self.turn_to(at, out);
         self.register(now, out);
@@ -278,9 +279,9 @@ impl MobileNode {
         }
     }
 
-    // --- 2 and 5: associations are told, and what they answer: see `asking` ----------------------------------------
+    // --- 2 and 5: requests to associations, and their answers: see `asking` ----------------------------------------
 
-    /// The first data by the new way.
+    /// Marks the first data on the new path.
     fn arriving(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         if self.switching == Some(address) {
             self.switching = None;
@@ -288,7 +289,7 @@ impl MobileNode {
         }
     }
 
-    /// Takes an address out of all associations.
+    /// Deletes an address from all associations.
     fn leave(&mut self, now: Instant, radio: usize, at: usize, out: &mut Outbox) {
         let Some(address) = self.address_of(at) else { return };
         self.set(radio, Standing::Leaving(at));
@@ -299,14 +300,14 @@ impl MobileNode {
         self.retire(now, out);
     }
 
-    /// Gives up addresses that no association waits for any more.
+    /// Gives up addresses whose deletion no association waits for.
     fn retire(&mut self, now: Instant, out: &mut Outbox) {
         let waits = |address| self.waits_for(Change::Delete(address));
         let done = self.leaving().filter(|(_, _, address)| !waits(address.address)).collect();
         self.give_up(now, done, out);
     }
 
-    /// Radios whose addresses are being taken out of the associations.
+    /// Returns the radios whose addresses are being deleted from the associations.
     fn leaving(&self) -> impl Iterator<Item = (usize, Iface, InterfaceAddress)> {
         self.radios.iter().enumerate().filter_map(|(radio, (iface, standing))| match standing {
             Standing::Leaving(at) => Some((radio, *iface, self.network(*at)?.address)),
@@ -314,7 +315,7 @@ impl MobileNode {
         })
     }
 
-    /// What comes late for these addresses is nobody's.
+    /// Removes addresses and their routes. Late packets to them are dropped for [`LATE`].
     fn give_up(&mut self, now: Instant, addresses: Vec<(usize, Iface, InterfaceAddress)>, out: &mut Outbox) {
         for (radio, iface, address) in addresses {
             out.route(by_source(address.address), None);
@@ -326,9 +327,9 @@ impl MobileNode {
         }
     }
 
-    // --- 3: the decision -------------------------------------------------------------------------------------------
+    // --- 3: the handoff --------------------------------------------------------------------------------------------
 
-    /// Looks at the signals, and does what they call for.
+    /// Evaluates the signals: prepares a network, hands off, or leaves one.
     fn review(&mut self, now: Instant, out: &mut Outbox) {
         self.monitor.judge(now, self.cell_of(self.current));
         let used: Vec<Option<Cell>> =
@@ -349,7 +350,8 @@ impl MobileNode {
         if let Some(at) = better {
             return self.hand_off(now, at, out);
         }
-        // A weak network is kept while an association sends through it because the chosen one does not carry packets.
+        // A weak network is kept while an association sends through it because its preferred address does not carry
+        // packets.
         let carries =
             |at: usize| self.address_of(at).is_some_and(|address| self.transport.is_detour(address));
         let is_lost = |at: usize| self.cell_of(Some(at)).is_some_and(|cell| self.monitor.is_lost(now, cell));
@@ -359,7 +361,7 @@ impl MobileNode {
         }
     }
 
-    /// Networks in which we have an address beside the current one.
+    /// Returns networks other than the current one in which we have an address.
     fn others(&self) -> impl Iterator<Item = usize> {
         let ready = self.radios.iter().filter_map(|(_, standing)| match standing {
             Standing::Ready(at) => Some(*at),
@@ -368,7 +370,7 @@ impl MobileNode {
         ready.filter(|at| self.current.is_some_and(|current| current != *at))
     }
 
-    /// Leaves networks that are not used any more. While an association has no other address, it is waited for.
+    /// Leaves networks that are not used any more. If an association depends on one, it is checked again later.
     fn parked(&mut self, now: Instant, out: &mut Outbox) {
         let others: Vec<usize> = self.others().collect();
         for at in others {
@@ -398,7 +400,7 @@ impl MobileNode {
         out.mark(Event::Handoff { kind, from, to, switches }.into());
     }
 
-    /// Data are to come by the other network.
+    /// Moves data to another network.
     fn hand_off(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         let Some(address) = self.address_of(at) else { return };
         self.mark_handoff("overlap", self.current, at, true, out);
@@ -415,7 +417,7 @@ impl MobileNode {
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
         for id in self.transport.open() {
             if let Some(association) = self.transport.open_mut(id) {
-                // One that does not have the address goes on with what it has.
+                // An association without this address keeps those that it has.
                 let _ = association.move_to(now, address, &here);
             }
         }
@@ -424,7 +426,7 @@ impl MobileNode {
         }
     }
 
-    /// A radio's link is gone.
+    /// Handles the loss of a radio's link.
     fn link_lost(&mut self, now: Instant, radio: usize, standing: Standing, out: &mut Outbox) {
         let Standing::Ready(at) = standing else {
             if !matches!(standing, Standing::Leaving(_)) {
@@ -450,11 +452,12 @@ impl MobileNode {
                 self.retire(now, out);
             }
             _ => {
-                // The address stays with the associations until there is another: one must remain.
+                // The associations keep the address until there is another: one must remain.
                 self.current = None;
                 self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
                 self.set(radio, Standing::Idle);
-                // No answer comes any more to whoever waits for the end of another address: its network may be the next.
+                // Answers about other addresses that are being deleted cannot arrive any more, and one of their
+                // networks may be the next.
                 let leaving = self.leaving().collect();
                 self.give_up(now, leaving, out);
                 let coming = self.radios.iter().find_map(|(_, other)| other.network());
@@ -466,8 +469,9 @@ impl MobileNode {
         }
     }
 
-    /// The host's own stack refused to take an address, or to give it up. Without the address, the radio is as after the loss
-    /// of its link: associations are told, and the network is tried again when its cell is heard.
+    /// Handles the failure of the host's own stack to add or remove an address. If the address was not added, the
+    /// radio is treated as after the loss of its link: it is deleted from associations, and the network is tried
+    /// again when its cell is heard.
     fn address_failed(
         &mut self,
         now: Instant,
@@ -489,7 +493,7 @@ impl MobileNode {
         }
     }
 
-    /// The first address after all was lost: everything in one message.
+    /// Moves associations to the first address after all were lost, with all changes in one message.
     fn repair(&mut self, now: Instant, (iface, lost): (Iface, usize), at: usize, out: &mut Outbox) {
         let (Some(old), Some(new)) = (self.address_of(lost), self.address_of(at)) else { return };
         if lost == at {
@@ -507,8 +511,9 @@ impl MobileNode {
         self.lost_sight(now, out);
     }
 
-    /// There was no network, or it went before another was made primary. Nobody finds us where we were, so the location manager
-    /// is told at once; and peers that move too may not be where they were.
+    /// Updates the location manager at once and looks for peers, because no network was left, or the current one was
+    /// lost before another was primary. Packets to the old address do not reach us. Peers that move too may have lost
+    /// their addresses as well.
     fn lost_sight(&mut self, now: Instant, out: &mut Outbox) {
         self.register(now, out);
         self.seek_all(now, out);
@@ -555,12 +560,12 @@ impl MobileNode {
     }
 }
 
-/// Packets from an address.
+/// Returns the key of the route for packets from an address.
 const fn by_source(address: Ipv4Addr) -> Key {
     Key { class: None, src: Prefix::host(address), dst: Prefix::ANY }
 }
 
-/// Packets to an address that is not ours any more.
+/// Returns the key of the route for late packets to a former address.
 const fn late(address: Ipv4Addr) -> Key {
     Key { class: None, src: Prefix::ANY, dst: Prefix::host(address) }
 }
@@ -594,7 +599,7 @@ impl Role for MobileNode {
                     registrar.set_clock(zero);
                 }
             }
-            // Too early, it is nobody's.
+            // A time-out before the deadline has no effect.
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => {
@@ -612,7 +617,7 @@ impl Role for MobileNode {
                     self.address_failed(now, (iface, address), is_added, &fault.why, out);
                 }
             }
-            // No route of it has a life that is reported, it has no verbs, and it stores nothing.
+            // The role has no routes whose end is reported and no commands, and it stores nothing.
             Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::News(_) => {}
         }
         let own = self.own();

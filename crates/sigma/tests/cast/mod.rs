@@ -1,5 +1,5 @@
-//! Who speaks in the transcripts: a mobile node with two radios, its correspondent, its location manager, and somebody
-//! who has no key. Addresses are those of the report's Table I.
+//! The hosts in the transcripts: a mobile node with two radios, its correspondent, its location manager, and a host
+//! without the key. Addresses are those of the report's Table I.
 
 mod names;
 mod peer;
@@ -24,7 +24,7 @@ const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
 const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(129, 15, 78, 150);
 const MANAGER: Ipv4Addr = Ipv4Addr::new(129, 15, 78, 177);
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 9]);
-/// The correspondent's program.
+/// The port of the correspondent's program.
 const SERVICE: u16 = 9000;
 
 const MOBILE_NODE_CONFIG: &str = r#"
@@ -56,7 +56,7 @@ const LOCATION_MANAGER_CONFIG: &str = r#"
     ]
 "#;
 
-/// The program that a script speaks for.
+/// The stream of the program in a script.
 const PROGRAM: StreamId = StreamId(StreamId::OUTSIDE);
 const SCTP: Transport = Transport::Role("sctp");
 
@@ -64,19 +64,19 @@ const SCTP: Transport = Transport::Role("sctp");
 pub(crate) struct Sigma {
     /// The other end of the association.
     peer: Option<Peer>,
-    /// What the node has sent since the peer was handed anything.
+    /// Packets that the node has sent and the peer has not received.
     sent: VecDeque<Packet>,
-    /// By which radio the node is in each network, by its address there.
+    /// The radio of the node in each network, by its address there.
     radios: BTreeMap<Ipv4Addr, &'static str>,
-    /// The stream of the update that was sent last, or that of the location manager's listener.
+    /// The stream of the last update, or that of the location manager's listener.
     stream: Option<StreamId>,
-    /// The DNS message that the node sent last.
+    /// The last DNS message that the node sent.
     said: Vec<u8>,
-    /// The mobile node's update that came last.
+    /// The last update of the mobile node that was received.
     update: Vec<u8>,
-    /// Streams that the driver has accepted.
+    /// Number of streams that the driver has accepted.
     accepted: u32,
-    /// The program's stream: that of a listener is not what came by it.
+    /// The program's stream: that of an accepted association, if the program listens.
     program: Option<StreamId>,
 }
 
@@ -224,7 +224,7 @@ impl Cast for Sigma {
     }
 }
 
-/// The peer is handed what was sent. Routers answer ARP, and what waited for that leaves.
+/// Delivers what was sent to the peer. Routers answer ARP, and packets that waited for that leave.
 fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
     let now = teller.now;
     let mut peer = teller.cast.peer.take().unwrap();
@@ -240,7 +240,7 @@ fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
     peer
 }
 
-/// The peer does what it is told to, and what it says then comes in.
+/// Carries out a step of the peer, and delivers what it sends.
 fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     let now = teller.now;
     let mut peer = handed_over(teller);
@@ -249,7 +249,7 @@ fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     teller.cast.peer = Some(peer);
     for packet in says {
         let to = ipv4::addresses(&packet.bytes).map(|(_, to)| to).unwrap();
-        // A network in which nothing was sent yet is heard by the second radio.
+        // The second radio receives in a network where nothing was sent yet.
         let iface = match to {
             CORRESPONDENT => "up",
             to => teller.cast.radios.get(&to).copied().unwrap_or("air2"),
@@ -258,7 +258,7 @@ fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     }
 }
 
-/// The radio that sent a packet.
+/// Returns the radio that sent a packet.
 fn radio(packet: &Packet) -> &'static str {
     if packet.link.src == own(Iface(1)) { "air" } else { "air2" }
 }
@@ -277,7 +277,7 @@ fn program(teller: &mut Teller<Sigma>, what: &[&str]) {
         ["finishes"] => StreamOp::Finish,
         _ => panic!("no step {what:?}"),
     };
-    // What a listener has accepted is served under the first number of the role's.
+    // An accepted association has the first stream number of the role.
     let accepted = StreamId(StreamId::SERVED);
     let id = match (&op, teller.cast.program) {
         (StreamOp::Listen { .. }, _) => {
@@ -289,7 +289,7 @@ fn program(teller: &mut Teller<Sigma>, what: &[&str]) {
     teller.give(Input::Serve(id, op));
 }
 
-/// A message comes to the location manager, from a port of its own.
+/// Delivers a message to the location manager, on a separate stream.
 fn comes(teller: &mut Teller<Sigma>, bytes: &[u8]) {
     let listener = teller.cast.stream.unwrap();
     let new = StreamId(StreamId::DRIVER + teller.cast.accepted);

@@ -1,4 +1,4 @@
-//! What is said to a location manager, made and told in words.
+//! Messages of a location manager: makes them, and returns them in words.
 
 use crate::transcript::WALL;
 use auth::Key;
@@ -37,7 +37,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// What clocks say, in seconds since 1970.
+/// Returns the wall clock, in seconds since 1970.
 pub(super) fn seconds(now: Instant) -> u64 {
     WALL.plus(now.since(Instant::ZERO)).0.unsigned_abs() / 1_000_000_000
 }
@@ -55,8 +55,8 @@ fn key(name: &str, forged: bool) -> TsigKey {
     TsigKey { name: in_zone(name), secret: Key::new(secret) }
 }
 
-/// A mobile node's update, by `by` if that is another, `clock` seconds off, `forged` or `unsigned`; `if` its text is
-/// still that, and with `text` as the new one.
+/// Returns a mobile node's update. Arguments: `at` its address, `by` another signer, `clock` seconds off, `forged` or
+/// `unsigned`, `if` the text that must exist, `text` the new one.
 pub(super) fn update(name: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let header = Header { id: 7, opcode: opcode::UPDATE, ..Header::default() };
     let zone = Question { name: "sigma.example".parse().unwrap(), kind: kind::SOA, class: class::IN };
@@ -86,21 +86,21 @@ pub(super) fn update(name: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     key(&by, args.has("forged")).sign(&message, None, seconds).0
 }
 
-/// Where is it?
+/// Returns a query for the address of `name`.
 pub(super) fn query(name: &str) -> Vec<u8> {
     let name: Name = if name.contains('.') { name.parse().unwrap() } else { in_zone(name) };
     let questions = vec![Question { name, kind: kind::A, class: class::IN }];
     Message { questions, ..Message::default() }.emit()
 }
 
-/// A location manager's answer to a question: who was asked for is at this address.
+/// Returns a location manager's answer to a query: the name has this address.
 pub(super) fn located(question: &[u8], address: Ipv4Addr) -> Vec<u8> {
     let Received { message, .. } = Received::parse(question).unwrap();
     let answers = vec![Record::address(message.questions[0].name.clone(), 5, address)];
     Message { header: message.header.answer(Rcode::NoError), answers, ..message }.emit()
 }
 
-/// A location manager's answer to an update, `forged` or by a clock that is so many seconds off.
+/// Returns a location manager's answer to an update. Arguments: `forged`, or `clock` seconds off.
 pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let Received { message, signed } = Received::parse(update).unwrap();
     let tsig = signed.unwrap().tsig;
@@ -120,7 +120,7 @@ pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) 
     }
 }
 
-/// A message of DNS in words.
+/// Returns a DNS message in words.
 pub(super) fn message_name(bytes: &[u8]) -> String {
     let Received { message, signed } = Received::parse(bytes).unwrap();
     let records = |records: &[Record]| -> String {

@@ -11,7 +11,7 @@ use wire::{Duration, EtherType, Instant, Ipv4Addr, Mac, Packet, Seed, arp, udp};
 /// A host with SCTP.
 pub(super) struct Peer {
     endpoint: Endpoint,
-    /// Where it is: packets from there are the first that it sends from.
+    /// Its address, which it opens from. After `moves` it prefers this as its source.
     home: Ipv4Addr,
 }
 
@@ -20,7 +20,7 @@ impl Peer {
         Self::allowing(home, Config::default().added_per_minute)
     }
 
-    /// One whose peer may add so many unproved addresses in a minute.
+    /// Returns a host whose peer may add this number of unproved addresses in a minute.
     fn allowing(home: Ipv4Addr, added_per_minute: usize) -> Self {
         let config = Config { rto_min: Duration::from_millis(200), added_per_minute, ..Config::default() };
         Self { endpoint: Endpoint::new(config, Key::new([3; 16]), Seed::new(2)), home }
@@ -40,7 +40,7 @@ impl Peer {
         self.endpoint.associations().map(|(id, _)| id).next()
     }
 
-    /// A packet comes to it.
+    /// Receives a packet.
     pub(super) fn take(&mut self, now: Instant, packet: &Packet) {
         let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return };
         if ip.protocol == PROTOCOL {
@@ -49,7 +49,7 @@ impl Peer {
         self.read();
     }
 
-    /// Its program reads all there is.
+    /// Reads all that has arrived.
     fn read(&mut self) {
         let Some(association) = self.association().and_then(|id| self.endpoint.association_mut(id)) else {
             return;
@@ -57,7 +57,7 @@ impl Peer {
         while association.read(usize::MAX).is_some() {}
     }
 
-    /// It does something by itself.
+    /// Carries out a step of the script.
     pub(super) fn act(&mut self, now: Instant, what: &[&str]) {
         self.endpoint.on_timeout(now);
         if what == ["opens"] {
@@ -93,7 +93,7 @@ impl Peer {
         }
     }
 
-    /// All that it has to say now. What somebody says who has not the key bears a wrong code.
+    /// Returns the packets that it sends now. Without the key, their HMAC is wrong.
     pub(super) fn says(&mut self, now: Instant, authentic: bool) -> Vec<Packet> {
         let mut packets = Vec::new();
         while let Some(sent) = self.endpoint.poll_transmit(now) {
@@ -106,7 +106,7 @@ impl Peer {
     }
 }
 
-/// The link address that packets to this address come from.
+/// Returns the link address of the router that delivers packets to this address.
 fn router_of(address: Ipv4Addr) -> Mac {
     match address {
         OLD => NETWORKS[0].router,
@@ -125,7 +125,7 @@ fn forged(bytes: &[u8]) -> Vec<u8> {
     said.emit()
 }
 
-/// A router's answer, if it was asked for its link address, and the address of who asked.
+/// Returns a router's answer to an ARP request, and the address of the requester. `None` if the packet is not one.
 pub(super) fn arp_answer(packet: &Packet) -> Option<(Ipv4Addr, Packet)> {
     if packet.link.kind != EtherType::ARP {
         return None;
@@ -137,7 +137,7 @@ pub(super) fn arp_answer(packet: &Packet) -> Option<(Ipv4Addr, Packet)> {
     Some((asked.sender, answer))
 }
 
-/// A packet in words.
+/// Returns a packet in words.
 pub(super) fn packet_name(packet: &Packet) -> String {
     if packet.link.kind == EtherType::ARP {
         let said = arp::Message::parse(&packet.bytes).unwrap();
