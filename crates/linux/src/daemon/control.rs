@@ -197,7 +197,7 @@ impl Control {
         for asker in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
                 serde_json::Value::Null => {
-                    Answer::Error("it could not sum up; its last words are on stderr".to_owned())
+                    Answer::Error("it could not report its counters; its last messages are on standard error".to_owned())
                 }
                 summary => Answer::Ok(summary.clone()),
             };
@@ -221,7 +221,7 @@ impl Control {
             let Ok(mut lines) = Lines::new(stream) else { continue };
             if !may_order {
                 // An error means that the client has gone.
-                let _ = lines.send(&Answer::Error("only this daemon's user may ask it".to_owned()));
+                let _ = lines.send(&Answer::Error("only this daemon's user may send requests".to_owned()));
                 continue;
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
