@@ -114,9 +114,16 @@ impl HomeNetwork {
 
     /// Sends a request of a node whose clock is ahead by `ahead` seconds, and returns the reply's code.
     fn register(&self, node: u16, ahead: i64) -> Code {
-        let identification = Clock::wall().to_ntp().wrapping_add_signed(ahead * SECOND);
-        self.send(node, identification);
-        wait_for(&format!("a reply to {}", home(node)), || self.reply(identification)).code
+        // A mobile node repeats a request that is not answered (RFC 5944, section 3.6.3). The first one may come before the agent
+        // knows of its link: the kernel reports a carrier up to a second late.
+        for _ in 0..10 {
+            let identification = Clock::wall().to_ntp().wrapping_add_signed(ahead * SECOND);
+            self.send(node, identification);
+            if let Some(reply) = (0..200).find_map(|_| self.reply(identification)) {
+                return reply.code;
+            }
+        }
+        panic!("a reply to {} did not come", home(node));
     }
 
     fn send(&self, node: u16, identification: u64) {

@@ -196,9 +196,9 @@ impl Control {
     pub(crate) fn say_goodbye(&mut self) {
         for asker in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
-                serde_json::Value::Null => {
-                    Answer::Error("it could not report its counters; its last messages are on standard error".to_owned())
-                }
+                serde_json::Value::Null => Answer::Error(
+                    "it could not report its counters; its last messages are on standard error".to_owned(),
+                ),
                 summary => Answer::Ok(summary.clone()),
             };
             self.reply(asker, &answer);
