@@ -189,7 +189,9 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: the buffer is ours, and its length is given.
-    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    // The kernel gives up to 256 bytes whole, once it has begun to give any (getrandom(2)).
+    assert!(got == bytes.len() as isize, "the kernel gives no random bytes");
     u64::from_ne_bytes(bytes)
 }
 

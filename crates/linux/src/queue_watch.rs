@@ -84,9 +84,13 @@ impl QueueWatch {
         asked.send(&request, 0)?;
         loop {
             let (bytes, _) = asked.recv_from_full()?;
-            let is_last = messages(&bytes).any(|(kind, _)| kind == NLMSG_DONE || kind == NLMSG_ERROR);
+            if let Some(number) = refusal(&bytes) {
+                // A kernel without traffic control has nothing to report.
+                let has_none = number == libc::EOPNOTSUPP;
+                return if has_none { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) };
+            }
             self.read(&bytes);
-            if is_last {
+            if messages(&bytes).any(|(kind, _)| kind == NLMSG_DONE) {
                 return Ok(());
             }
         }
@@ -108,6 +112,12 @@ impl QueueWatch {
             self.found.insert((name.clone(), what));
         }
     }
+}
+
+/// Returns the error number with which the kernel refuses a dump (netlink(7)). It begins the body, and is negative there.
+fn refusal(bytes: &[u8]) -> Option<i32> {
+    let (_, body) = messages(bytes).find(|(kind, _)| *kind == NLMSG_ERROR)?;
+    body.first_chunk().map(|number| i32::from_ne_bytes(*number).saturating_neg())
 }
 
 /// Returns the messages of a datagram: type and body.
@@ -143,6 +153,19 @@ mod tests {
     fn tc(words: &str) -> bool {
         let status = std::process::Command::new("tc").args(words.split(' ')).status();
         status.is_ok_and(|status| status.success())
+    }
+
+    #[test]
+    fn a_dump_that_the_kernel_refuses_is_no_empty_one() {
+        let message = |kind: u16, body: &[u8]| {
+            let mut bytes = (16 + body.len() as u32).to_ne_bytes().to_vec();
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend([0; 10]);
+            [bytes, body.to_vec()].concat()
+        };
+        let refused = message(NLMSG_ERROR, &[(-1_i32).to_ne_bytes(), [0; 4]].concat());
+        assert_eq!(refusal(&[message(RTM_NEWQDISC, &[0; 20]), refused].concat()), Some(libc::EPERM));
+        assert_eq!(refusal(&message(NLMSG_DONE, &[0; 4])), None);
     }
 
     #[test]
