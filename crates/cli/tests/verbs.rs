@@ -377,7 +377,7 @@ fn the_schema_is_json_and_names_its_draft() {
     let folder = tempfile::tempdir().unwrap();
     let schema: serde_json::Value = serde_json::from_str(&prints(folder.path(), &["schema"], 0)).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!(schema["properties"]["duration"]["description"], "How long it runs.");
+    assert_eq!(schema["properties"]["duration"]["description"], "The duration of a run.");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn refused<T: std::fmt::Debug>(made: Result<T, String>, key: &str, why: &str) {
 fn a_home_agent_that_cannot_work_is_refused() {
     assert!(home_agent("").is_ok());
     refused(home_agent("interface = \"lan\""), "`interface`", "home, up");
-    refused(home_agent("address = \"10.1.255.255/16\""), "`address`", "no host's address");
+    refused(home_agent("address = \"10.1.255.255/16\""), "`address`", "not a unicast host address");
     refused(home_agent("registration_lifetime = \"0s\""), "`registration_lifetime`", "whole seconds");
     refused(home_agent("registration_lifetime = \"2s\""), "`registration_lifetime`", "from 3s");
     refused(home_agent("registration_lifetime = \"65535s\""), "`registration_lifetime`", "65534s");
@@ -107,7 +107,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
     };
     refused(nodes(&node("10.1.0.7", 255, KEY)), "`mobile_nodes`", "reserved");
     refused(nodes(&node("10.1.0.7", 256, "00112233445566778899aabbccddee")), "`mobile_nodes`", "16 bytes");
-    refused(nodes(&node("224.0.0.1", 256, KEY)), "`mobile_nodes`", "no host's address");
+    refused(nodes(&node("224.0.0.1", 256, KEY)), "`mobile_nodes`", "not a unicast host address");
     let twice = format!("{}, {}", node("10.1.0.7", 256, KEY), node("10.1.0.7", 256, KEY));
     refused(nodes(&twice), "`mobile_nodes`", "two associations");
     // The home agent would answer ARP for a host of another network, for itself, or for a broadcast address.
@@ -120,7 +120,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
 fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     assert!(foreign_agent("").is_ok() && mobile_node("").is_ok());
     refused(foreign_agent("pending_timeout = \"0s\""), "`pending_timeout`", "greater than zero");
-    refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "no host's address");
+    refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "not a unicast host address");
     refused(mobile_node("lifetime = \"2s\""), "`lifetime`", "from 3s to 65534s");
     refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");
     refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "eager");
