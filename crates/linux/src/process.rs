@@ -191,7 +191,7 @@ pub fn entropy() -> u64 {
     // SAFETY: the buffer is ours, and its length is given.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     // The kernel gives up to 256 bytes whole, once it has begun to give any (getrandom(2)).
-    assert!(got == bytes.len() as isize, "the kernel gives no random bytes");
+    assert!(got == bytes.len().cast_signed(), "the kernel gives no random bytes");
     u64::from_ne_bytes(bytes)
 }
 

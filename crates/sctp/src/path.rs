@@ -208,18 +208,24 @@ impl Path {
     /// Returns whether data wait for a backed-off T3 after a failure of the path. Not if they were repeated (`woken`)
     /// within the last time-out without back-off.
     pub(crate) fn asleep(&self, now: Instant) -> bool {
-        let (base, doublings) = self.rto.backing();
-        let waits = self.woken.is_none_or(|woken| now >= woken + base);
-        self.confirmed && self.errors > 0 && self.t3.is_some() && doublings > 0 && waits
+        self.confirmed && self.errors > 0 && self.t3.is_some() && self.may_be_woken(now)
+    }
+
+    /// Returns whether the time-out is backed off, and the path was not woken within the last one without back-off.
+    fn may_be_woken(&self, now: Instant) -> bool {
+        self.rto.backing().1 > 0 && self.is_long_ago(now, self.woken)
+    }
+
+    /// Returns whether `last` is at least a time-out without back-off ago. True without a `last`.
+    fn is_long_ago(&self, now: Instant, last: Option<Instant>) -> bool {
+        last.is_none_or(|last| now >= last + self.rto.backing().0)
     }
 
     /// Returns whether an unconfirmed address waits for a backed-off time-out of its probe. Not if the probe was sent
     /// within the last time-out without back-off.
     pub(crate) fn probe_sleeps(&self, now: Instant) -> bool {
-        let (base, doublings) = self.rto.backing();
-        let is_late = |last: Option<Instant>| last.is_none_or(|last| now >= last + base);
-        let is_probed = self.probe.is_some_and(|probe| is_late(probe.sent)) && is_late(self.woken);
-        self.state == PathState::Unconfirmed && doublings > 0 && is_probed
+        let is_probed = self.probe.is_some_and(|probe| self.is_long_ago(now, probe.sent));
+        self.state == PathState::Unconfirmed && is_probed && self.may_be_woken(now)
     }
 
     /// Ends the back-off: T3 expires after at most the time-out without back-off.

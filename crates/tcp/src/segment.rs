@@ -200,8 +200,8 @@ mod tests {
         }
     }
 
-    /// Emits a segment, applies `change`, and returns the parse error. With `mend`, the checksum is recomputed after
-    /// the change.
+    /// Emits a segment, applies `change` to its bytes, and returns the error of parsing them. If `mend` is true, the
+    /// checksum is computed again after the change, so that another check fails.
     fn refused(change: impl FnOnce(&mut Vec<u8>), mend: bool) -> &'static str {
         let mut bytes = syn().emit(A, B);
         change(&mut bytes);

@@ -1,5 +1,5 @@
-//! The sending half: what may be sent and resent (RFC 9293, section 3.8). Acknowledgments are handled in
-//! `acknowledge.rs`, timers in `timers.rs`, recovery by selective acknowledgments in `mend.rs`.
+//! The sending half of a connection: which data may be sent and resent (RFC 9293, section 3.8). Other parts of it are
+//! `acknowledge.rs` (acknowledgments), `timers.rs` (timers) and `mend.rs` (recovery with SACK).
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;

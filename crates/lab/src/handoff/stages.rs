@@ -389,13 +389,13 @@ impl Next<'_> {
 /// after `open` stay unassigned.
 pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owner> {
     for at in 1..owners.len() {
-        let before = at.checked_sub(2).and_then(|before| owners.get(before)).cloned();
-        let Some([gap, after]) = owners.get_mut(at - 1..=at) else { continue };
+        let (before, rest) = owners.split_at_mut(at - 1);
+        let [gap, after, ..] = rest else { continue };
         let Some((there, _)) = after.hosts.filter(|_| gap.stage.is_none() && gap.to <= open) else {
             continue;
         };
-        let (here, begins) = match before {
-            Some(Owner { hosts: Some((_, here)), ends, .. }) => (here, ends),
+        let (here, begins) = match before.last() {
+            Some(Owner { hosts: Some((_, here)), ends, .. }) => (*here, ends.clone()),
             Some(_) => continue,
             None => (there, "cut".to_owned()),
         };

@@ -286,7 +286,8 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                 ));
             }
             // Answers of a connection need a reverse path. Datagrams are not answered.
-            for (from, to) in [(name, peer), (peer, name)].into_iter().take(1 + usize::from(connects)) {
+            let back = connects.then_some((peer, name));
+            for (from, to) in [Some((name, peer)), back].into_iter().flatten() {
                 if let Some((last, problem)) = dead_end(layout, from, to) {
                     return wrong(format!(
                         "the default routes of `{from}` lead to `{last}`, {problem}: give it a `default_route` towards `{to}`, or the links in between a `net`"

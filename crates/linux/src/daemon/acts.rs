@@ -172,10 +172,9 @@ impl Daemon {
         self.complaint = why.map(str::to_owned);
         // An operator may not read it; that is no reason to end.
         let _ = match why {
-            Some(why) => writeln!(
-                std::io::stderr(),
-                "the store failed, so registrations that need it are refused: {why}"
-            ),
+            Some(why) => {
+                writeln!(std::io::stderr(), "the store failed, so requests that need it are refused: {why}")
+            }
             None => writeln!(std::io::stderr(), "can store again"),
         };
     }

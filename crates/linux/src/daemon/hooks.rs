@@ -33,6 +33,7 @@ impl Hooks {
         self.due
     }
 
+    /// Returns why the hook is missing, as a sentence for the operator.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -63,7 +64,11 @@ impl Daemon {
                 Ok(false) => {}
                 // The hook is installed when the device returns.
                 Err(error) if error.is_absent() => {}
-                Err(error) => failure = Some(error.to_string()),
+                Err(error) => {
+                    let text =
+                        "the ingress hook is not there, so the kernel handles this daemon's packets too";
+                    failure = Some(format!("{text}: {error}"));
+                }
             }
         }
         let mut err = std::io::stderr();
@@ -78,10 +83,7 @@ impl Daemon {
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);
         if let Some(why) = failure.as_ref().filter(|_| hooks.failure.is_none()) {
-            let _ = writeln!(
-                err,
-                "the ingress hook is not there, so the kernel handles this daemon's packets too: {why}"
-            );
+            let _ = writeln!(err, "{why}");
         }
         hooks.failure = failure;
     }

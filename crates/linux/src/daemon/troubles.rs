@@ -27,10 +27,7 @@ impl Daemon {
         let host = self.host.is_removed.then(|| {
             format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
         });
-        let hooks = self.hooks.as_ref().and_then(Hooks::failure);
-        let hooks = hooks.map(|why| {
-            format!("the ingress hook is not there, so the kernel handles this daemon's packets too: {why}")
-        });
+        let hooks = self.hooks.as_ref().and_then(Hooks::failure).map(str::to_owned);
         [records, store, host, hooks].into_iter().flatten().collect()
     }
 

@@ -98,8 +98,8 @@ impl Rack {
         self.persist = self.persist.saturating_sub(1);
     }
 
-    /// `RACK_update_reo_wnd()`: the reordering window. Without any sign of reordering it is zero in a recovery
-    /// (`mending`), or when `sacked` segments reach the threshold of duplicates.
+    /// Returns the reordering window (`RACK_update_reo_wnd()`). If no reordering was seen, it is zero during a recovery
+    /// (`mending` is true), and also if at least `threshold` segments have been selectively acknowledged (`sacked`).
     pub(crate) fn window(
         &self,
         srtt: Option<Duration>,

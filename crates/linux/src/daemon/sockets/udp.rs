@@ -44,8 +44,8 @@ struct Stream {
     used: u64,
 }
 
-/// Peers that a listener has at one time. A new peer replaces the one from which and to which no datagram went for
-/// the longest time, because anybody can forge sources of datagrams.
+/// The largest number of peers of one listener. A new peer replaces the peer without traffic for the longest time. The
+/// number is bounded because source addresses of datagrams can be forged.
 const PEERS: usize = 4096;
 const LARGEST: usize = 65_536;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
