@@ -1,7 +1,5 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use node::stream::OwnedStreamEvent;
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
@@ -15,11 +13,12 @@ const PORT: u16 = 80;
 /// Packets at one instant that would be an answer without end.
 const MOST: usize = 20_000;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes, Malformed("end"));
     let mut world = World::new();
     while world.step(&mut r).is_ok() {}
-});
+}
 
 struct Host {
     stack: Stack,
@@ -165,8 +164,12 @@ impl World {
         let host = &mut self.hosts[who];
         for told in out.events {
             match told {
-                OwnedStreamEvent::Accepted { new, .. } => assert_eq!(host.streams.insert(new, 0), None, "given twice"),
-                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Imported(id) => assert_eq!(host.streams.insert(id, 0), None),
+                OwnedStreamEvent::Accepted { new, .. } => {
+                    assert_eq!(host.streams.insert(new, 0), None, "given twice")
+                }
+                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Imported(id) => {
+                    assert_eq!(host.streams.insert(id, 0), None)
+                }
                 OwnedStreamEvent::Room(id, more) => {
                     let credit = host.streams.get_mut(&id).expect("credit for nobody");
                     *credit += more;
@@ -177,7 +180,9 @@ impl World {
                 }
                 OwnedStreamEvent::Exported(_, state) => host.exported = Some(state),
                 OwnedStreamEvent::Closed(id, _) => drop(host.streams.remove(&id)),
-                OwnedStreamEvent::Finished(id) | OwnedStreamEvent::Refused(id, _) | OwnedStreamEvent::Parted(id, _) => {
+                OwnedStreamEvent::Finished(id)
+                | OwnedStreamEvent::Refused(id, _)
+                | OwnedStreamEvent::Parted(id, _) => {
                     assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
                 }
             }

@@ -1,6 +1,6 @@
 //! Law 8: the events of streams that a role serves, and small roles that keep or violate it.
 
-use crate::player::{Post, Step, Talk, rx};
+use crate::laws::player::{Post, Step, Talk, rx};
 use node::stream::OwnedStreamEvent;
 use node::{Effect, Input, Outbox, PuntReason, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Scripted roles: the two ends of the conversation, and the router between them.
 
-use crate::voice::Voice;
+use crate::moves::voice::Voice;
 use node::{
     Action, Addr, Command, CommandId, Guard, Hop, Input, Lifetime, Mark, NextHop, Outbox, Role, Route,
     RouteKey, StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
