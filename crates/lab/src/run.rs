@@ -11,7 +11,7 @@ use crate::linux::WorldReport;
 use crate::plan::EPOCH;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use trace::{Doubt, HostId, Record};
+use trace::{Doubt, Fingerprint, HostId, Record};
 use wire::WallTime;
 
 /// The backend of a run.
@@ -60,7 +60,7 @@ pub struct Outcome {
     /// All records, ordered by time.
     pub records: Vec<Record>,
     /// The fingerprint of a simulated run; `None` on Linux.
-    pub fingerprint: Option<u64>,
+    pub fingerprint: Option<Fingerprint>,
     /// The ledger of packets.
     pub ledger: Ledger,
     /// The flows, in the order in which they began.
@@ -82,7 +82,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Analyses the records of a run. `records` must be ordered by time.
-    pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<u64>) -> Self {
+    pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
         let ledger = ledger::close(&plan, &records);
         let traffic = Traffic::new(&plan, &records);
         let handoffs = handoff::handoffs(&plan, &records, &traffic);
@@ -219,7 +219,7 @@ fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
 #[derive(Debug)]
 pub struct Counted {
     /// The fingerprint of the run. It is the same as with records.
-    pub fingerprint: u64,
+    pub fingerprint: Fingerprint,
     /// Number of events that the simulator processed.
     pub events: u64,
     /// Number of frames that were put on links.

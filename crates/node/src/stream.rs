@@ -3,7 +3,6 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason, TcpState};
 
@@ -34,7 +33,7 @@ impl StreamId {
 }
 
 /// The transport of a stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
     /// Datagrams: each write is one datagram, each read returns one. The driver provides it.
     Udp,
@@ -43,17 +42,6 @@ pub enum Transport {
     Tcp,
     /// A transport that a role of the same node provides under this name ([`crate::Role::serves`]).
     Role(&'static str),
-}
-
-/// `Udp` adds nothing to the hash, as before other transports existed, which keeps earlier fingerprints valid.
-impl Hash for Transport {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Udp => {}
-            Self::Tcp => state.write_u8(1),
-            Self::Role(name) => (2u8, name).hash(state),
-        }
-    }
 }
 
 /// Both ends of a connection, seen from one host.
@@ -117,7 +105,7 @@ pub enum SocketOption {
 ///
 /// A TCP connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new
 /// one. Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum StreamOp {
     /// Connects to a peer; `Opened` or `Closed` answers.
     Open {
@@ -196,43 +184,6 @@ impl StreamOp {
     }
 }
 
-/// `foreign` is hashed only if it is set, which keeps earlier fingerprints valid. Of written bytes only the length is
-/// hashed, as in [`OwnedStreamEvent`].
-impl Hash for StreamOp {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Self::Open { by, local, peer, foreign } => {
-                (by, local, peer).hash(state);
-                hash_foreign(*foreign, state);
-            }
-            Self::Listen { by, local, foreign } => {
-                (by, local).hash(state);
-                hash_foreign(*foreign, state);
-            }
-            Self::Read(most) => most.hash(state),
-            Self::Write(bytes) => bytes.len().hash(state),
-            Self::Import(connection) => connection.hash(state),
-            Self::Guard(tuple, guard) => (tuple, guard).hash(state),
-            Self::Join(other, staged) => (other, staged).hash(state),
-            Self::Set(knob) => knob.hash(state),
-            Self::Finish
-            | Self::Abort
-            | Self::Freeze
-            | Self::Export
-            | Self::Thaw
-            | Self::Forget
-            | Self::Part => {}
-        }
-    }
-}
-
-fn hash_foreign<H: Hasher>(foreign: bool, state: &mut H) {
-    if foreign {
-        state.write_u8(1);
-    }
-}
-
 /// An event of a stream, for its user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StreamEvent<'a> {
@@ -296,7 +247,7 @@ pub mod refusal {
 pub const UDP_ROOM: usize = 65_507;
 
 /// An event of a stream, from a driver or from a role that serves: a [`StreamEvent`] that owns its bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OwnedStreamEvent {
     /// See [`StreamEvent::Opened`].
     Opened(StreamId, Addr),
@@ -328,24 +279,6 @@ pub enum OwnedStreamEvent {
     Refused(StreamId, String),
     /// See [`StreamEvent::Parted`].
     Parted(StreamId, [Vec<u8>; 2]),
-}
-
-/// Hashes only the length of data: their bytes are in the fingerprint already, from the packets on the links.
-impl Hash for OwnedStreamEvent {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Self::Opened(id, local) => (id, local).hash(state),
-            Self::Room(id, room) => (id, room).hash(state),
-            Self::Accepted { listener, new, local, peer } => (listener, new, local, peer).hash(state),
-            Self::Data(id, packet, bytes) => (id, packet, bytes.len()).hash(state),
-            Self::Closed(id, why) => (id, why).hash(state),
-            Self::Finished(id) | Self::Imported(id) => id.hash(state),
-            Self::Exported(id, connection) => (id, connection).hash(state),
-            Self::Refused(id, why) => (id, why).hash(state),
-            Self::Parted(id, back) => (id, back).hash(state),
-        }
-    }
 }
 
 impl OwnedStreamEvent {

@@ -12,7 +12,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use trace::Fingerprint;
+use trace::Fingerprinter;
 
 /// The file that a process locks while it writes a directory.
 pub(super) const LOCK: &str = ".wayfare-lock";
@@ -57,7 +57,7 @@ fn digest_of_settings(plan: &Plan) -> String {
     if plan.settings.is_empty() {
         return String::new();
     }
-    let mut digest = Fingerprint::default();
+    let mut digest = Fingerprinter::default();
     for setting in &plan.settings {
         digest.add(&setting.to_string());
     }

@@ -1,0 +1,76 @@
+//! Streams. Of the bytes that a stream carries only the number is folded: the packets on the links contain them.
+
+use crate::{Fingerprinter, Fold};
+use node::stream::OwnedStreamEvent;
+use node::{AppChange, AppEvent, Guard, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+
+fold_newtype! {
+    StreamId(number)
+}
+
+fold_struct! {
+    Tuple { local, remote }
+    AppEvent { stream, change }
+}
+
+fold_enum!(Transport { 0 Udp, 1 Tcp, 2 Role(name) });
+fold_enum!(Guard { 0 Drop, 1 Hold(most), 2 Reset });
+fold_enum!(SocketOption { 0 SendBuffer(bytes), 1 ReceiveBuffer(bytes), 2 Nagle(on) });
+fold_enum!(AppChange {
+    0 Asked { role, by, local, peer },
+    1 Opened(local),
+    2 Accepted { new, local, peer },
+    3 Read(bytes),
+    4 Finished,
+    5 Closed(why),
+});
+
+impl Fold for StreamOp {
+    fn fold(&self, into: &mut Fingerprinter) {
+        match self {
+            Self::Open { by, local, peer, foreign } => (0u64, by, local, (peer, foreign)).fold(into),
+            Self::Listen { by, local, foreign } => (1u64, by, local, foreign).fold(into),
+            Self::Read(most) => (2u64, most).fold(into),
+            Self::Write(bytes) => (3u64, bytes.len()).fold(into),
+            Self::Finish => into.word(4),
+            Self::Abort => into.word(5),
+            Self::Set(option) => (6u64, option).fold(into),
+            Self::Freeze => (7u64, 0u64).fold(into),
+            Self::Export => (7u64, 1u64).fold(into),
+            Self::Import(state) => (7u64, 2u64, state).fold(into),
+            Self::Thaw => (7u64, 3u64).fold(into),
+            Self::Forget => (7u64, 4u64).fold(into),
+            Self::Guard(tuple, guard) => (7u64, 5u64, tuple, guard).fold(into),
+            Self::Join(other, staged) => (7u64, 6u64, other, staged).fold(into),
+            Self::Part => (7u64, 7u64).fold(into),
+        }
+    }
+}
+
+/// The same words as of the [`OwnedStreamEvent`], without the packet of `Data`.
+impl Fold for StreamEvent<'_> {
+    fn fold(&self, into: &mut Fingerprinter) {
+        match self {
+            Self::Opened(local) => (0u64, local).fold(into),
+            Self::Accepted(new, local, peer) => (1u64, new, local, peer).fold(into),
+            Self::Data(bytes) => (2u64, bytes.len()).fold(into),
+            Self::Room(more) => (3u64, more).fold(into),
+            Self::Finished => into.word(4),
+            Self::Closed(why) => (5u64, why).fold(into),
+            Self::Exported(state) => (6u64, 0u64, state).fold(into),
+            Self::Imported => (6u64, 1u64).fold(into),
+            Self::Refused(why) => (6u64, 2u64, why).fold(into),
+            Self::Parted(back) => (6u64, 3u64, back).fold(into),
+        }
+    }
+}
+
+impl Fold for OwnedStreamEvent {
+    fn fold(&self, into: &mut Fingerprinter) {
+        let (stream, event) = self.event();
+        (stream, event).fold(into);
+        if let Self::Data(_, packet, _) = self {
+            packet.fold(into);
+        }
+    }
+}
