@@ -43,7 +43,9 @@ pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, 
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use ruleset::Ruleset;
-pub use stream::{Addr, Guard, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+pub use stream::{
+    Addr, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple,
+};
 pub use table::{
     Action, Class, Encap, Hop, IngressPolicy, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,
 };

@@ -102,9 +102,6 @@ pub enum SocketOption {
 }
 
 /// A request for a stream by its user.
-///
-/// A TCP connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new
-/// one. Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum StreamOp {
     /// Connects to a peer; `Opened` or `Closed` answers.
@@ -140,6 +137,29 @@ pub enum StreamOp {
     Finish,
     /// Ends at once; a TCP peer receives a reset. `Closed` answers.
     Abort,
+    /// Moves a TCP connection to another host, or relays between two of them.
+    Migrate(MigrateOp),
+    /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
+    /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
+    Set(SocketOption),
+}
+
+impl StreamOp {
+    /// An unbounded [`StreamOp::Read`].
+    pub const ALL: usize = usize::MAX;
+
+    /// Returns what a read of `most` bytes still requests after a piece has answered it.
+    pub const fn left_to_read(most: usize) -> usize {
+        if most == Self::ALL { most } else { 0 }
+    }
+}
+
+/// A request that moves a TCP connection to another host, or relays between two connections.
+///
+/// A connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new one.
+/// Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum MigrateOp {
     /// Stops the connection: no segment is sent, and received ones are dropped unless a `Guard` holds them.
     Freeze,
     /// Returns the state of a frozen connection; `Exported` or `Refused` answers. The connection remains frozen.
@@ -169,18 +189,18 @@ pub enum StreamOp {
     /// before the `Join`, except that a finished direction stays finished. They get new credit when they are neither
     /// frozen nor guarded.
     Part,
-    /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
-    /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
-    Set(SocketOption),
 }
 
-impl StreamOp {
-    /// An unbounded [`StreamOp::Read`].
-    pub const ALL: usize = usize::MAX;
-
-    /// Returns what a read of `most` bytes still requests after a piece has answered it.
-    pub const fn left_to_read(most: usize) -> usize {
-        if most == Self::ALL { most } else { 0 }
+impl MigrateOp {
+    /// Returns the answer of a transport whose streams cannot move, or `None` if the request needs none.
+    pub fn refused(&self, stream: StreamId) -> Option<OwnedStreamEvent> {
+        let why = match self {
+            Self::Export => refusal::NOT_ESTABLISHED,
+            Self::Join(..) => refusal::NOT_JOINABLE,
+            Self::Part => refusal::NOT_JOINED,
+            Self::Freeze | Self::Import(_) | Self::Thaw | Self::Forget | Self::Guard(..) => return None,
+        };
+        Some(OwnedStreamEvent::refused(stream, why))
     }
 }
 
@@ -198,14 +218,21 @@ pub enum StreamEvent<'a> {
     Room(usize),
     /// The peer has finished, and everything was read.
     Finished,
+    /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
+    Closed(Option<&'a str>),
+    /// The answer to a [`MigrateOp`].
+    Migrate(MigrateEvent<'a>),
+}
+
+/// The answer to a [`MigrateOp`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MigrateEvent<'a> {
     /// The state that an `Export` requested.
     Exported(&'a TcpState),
     /// An `Import` is complete. The connection waits for `Thaw`, which also grants credit.
     Imported,
     /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
-    /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
-    Closed(Option<&'a str>),
     /// What a `Part` returns: bytes received on this stream and not yet sent on the other, then those received on the
     /// other and not yet sent on this one. Given to the next `Join`, they are neither lost nor duplicated.
     Parted([&'a [u8]; 2]),
@@ -271,17 +298,41 @@ pub enum OwnedStreamEvent {
     Closed(StreamId, Option<String>),
     /// See [`StreamEvent::Finished`].
     Finished(StreamId),
-    /// See [`StreamEvent::Exported`].
-    Exported(StreamId, Box<TcpState>),
-    /// See [`StreamEvent::Imported`].
-    Imported(StreamId),
-    /// See [`StreamEvent::Refused`].
-    Refused(StreamId, String),
-    /// See [`StreamEvent::Parted`].
-    Parted(StreamId, [Vec<u8>; 2]),
+    /// See [`StreamEvent::Migrate`].
+    Migrate(StreamId, OwnedMigrateEvent),
+}
+
+/// A [`MigrateEvent`] that owns its bytes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum OwnedMigrateEvent {
+    /// See [`MigrateEvent::Exported`].
+    Exported(Box<TcpState>),
+    /// See [`MigrateEvent::Imported`].
+    Imported,
+    /// See [`MigrateEvent::Refused`].
+    Refused(String),
+    /// See [`MigrateEvent::Parted`].
+    Parted([Vec<u8>; 2]),
+}
+
+impl OwnedMigrateEvent {
+    /// Returns the event.
+    pub fn event(&self) -> MigrateEvent<'_> {
+        match self {
+            Self::Exported(state) => MigrateEvent::Exported(state),
+            Self::Imported => MigrateEvent::Imported,
+            Self::Refused(why) => MigrateEvent::Refused(why),
+            Self::Parted([there, here]) => MigrateEvent::Parted([there, here]),
+        }
+    }
 }
 
 impl OwnedStreamEvent {
+    /// Returns the event that a [`MigrateOp`] of this stream was refused.
+    pub fn refused(stream: StreamId, why: &str) -> Self {
+        Self::Migrate(stream, OwnedMigrateEvent::Refused(why.to_owned()))
+    }
+
     /// Returns the stream and the event.
     pub fn event(&self) -> (StreamId, StreamEvent<'_>) {
         match self {
@@ -292,11 +343,8 @@ impl OwnedStreamEvent {
             }
             Self::Data(id, _, bytes) => (*id, StreamEvent::Data(bytes)),
             Self::Finished(id) => (*id, StreamEvent::Finished),
-            Self::Exported(id, state) => (*id, StreamEvent::Exported(state)),
-            Self::Imported(id) => (*id, StreamEvent::Imported),
-            Self::Refused(id, why) => (*id, StreamEvent::Refused(why)),
             Self::Closed(id, why) => (*id, StreamEvent::Closed(why.as_deref())),
-            Self::Parted(id, [there, here]) => (*id, StreamEvent::Parted([there, here])),
+            Self::Migrate(id, event) => (*id, StreamEvent::Migrate(event.event())),
         }
     }
 }

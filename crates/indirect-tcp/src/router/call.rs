@@ -6,7 +6,7 @@ use super::{Due, SupportRouter, Use, refusal};
 use crate::mark::Event;
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Side, Signed};
 use node::stream::refusal as refused;
-use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use node::{MigrateOp, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
@@ -179,7 +179,7 @@ impl SupportRouter {
                 let (Some(near), Some(far)) = (near, far) else { return };
                 connection.stage = Stage::Serving;
                 self.answer(near, address, Answer { connection: number, code: Code::Connected }, out);
-                out.stream(near, StreamOp::Join(far, [Vec::new(), Vec::new()]));
+                out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, [Vec::new(), Vec::new()])));
                 out.mark(Event::Connected { host: address, connection: number }.into());
             }
             (Side::Far, StreamEvent::Closed(why)) => {

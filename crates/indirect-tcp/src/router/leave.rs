@@ -6,7 +6,7 @@ use super::{Due, SupportRouter, refusal};
 use crate::mark::Event;
 use crate::message::{Body, CODE, ConnectionId, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
 use node::stream::refusal as refused;
-use node::{Guard, Outbox, StreamEvent, StreamOp};
+use node::{Guard, MigrateEvent, MigrateOp, Outbox, StreamEvent, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 /// The time without a sign of the new router after which the handoff of a host's connections is given up. The
@@ -138,9 +138,9 @@ impl SupportRouter {
         let halves = connection.halves();
         self.listen();
         out.mark(Event::Frozen { host: address, connection: number }.into());
-        halves.for_each(|(_, id)| out.stream(id, StreamOp::Freeze));
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Freeze)));
         match relayed {
-            Some((near, _)) => out.stream(near, StreamOp::Part),
+            Some((near, _)) => out.stream(near, StreamOp::Migrate(MigrateOp::Part)),
             None => self.export_next(address, number, out),
         }
     }
@@ -150,7 +150,7 @@ impl SupportRouter {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &connection.stage else { return };
         match leaving.next(connection.halves()) {
-            Some(id) => out.stream(id, StreamOp::Export),
+            Some(id) => out.stream(id, StreamOp::Migrate(MigrateOp::Export)),
             None => self.ship(address, number, out),
         }
     }
@@ -168,18 +168,18 @@ impl SupportRouter {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         match event {
-            StreamEvent::Parted(staged) => {
+            StreamEvent::Migrate(MigrateEvent::Parted(staged)) => {
                 leaving.staged =
                     Some(if moves_unread { staged.map(<[u8]>::to_vec) } else { Default::default() });
                 self.export_next(address, number, out);
             }
             // Both halves have finished, and each has all bytes of the other. So the relay has ended, and no bytes are
             // between them.
-            StreamEvent::Refused(refused::NOT_JOINED) => {
+            StreamEvent::Migrate(MigrateEvent::Refused(refused::NOT_JOINED)) => {
                 leaving.staged = Some(Default::default());
                 self.export_next(address, number, out);
             }
-            StreamEvent::Exported(state) => {
+            StreamEvent::Migrate(MigrateEvent::Exported(state)) => {
                 let mut state = state.clone();
                 if !moves_unread {
                     state.unread.clear();
@@ -189,11 +189,13 @@ impl SupportRouter {
             }
             // It has ended cleanly: its peer has acknowledged all bytes. `Part` has returned the bytes that it had
             // received.
-            StreamEvent::Refused(refused::NOT_ESTABLISHED) => {
+            StreamEvent::Migrate(MigrateEvent::Refused(refused::NOT_ESTABLISHED)) => {
                 leaving.over.push(side);
                 self.export_next(address, number, out);
             }
-            StreamEvent::Refused(_) | StreamEvent::Closed(_) => self.cannot_leave(address, number, out),
+            StreamEvent::Migrate(MigrateEvent::Refused(_)) | StreamEvent::Closed(_) => {
+                self.cannot_leave(address, number, out)
+            }
             _ => {}
         }
     }
@@ -287,7 +289,7 @@ impl SupportRouter {
         if *connection.entry.router.ip() == self.config.address {
             self.silence(now, connection.entry.near(), Guard::Drop, out);
         }
-        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
         true
     }
 
@@ -329,9 +331,9 @@ impl SupportRouter {
         connection.stage =
             if (connection.near, connection.far) == (None, None) { Stage::Over } else { Stage::Serving };
         if let (Some(staged), Some((near, far))) = (staged, relayed) {
-            out.stream(near, StreamOp::Join(far, staged));
+            out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, staged)));
         }
-        halves.for_each(|(_, id)| out.stream(id, StreamOp::Thaw));
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Thaw)));
         self.listen();
         out.mark(Event::Resumed { host: address, connection: number }.into());
     }
@@ -364,7 +366,7 @@ impl SupportRouter {
         let Some(connection) = self.forget(address, number) else { return };
         for (_, id) in connection.halves() {
             // A frozen socket would send no reset.
-            out.stream(id, StreamOp::Thaw);
+            out.stream(id, StreamOp::Migrate(MigrateOp::Thaw));
             out.stream(id, StreamOp::Abort);
         }
         out.mark(Event::Lost { host: address, connection: number, why }.into());

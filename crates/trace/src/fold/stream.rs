@@ -2,7 +2,10 @@
 
 use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
-use node::{AppChange, AppEvent, Guard, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use node::{
+    AppChange, AppEvent, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp,
+    Transport, Tuple,
+};
 
 fold_newtype! {
     StreamId(number)
@@ -16,6 +19,17 @@ fold_struct! {
 fold_enum!(Transport { 0 Udp, 1 Tcp, 2 Role(name) });
 fold_enum!(Guard { 0 Drop, 1 Hold(most), 2 Reset });
 fold_enum!(SocketOption { 0 SendBuffer(bytes), 1 ReceiveBuffer(bytes), 2 Nagle(on) });
+fold_enum!(MigrateOp {
+    0 Freeze,
+    1 Export,
+    2 Import(state),
+    3 Thaw,
+    4 Forget,
+    5 Guard(tuple, guard),
+    6 Join(other, staged),
+    7 Part,
+});
+fold_enum!(MigrateEvent<'_> { 0 Exported(state), 1 Imported, 2 Refused(why), 3 Parted(back) });
 fold_enum!(AppChange {
     0 Asked { role, by, local, peer },
     1 Opened(local),
@@ -35,14 +49,7 @@ impl Fold for StreamOp {
             Self::Finish => into.word(4),
             Self::Abort => into.word(5),
             Self::Set(option) => (6u64, option).fold(into),
-            Self::Freeze => (7u64, 0u64).fold(into),
-            Self::Export => (7u64, 1u64).fold(into),
-            Self::Import(state) => (7u64, 2u64, state).fold(into),
-            Self::Thaw => (7u64, 3u64).fold(into),
-            Self::Forget => (7u64, 4u64).fold(into),
-            Self::Guard(tuple, guard) => (7u64, 5u64, tuple, guard).fold(into),
-            Self::Join(other, staged) => (7u64, 6u64, other, staged).fold(into),
-            Self::Part => (7u64, 7u64).fold(into),
+            Self::Migrate(op) => (7u64, op).fold(into),
         }
     }
 }
@@ -57,10 +64,7 @@ impl Fold for StreamEvent<'_> {
             Self::Room(more) => (3u64, more).fold(into),
             Self::Finished => into.word(4),
             Self::Closed(why) => (5u64, why).fold(into),
-            Self::Exported(state) => (6u64, 0u64, state).fold(into),
-            Self::Imported => (6u64, 1u64).fold(into),
-            Self::Refused(why) => (6u64, 2u64, why).fold(into),
-            Self::Parted(back) => (6u64, 3u64, back).fold(into),
+            Self::Migrate(event) => (6u64, event).fold(into),
         }
     }
 }
