@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::output::{Format, print, tell};
 use crate::run::judged;
+use lab::catalogue;
 use lab::ledger::Running;
 use lab::run::{Counted, count as count_run};
 use lab::rundir::RepetitionPart;
@@ -23,7 +24,7 @@ pub(crate) fn count(
     format: Format,
 ) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(scenario).map_err(|error| usage(&error))?;
+    let (file, text) = catalogue::find(scenario).map_err(|error| usage(&error))?;
     let (mut doubts, mut failures) = (Vec::new(), 0);
     let axes: Vec<Vec<Setting>> = settings.iter().map(Setting::alternatives).collect();
     let points = grid(&axes);

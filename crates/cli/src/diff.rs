@@ -5,7 +5,6 @@ use crate::measuring::{unusable, unwritten};
 use crate::output::print;
 use lab::kept::SingleFile;
 use lab::run::Outcome;
-use lab::rundir;
 use std::path::PathBuf;
 use trace::NamedDoubt;
 
@@ -29,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
     let figure = args.figure.as_deref().map(|file| SingleFile::new(file, |_| false, args.force)).transpose();
     let figure = figure.map_err(|error| unusable(&error))?;
-    let read = |dir: &PathBuf| rundir::read(dir).map_err(|error| Failure::Usage(error.to_string()));
+    let read = |dir: &PathBuf| lab::linux::read_run(dir).map_err(|error| Failure::Usage(error.to_string()));
     let runs = [read(&args.first)?, read(&args.second)?];
     let difference = lab::diff::diff([&runs[0], &runs[1]]).map_err(Failure::Usage)?;
     if let Some(file) = figure {

@@ -5,6 +5,7 @@ use crate::output::{Countdown, Format, Progress, print, tell};
 use crate::{Failure, interrupt, linux_failure, measuring};
 use draw::Snap;
 use lab::batch::{self, Collected};
+use lab::catalogue;
 use lab::kept::Folder;
 use lab::run::{OnWorld, Outcome};
 use lab::rundir::{self, Options, RunFile};
@@ -273,7 +274,7 @@ fn distribution_names(args: &Args) -> Result<[String; 2], Failure> {
 }
 
 fn name(args: &Args) -> Result<String, Failure> {
-    let (file, _) = Scenario::find(&args.scenario).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (file, _) = catalogue::find(&args.scenario).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(stem(&file))
 }
 
@@ -289,7 +290,7 @@ fn folder(args: &Args) -> Result<PathBuf, Failure> {
 /// Returns the grid, if the scenario or the settings ask for one. Errors are found before anything is started.
 fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
     if args.once {
         let varied = args.set.iter().find(|setting| setting.alternatives().len() > 1);
         return varied.map_or(Ok(None), |setting| {
@@ -315,7 +316,7 @@ fn check_seeds(args: &Args) -> Result<(), Failure> {
 fn check(args: &Args) -> Result<(), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     check_seeds(args)?;
-    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
     for warning in lab::scenario::warnings(&file, &text, &args.set).map_err(usage)? {
         tell!("warning: {warning}");
     }
@@ -330,7 +331,7 @@ fn check(args: &Args) -> Result<(), Failure> {
 
 fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
     let (seed, repetition) = args.repetition(number);
     Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
 }
@@ -388,14 +389,14 @@ fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outco
 
 fn text(outcome: &Outcome, dir: &Path) -> String {
     let mut out = report::text(outcome);
-    if let Some(linux) = &outcome.linux {
+    if let Some(linux) = lab::linux::report_of(outcome) {
         let [median, most, worst] = linux.lateness_us;
         let _ = writeln!(
             out,
             "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us (worst)",
             linux.frames
         );
-        out.push_str(&lab::linux::timing(linux));
+        out.push_str(&lab::linux::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
         out.push_str("one run; not a distribution: `--runs 40` shows what other phases give\n");

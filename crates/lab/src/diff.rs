@@ -131,7 +131,9 @@ fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
     let mut text = format!("divergence at {host}, {} {}: {}\n", found.sequence, found.place, found.why);
     for ((name, said), run) in ["first", "second"].iter().zip([&found.first, &found.second]).zip(runs) {
         let said = match said {
-            Some(Said { at, message: Some(message), .. }) => format!("{at} s  {}", message.text(run)),
+            Some(Said { at, message: Some(message), .. }) => {
+                format!("{at} s  {}", message.text(&run.names()))
+            }
             Some(Said { at, what, .. }) => format!("{at} s  {what}"),
             None => "nothing".to_owned(),
         };

@@ -8,7 +8,9 @@
 
 pub mod agree;
 mod application;
+pub mod backend;
 pub mod batch;
+pub mod catalogue;
 pub mod compare;
 pub mod compare_worlds;
 pub mod control;

@@ -2,53 +2,18 @@
 
 use crate::Plan;
 use crate::ScenarioError;
+use crate::backend::BackendReport;
+pub use crate::backend::OnWorld;
+use crate::control::Names;
 use crate::failure::{self, failures};
 use crate::flow::{Flow, Packets, Traffic};
 use crate::handoff::{self, Handoff, Hole};
 use crate::kept_records::Kept;
 use crate::ledger::{self, Ledger, Running};
-use crate::linux::WorldReport;
 use crate::plan::EPOCH;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use trace::{Doubt, HostId, Record};
 use wire::WallTime;
-
-/// The backend of a run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnWorld {
-    /// The simulator, in virtual time.
-    Sim,
-    /// Real daemons on the kernel of this machine.
-    Linux,
-}
-
-impl OnWorld {
-    /// Returns its name in reports and run directories.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sim => "sim",
-            Self::Linux => "linux",
-        }
-    }
-
-    /// Returns a phrase for sentences, such as "on Linux".
-    pub const fn place(self) -> &'static str {
-        match self {
-            Self::Sim => "in the simulator",
-            Self::Linux => "on Linux",
-        }
-    }
-
-    /// Returns its name in figures.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Sim => "simulator",
-            Self::Linux => "Linux",
-        }
-    }
-}
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -76,8 +41,8 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
-    /// What only the Linux backend reports; `None` in the simulator.
-    pub linux: Option<WorldReport>,
+    /// The report of the backend; `None` in the simulator.
+    pub report: Option<BackendReport>,
 }
 
 impl Outcome {
@@ -106,14 +71,13 @@ impl Outcome {
             holes,
             failures,
             doubts,
-            linux: None,
+            report: None,
         }
     }
 
-    /// Adds what only the Linux backend knows, and the doubts that follow from it.
-    pub(crate) fn set_linux(&mut self, report: Option<WorldReport>) {
-        let found = report.as_ref().map(|report| report.find_doubts(self)).unwrap_or_default();
-        self.linux = report;
+    /// Adds the report of the backend, and the doubts that the backend found.
+    pub fn set_report(&mut self, report: BackendReport, found: Vec<Doubt>) {
+        self.report = Some(report);
         self.withdraw_added(&found);
         self.judge_without_missing_records();
         self.doubts.splice(0..0, found);
@@ -157,20 +121,17 @@ impl Outcome {
 
     /// Returns whether the records of a host are missing. Then the run has no tables.
     pub fn lacks_records(&self) -> bool {
-        self.linux.as_ref().is_some_and(|linux| linux.hosts_without_records().next().is_some())
+        self.report.as_ref().is_some_and(|report| !report.hosts_without_records.is_empty())
     }
 
     /// Returns the wall-clock time at which the run began; in the simulator [`EPOCH`].
     pub fn epoch(&self) -> WallTime {
-        self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.began_ns))
+        self.report.as_ref().map_or(EPOCH, |report| report.began)
     }
 
-    /// Returns the name of the host whose base station has this id, or `station ID` if there is none.
-    pub(crate) fn station(&self, id: u32) -> String {
-        use roles::RoleConfig::{CellularIpGateway, CellularIpStation};
-        let serves = |role: &roles::RoleConfig| matches!(role, CellularIpStation(config) | CellularIpGateway(config) if config.id == id);
-        let host = self.plan.hosts.iter().find(|host| host.config.roles.iter().any(serves));
-        host.map_or_else(|| format!("station {id}"), |host| host.config.name.clone())
+    /// Returns the names that the text of a control message shows.
+    pub fn names(&self) -> Names<'_> {
+        Names { plan: &self.plan, epoch: self.epoch() }
     }
 
     /// Returns a host's name, or `?` for an unknown host.

@@ -18,7 +18,7 @@ fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
         std::fs::remove_dir_all(&dir).unwrap();
     }
     held_or_late(&run(&words, out), &format!(" on {world}, "));
-    lab::rundir::read(&dir).unwrap()
+    lab::linux::read_run(&dir).unwrap()
 }
 
 /// Runs a scenario on both backends, with these settings and those that only a kernel supports.

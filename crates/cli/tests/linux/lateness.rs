@@ -126,8 +126,8 @@ fn a_batch_measures_the_machine_once_and_again_after_a_run_that_was_late() {
     let plan = lab::Scenario::plan(&file, &text, &settings, 1).unwrap();
     let programs = lab::linux::Programs { wayfare: wayfare().to_owned(), instead: None };
     let run = || lab::linux::run(plan.clone(), &programs, &false.into()).unwrap();
-    assert!(run().linux.unwrap().control.is_some());
+    assert!(lab::linux::report_of(&run()).unwrap().control.is_some());
     let second = run();
     let is_late = second.doubts.iter().any(trace::Doubt::is_timing);
-    assert_eq!(second.linux.unwrap().control.unwrap().follows_this_run, is_late);
+    assert_eq!(lab::linux::report_of(&second).unwrap().control.unwrap().follows_this_run, is_late);
 }

@@ -7,7 +7,7 @@ use crate::linux::is_only_timing;
 use crate::run::Outcome;
 use crate::rundir::digests::digest_of;
 use crate::scenario::{Repetition, Setting};
-use crate::{Plan, Scenario, ScenarioError, batch};
+use crate::{Plan, Scenario, ScenarioError, batch, catalogue};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::Doubt;
@@ -28,7 +28,7 @@ pub struct Repeated {
 impl Repeated {
     /// Finds a scenario. Returns an error if there is none with this name or if it is invalid.
     pub fn of(name: &str, set: &[Setting], seed: u64) -> Result<Self, ScenarioError> {
-        let (file, text) = Scenario::find(name)?;
+        let (file, text) = catalogue::find(name)?;
         let leg = course()?.legs.iter().find(|leg| leg.name == name);
         let all = Self { name: name.to_owned(), file, text, set: set.to_vec(), seed, leg };
         all.plan(0, 1)?;

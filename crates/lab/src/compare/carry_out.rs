@@ -6,7 +6,7 @@ use super::runs::values;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::{OnWorld, Outcome};
 use crate::scenario::Setting;
-use crate::{Plan, Scenario, ScenarioError, Summary};
+use crate::{Plan, Scenario, ScenarioError, Summary, catalogue};
 use std::collections::BTreeMap;
 use trace::NamedDoubt;
 use wire::Duration;
@@ -201,7 +201,7 @@ pub fn plan(
 ) -> Result<Plan, ScenarioError> {
     let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
     let point = point(course()?, leg, (place(number), place(of)), seed);
-    let (file, text) = Scenario::find(point.scenario)?;
+    let (file, text) = catalogue::find(point.scenario)?;
     let settings: Vec<Setting> = point.overrides.iter().chain(more).cloned().collect();
     Scenario::plan(&file, &text, &settings, seed)
 }

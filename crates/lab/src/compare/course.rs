@@ -321,14 +321,14 @@ fn lay_over(base: &mut Table, more: &Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scenario;
+    use crate::{Scenario, catalogue};
     use node::config::parse_span;
 
     #[test]
     fn every_leg_of_the_course_makes_a_plan() {
         let course = course().unwrap_or_else(|error| panic!("{error}"));
         for leg in &course.legs {
-            let (file, text) = Scenario::find(&leg.name).unwrap_or_else(|error| panic!("{error}"));
+            let (file, text) = catalogue::find(&leg.name).unwrap_or_else(|error| panic!("{error}"));
             let plan = Scenario::plan(&file, &text, &[], 1).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert!(plan.world().is_ok(), "{}", leg.name);
         }

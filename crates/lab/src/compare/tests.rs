@@ -122,7 +122,7 @@ fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
 #[test]
 fn a_transport_that_is_a_role_piles_nothing_up() {
     for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
-        let (file, text) = crate::Scenario::find(name).unwrap();
+        let (file, text) = crate::catalogue::find(name).unwrap();
         let plan = crate::Scenario::plan(&file, &text, &[], 1).unwrap();
         let run = plan.world().unwrap().run(plan.end());
         assert!((1..=24).contains(&run.largest_outbox), "{name}: {} effects waited", run.largest_outbox);

@@ -1,7 +1,7 @@
 //! Cellular IP: route-updates and update-requests.
 
-use super::since_begin;
-use crate::run::Outcome;
+use super::Names;
+use crate::Plan;
 use ::cellular_ip::message::{self, RouteUpdate};
 use ::cellular_ip::update_request::UPDATE_REQUEST;
 use std::fmt;
@@ -45,10 +45,11 @@ impl Message {
         }
     }
 
-    pub(super) fn detail(&self, run: &Outcome) -> String {
+    pub(super) fn detail(&self, names: &Names<'_>) -> String {
         let Ok(update) = &self.says else { return String::new() };
-        let serving = update.serving_bs.map_or_else(String::new, |id| format!(" to {}", run.station(id)));
-        format!("{serving}, timestamp {}, key {}", since_begin(update.timestamp, run), update.auth.key_gen)
+        let serving =
+            update.serving_bs.map_or_else(String::new, |id| format!(" to {}", station(names.plan, id)));
+        format!("{serving}, timestamp {}, key {}", names.since_begin(update.timestamp), update.auth.key_gen)
     }
 
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {
@@ -58,4 +59,12 @@ impl Message {
             Err(why) => write!(f, "control code {} {src} > {dst}, unreadable: {why}", self.code),
         }
     }
+}
+
+/// Returns the name of the host whose base station has this id, or `station ID` if there is none.
+fn station(plan: &Plan, id: u32) -> String {
+    use roles::RoleConfig::{CellularIpGateway, CellularIpStation};
+    let serves = |role: &roles::RoleConfig| matches!(role, CellularIpStation(config) | CellularIpGateway(config) if config.id == id);
+    let host = plan.hosts.iter().find(|host| host.config.roles.iter().any(serves));
+    host.map_or_else(|| format!("station {id}"), |host| host.config.name.clone())
 }

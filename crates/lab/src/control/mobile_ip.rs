@@ -1,7 +1,6 @@
 //! Mobile IP: solicitations, registration requests and replies. Advertisements are beacons.
 
-use super::since_begin;
-use crate::run::Outcome;
+use super::Names;
 use ::mobile_ip::message::{PORT, Registration, Reply, Request, SOLICITATION};
 use std::fmt;
 use wire::ipv4::{self, Header};
@@ -63,11 +62,11 @@ impl Message {
         }
     }
 
-    pub(super) fn detail(&self, run: &Outcome) -> String {
+    pub(super) fn detail(&self, names: &Names<'_>) -> String {
         let Self::Registration(said) = self else { return String::new() };
         let (Registration::Request(Request { identification, .. })
         | Registration::Reply(Reply { identification, .. })) = said;
-        format!(", identification {}", since_begin(*identification, run))
+        format!(", identification {}", names.since_begin(*identification))
     }
 
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {

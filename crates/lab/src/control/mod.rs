@@ -7,11 +7,11 @@ mod indirect_tcp;
 mod mobile_ip;
 mod sigma;
 
-use crate::run::Outcome;
+use crate::Plan;
 use crate::segment;
 use std::fmt;
 use wire::ipv4::Header;
-use wire::{Ipv4Addr, Packet};
+use wire::{Ipv4Addr, Packet, WallTime};
 
 /// A control message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,10 +78,10 @@ impl Control {
     }
 
     /// Returns the message as one line. Base stations have their names, and times count from the begin of the run.
-    pub fn text(&self, run: &Outcome) -> String {
+    pub fn text(&self, names: &Names<'_>) -> String {
         match &self.says {
-            Says::CellularIp(message) => format!("{self}{}", message.detail(run)),
-            Says::MobileIp(message) => format!("{self}{}", message.detail(run)),
+            Says::CellularIp(message) => format!("{self}{}", message.detail(names)),
+            Says::MobileIp(message) => format!("{self}{}", message.detail(names)),
             Says::IndirectTcp(_) | Says::Sigma(_) => self.to_string(),
         }
     }
@@ -99,10 +99,21 @@ impl fmt::Display for Control {
     }
 }
 
-/// Returns an NTP time as seconds since the begin of the run.
-fn since_begin(ntp: u64, run: &Outcome) -> String {
-    let ahead = wire::ntp_distance(ntp, run.epoch().to_ntp());
-    format!("{:+.6} s", ahead as f64 / 4_294_967_296.0)
+/// What the text of a message needs of its run.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// The hosts, which have names and roles.
+    pub plan: &'a Plan,
+    /// The wall-clock time at which the run began.
+    pub epoch: WallTime,
+}
+
+impl Names<'_> {
+    /// Returns an NTP time as seconds since the begin of the run.
+    fn since_begin(&self, ntp: u64) -> String {
+        let ahead = wire::ntp_distance(ntp, self.epoch.to_ntp());
+        format!("{:+.6} s", ahead as f64 / 4_294_967_296.0)
+    }
 }
 
 /// Returns a short description of any packet, as in the column `what` of `packets.csv`.

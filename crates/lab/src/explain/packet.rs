@@ -59,8 +59,8 @@ impl Life<'_> {
         let mut out = String::new();
         match first {
             Some(Sighting { packet, .. }) => {
-                let what =
-                    Control::of(packet).map_or_else(|| describe(packet), |control| control.text(outcome));
+                let what = Control::of(packet)
+                    .map_or_else(|| describe(packet), |control| control.text(&outcome.names()));
                 let _ = writeln!(out, "packet {number}: {what}, {}", count(packet.bytes.len(), "byte"));
             }
             None => {

@@ -56,11 +56,11 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
     };
     Some(match &record.what {
         What::Sent(on, packet) => {
-            let control = Control::of(packet)?.text(outcome);
+            let control = Control::of(packet)?.text(&outcome.names());
             format!("sends on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Received(on, packet) => {
-            let control = Control::of(packet)?.text(outcome);
+            let control = Control::of(packet)?.text(&outcome.names());
             format!("receives on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {

@@ -12,6 +12,7 @@
 mod crashed;
 mod hosts;
 mod programs;
+mod recorded;
 mod report;
 mod stalls;
 mod stopped;
@@ -21,6 +22,7 @@ mod world;
 
 pub use hosts::{CrashReport, StopReport};
 pub use programs::ProgramReport;
+pub use recorded::{read_run, report_of};
 pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
 pub use world::{carry_out, lay_out, ports};
 
@@ -191,12 +193,22 @@ impl Drop for Running {
 
 /// Runs a plan on Linux. Setting `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
+    run_again(plan, programs, stop, &[])
+}
+
+/// Runs a plan after these runs of it, which were discarded.
+fn run_again(
+    plan: Plan,
+    programs: &Programs,
+    stop: &AtomicBool,
+    before: &[Repeat],
+) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
     // The memory of this process has the secret keys of the plan.
     linux::hide_memory();
     files()?;
     let mut dir = LabDir::create()?;
-    match run_in(&mut dir, plan, programs, stop) {
+    match run_in(&mut dir, plan, programs, stop, before) {
         Ok(outcome) => {
             dir.remove()?;
             Ok(outcome)
@@ -231,6 +243,7 @@ fn run_in(
     plan: Plan,
     programs: &Programs,
     stop: &AtomicBool,
+    before: &[Repeat],
 ) -> Result<Outcome, LinuxError> {
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
@@ -247,7 +260,7 @@ fn run_in(
         // Pid 1 has written its report and cannot end, because a process in it cannot be killed. The report names
         // that process.
         if at(file::REPORT).exists() && !stop.load(Ordering::Relaxed) {
-            return collect(plan, dir.path());
+            return collect(plan, dir.path(), before);
         }
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
@@ -260,7 +273,7 @@ fn run_in(
         let unknown = || LinuxError::World(format!("pid 1 of the lab ended with {status}"));
         return Err(failed.map_or_else(unknown, LinuxError::from));
     }
-    collect(plan, dir.path())
+    collect(plan, dir.path(), before)
 }
 
 /// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
@@ -281,14 +294,12 @@ pub fn run_undisturbed(
 ) -> Result<Outcome, LinuxError> {
     let mut before: Vec<Repeat> = Vec::new();
     loop {
-        let mut outcome = run(plan.clone(), programs, stop)?;
-        let Some(report) = &mut outcome.linux else { return Ok(outcome) };
+        let outcome = run_again(plan.clone(), programs, stop, &before)?;
         if is_only_timing(&outcome.doubts) && before.len() < repeats {
             told(&outcome.doubts.first().map(ToString::to_string).unwrap_or_default());
             before.push(Repeat { attempt: before.len() + 1, reasons: outcome.doubts });
             continue;
         }
-        report.repeats = before;
         return Ok(outcome);
     }
 }
@@ -325,10 +336,11 @@ fn wait(
 }
 
 /// Reads the files that pid 1 and the daemons left, and analyses the records.
-fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
+fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxError> {
     let text = read(&dir.join(file::REPORT))?;
-    let mut report: WorldReport = serde_json::from_str(&text)
-        .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
+    let malformed = |error: serde_json::Error| LinuxError::File(dir.join(file::REPORT), error.into());
+    let mut report: WorldReport = serde_json::from_str(&text).map_err(malformed)?;
+    report.repeats = before.to_vec();
     fill_control(&mut report);
     for program in &mut report.programs {
         // A program that was never started has no output file.
@@ -359,7 +371,8 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     records.sort_by_key(|record| record.at);
     let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
     let failed: Vec<String> = report.failed_programs().collect();
-    outcome.set_linux(Some(report));
+    let found = report.find_doubts(&outcome);
+    outcome.set_report(report.to_data().map_err(malformed)?, found);
     outcome.failures.extend(failed);
     Ok(outcome)
 }
@@ -402,6 +415,9 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), LinuxError> {
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| LinuxError::File(path.to_owned(), error))
 }
+
+#[cfg(test)]
+mod documented_tests;
 
 #[cfg(test)]
 mod tests {

@@ -198,9 +198,7 @@ fn needs(plan: &Plan) -> Result<(), LinuxError> {
     }
     let lacks = |what: &str, why: &linux::Error| LinuxError::Lacks(format!("{what}: {why}"));
     PacketSocket::allowed().map_err(|why| lacks("raw sockets, which carry the frames", &why))?;
-    let hands_over = |host: &&HostPlan| {
-        host.config.roles.iter().any(|role| matches!(role, RoleConfig::IndirectTcpSupportRouter(_)))
-    };
+    let hands_over = |host: &&HostPlan| host.config.roles.iter().any(RoleConfig::needs_tcp_repair);
     let Some(host) = plan.hosts.iter().find(hands_over) else { return Ok(()) };
     let what = format!("TCP_REPAIR, by which `{}` hands connections over", host.config.name);
     NetNs::create()?.run(linux::doctor::tcp_repair)?.map_err(|why| lacks(&what, &why))

@@ -3,7 +3,7 @@
 use super::Published;
 use crate::run::{OnWorld, Outcome};
 use crate::scenario::Repetition;
-use crate::{Plan, Scenario, ScenarioError, scenario};
+use crate::{Plan, Scenario, ScenarioError, catalogue, scenario};
 use std::collections::BTreeMap;
 
 /// The purpose of a point.
@@ -115,7 +115,7 @@ impl Point {
 
     /// Returns the plan of a run (from 0), with `more` settings after its own. Its name is that of the scenario.
     pub fn plan(&self, run: usize, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
-        let (file, text) = Scenario::find(self.scenario)?;
+        let (file, text) = catalogue::find(self.scenario)?;
         let own = self.runs.get(run).into_iter().flatten();
         let overrides: Vec<_> = self.overrides.iter().chain(own).chain(more).cloned().collect();
         if !self.phases {

@@ -1,8 +1,8 @@
 //! `run.json`
 
+use crate::backend::{Daemon, Machine};
 use crate::flow::Flow;
 use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
-use crate::linux::WorldReport;
 use crate::report;
 use crate::run::{OnWorld, Outcome};
 use crate::scenario::{Repetition, secret};
@@ -43,7 +43,7 @@ pub struct RunFile {
     /// The daemons of a run on Linux.
     pub daemons: Vec<Daemon>,
     /// The other reports of the Linux backend.
-    pub linux: Option<WorldReport>,
+    pub linux: Option<serde_json::Value>,
     /// The hosts, in the order in which `records.jsonl` numbers them.
     pub hosts: Vec<String>,
     /// The validity problems; empty if the run is valid.
@@ -129,26 +129,6 @@ pub struct Versions {
     pub wayfare: String,
     /// The oldest version of Rust that builds it.
     pub rust: String,
-}
-
-/// A machine.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Machine {
-    /// Its kernel release.
-    pub kernel: String,
-    /// The user id of the process.
-    pub uid: u32,
-}
-
-/// A daemon and its end.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Daemon {
-    /// Its host.
-    pub host: String,
-    /// Its process id inside the PID namespace of the run.
-    pub pid: u32,
-    /// How it ended.
-    pub exit: String,
 }
 
 /// The results of a run.
@@ -299,7 +279,7 @@ pub struct OwnerSummary {
 impl RunFile {
     /// Returns the contents of `run.json` for a run.
     pub fn new(outcome: &Outcome, packets_complete: bool) -> Self {
-        let plan = &outcome.plan;
+        let (plan, report) = (&outcome.plan, outcome.report.as_ref());
         let handoffs = (1..).zip(&outcome.handoffs);
         Self {
             format: FORMAT,
@@ -319,12 +299,9 @@ impl RunFile {
                 wayfare: env!("CARGO_PKG_VERSION").to_owned(),
                 rust: env!("CARGO_PKG_RUST_VERSION").to_owned(),
             },
-            machine: outcome
-                .linux
-                .as_ref()
-                .map(|linux| Machine { kernel: linux.kernel.clone(), uid: linux.uid }),
-            daemons: outcome.linux.iter().flat_map(|linux| &linux.hosts).map(daemon).collect(),
-            linux: outcome.linux.clone(),
+            machine: report.map(|report| report.machine.clone()),
+            daemons: report.map(|report| report.daemons.clone()).unwrap_or_default(),
+            linux: report.map(|report| report.details.clone()),
             hosts: plan.host_names(),
             doubts: outcome.doubts.clone(),
             failures: outcome.failures.clone(),
@@ -354,10 +331,6 @@ impl RunFile {
 pub(super) fn is_run_file(bytes: &[u8]) -> bool {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     parsed.is_some_and(|json| ["format", "scenario", "world"].iter().all(|key| json.get(key).is_some()))
-}
-
-fn daemon(host: &crate::linux::HostReport) -> Daemon {
-    Daemon { host: host.name.clone(), pid: host.pid, exit: host.exit.clone() }
 }
 
 fn ledger(outcome: &Outcome) -> LedgerSummary {

@@ -28,14 +28,16 @@ mod steps;
 mod table;
 mod time;
 
+pub use crate::backend::{Daemon, Machine};
 pub use meta::{
-    Daemon, EventPart, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RepetitionPart,
-    RunFile, ScenarioPart, Summary, Versions,
+    EventPart, FlowSummary, HandoffSummary, LedgerSummary, OwnerSummary, RepetitionPart, RunFile,
+    ScenarioPart, Summary, Versions,
 };
 
 pub(crate) use digests::digest;
 pub use place::{Claim, check, claim, claim_folder, default_dir, default_folder, member};
 
+use crate::backend::BackendReport;
 use crate::journey::Journeys;
 use crate::run::Outcome;
 use crate::{Scenario, scenario};
@@ -44,7 +46,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use trace::{HostId, Record};
+use trace::{Doubt, HostId, Record};
 
 /// Options for writing a run directory.
 #[derive(Clone, Debug)]
@@ -114,10 +116,10 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
     fs::write(dir.join("flows.csv"), flows_csv(&run_file.summary.flows))?;
     fs::write(dir.join("capture.pcapng"), capture::capture(outcome, &journeys, options.snap)?)?;
     figures(outcome, &journeys, dir)?;
-    for program in outcome.linux.iter().flat_map(|linux| &linux.programs) {
+    for program in outcome.report.iter().flat_map(|report| &report.programs) {
         let folder = dir.join("programs");
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join(program.log()), &program.output)?;
+        fs::write(folder.join(&program.file), &program.output)?;
     }
     Ok(run_file)
 }
@@ -194,8 +196,17 @@ fn flows_csv(flows: &[FlowSummary]) -> String {
     csv.finish()
 }
 
-/// Reads a run directory, and computes its flows, handoffs and ledger again from the records.
-pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
+/// Evaluates the field `linux` of `run.json` for a run that was read again: returns the backend's report, and the
+/// doubts that the backend finds. Returns an error if the field is malformed.
+pub type Evaluate = fn(serde_json::Value, &Outcome) -> serde_json::Result<(BackendReport, Vec<Doubt>)>;
+
+/// Reads a run directory, and computes its flows, handoffs and ledger again from the records. `evaluate` reads the
+/// report of the backend.
+///
+/// # Errors
+///
+/// A file is missing or malformed, was changed, or is of another format.
+pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
     put::complete(dir).map_err(|error| ReadError::File(dir.to_owned(), error))?;
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).map_err(|error| ReadError::File(path.clone(), error))?;
@@ -215,7 +226,10 @@ pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     plan.name.clone_from(&file.scenario.name);
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
     let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());
-    outcome.set_linux(file.linux);
+    if let Some(details) = file.linux {
+        let (report, found) = evaluate(details, &outcome).map_err(|error| ReadError::RunFile(path, error))?;
+        outcome.set_report(report, found);
+    }
     // Some validity problems follow neither from the records nor from the counts, so they are taken from the file.
     // They are compared as text, because the last digit of a time may have been rounded.
     let known: BTreeSet<String> = outcome.doubts.iter().map(ToString::to_string).collect();
@@ -246,6 +260,3 @@ fn record(line: &str) -> Result<Record, String> {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod documented_tests;

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::Plan;
-use crate::linux::{HostReport, WorldReport};
 use crate::run::{OnWorld, simulate};
 use tshark::tshark;
 
@@ -14,6 +13,11 @@ const FIRST: &str = include_str!("../../../../scenarios/first.toml");
 fn first() -> Outcome {
     let settings = ["station.delay_device=2", "radio.retune=7ms"].map(|text| text.parse().unwrap());
     simulate(Scenario::plan("first (built in)", FIRST, &settings, 7).unwrap()).unwrap()
+}
+
+/// Reads the directory of a run in the simulator, which has no report of a backend.
+fn read(dir: &Path) -> Result<Outcome, ReadError> {
+    super::read(dir, |_, _| unreachable!("a simulated run"))
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -55,31 +59,6 @@ fn what_is_written_is_read_back() {
     let again = simulate(back.plan).unwrap();
     let repeated = (&again.ledger, &again.handoffs) == (&outcome.ledger, &outcome.handoffs);
     assert!(repeated, "but for its keys, the directory suffices to repeat the run");
-}
-
-#[test]
-fn facts_and_doubts_of_a_linux_run_survive() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("run");
-    let dead =
-        HostReport { name: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned(), ..HostReport::default() };
-    let report =
-        WorldReport { kernel: "6.18".to_owned(), began_ns: 7, hosts: vec![dead], ..WorldReport::default() };
-    let mut outcome = Outcome::new(first().plan, OnWorld::Linux, first().records, None);
-    outcome.linux = Some(report.clone());
-    let doubt = trace::Doubt::NoRecords { host: "b1".to_owned() };
-    outcome.doubts.push(doubt.clone());
-    let file = write(&outcome, &dir, &Options::default()).unwrap();
-    assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
-    let back = read(&dir).unwrap();
-    assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(report)));
-    assert_eq!(back.doubts, std::slice::from_ref(&doubt));
-    assert_eq!(back.epoch().0, 7, "when it began");
-    // Validity problems that follow from the records are found again, even if the file does not list them.
-    outcome.doubts.clear();
-    let dir = folder.path().join("without");
-    write(&outcome, &dir, &Options::default()).unwrap();
-    assert_eq!(read(&dir).unwrap().doubts, [doubt]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod protocol;
 mod schema;
 pub(crate) mod secret;
 mod settings;
+mod sweep;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
@@ -28,6 +29,7 @@ pub use schema::schema;
 pub use secret::has_keys;
 pub use settings::Setting;
 pub(crate) use settings::roles_of;
+pub use sweep::{SweepPart, SweepTable};
 pub(crate) use units::parse_rate;
 
 use crate::Plan;
@@ -92,7 +94,7 @@ pub struct Scenario {
     pub(crate) tree: Option<TreeTable>,
     /// Values that a sweep varies. A single run (`--once`) ignores it.
     #[serde(default, rename = "sweep")]
-    #[schemars(with = "crate::sweep::Table")]
+    #[schemars(with = "sweep::SweepTable")]
     _sweep: Option<IgnoredAny>,
 }
 
@@ -368,12 +370,22 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 
 impl Scenario {
     /// Returns the name and text of a scenario: a built-in one of this name, or the file of this path.
+    ///
+    /// # Errors
+    ///
+    /// There is no such scenario, or the file cannot be read.
     pub fn find(name: &str) -> Result<(String, String), ScenarioError> {
+        Self::find_beside(name, &[])
+    }
+
+    /// Does the same for a caller that knows further scenarios: the error for an unknown name lists `others`, too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Scenario::find`].
+    pub fn find_beside(name: &str, others: &[&str]) -> Result<(String, String), ScenarioError> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok((format!("{name} (built in)"), (*text).to_owned()));
-        }
-        if let Some(text) = crate::compare::scenario(name) {
-            return Ok((format!("{name} (built in)"), text.to_owned()));
         }
         match std::fs::read(name) {
             Ok(bytes) => match String::from_utf8(bytes) {
@@ -384,7 +396,7 @@ impl Scenario {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
                 let meant = nearest::did_you_mean(name, names.iter().copied());
-                let known = format!("{}, {}", names.join(", "), crate::compare::PATTERN);
+                let known = [&names, others].concat().join(", ");
                 Err(ScenarioError::new(
                     name,
                     format!(

@@ -25,34 +25,15 @@ pub use crate::batch::METRICS;
 
 use crate::batch::{Values, measure, metric, short};
 use crate::run::OnWorld;
-use crate::scenario::{self, Repetition, Setting};
+use crate::scenario::{self, Repetition, Setting, SweepPart, SweepTable};
 use crate::{Plan, Scenario, ScenarioError};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use serde::Serialize;
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 use trace::Fingerprint;
 
 /// Largest number of runs of a sweep: a larger one is taken for a mistake.
 const MOST: usize = 1_000_000;
-
-/// Many runs of the scenario: a grid of settings, and repetitions of each of its points.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Table {
-    /// Runs of each point, each with the next seed: ten.
-    #[serde(default = "ten")]
-    #[schemars(range(min = 1, max = 1_000_000))]
-    repetitions: usize,
-    /// What is varied: settings as in `--set`, quoted if they have dots, and for each a list of its values.
-    #[serde(default)]
-    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
-    set: toml::map::Map<String, toml::Value>,
-}
-
-const fn ten() -> usize {
-    10
-}
 
 /// A setting with several values.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -116,22 +97,14 @@ impl Sweep {
         seed: u64,
         world: OnWorld,
     ) -> Result<Option<(Self, Vec<Job>)>, ScenarioError> {
-        let (source, mut document) =
-            scenario::read(file, text, settings.iter().filter(|setting| setting.is_below("sweep")))?;
-        let wrong = |path: &str, problem: &str| source.at_path(&format!("sweep{path}"), problem);
-        let table = document.remove("sweep");
+        let part = SweepPart::read(file, text, settings)?;
+        let wrong = |path: &str, problem: &str| part.wrong(path, problem);
         let alternatives = settings.iter().map(Setting::alternatives);
         let (constant, varied): (Vec<_>, Vec<_>) = alternatives.partition(|values| values.len() == 1);
-        if table.is_none() && varied.is_empty() {
+        if part.table.is_none() && varied.is_empty() {
             return Ok(None);
         }
-        let table: Table = match table {
-            None => Table { repetitions: ten(), ..Table::default() },
-            Some(table) => serde_path_to_error::deserialize(table).map_err(|error| {
-                let path = error.path().to_string();
-                wrong(&if path == "." { path } else { format!(".{path}") }, error.inner().message())
-            })?,
-        };
+        let table = part.table.clone().unwrap_or_default();
         let constant: Vec<Setting> = constant.into_iter().flatten().collect();
         let mut choices = choices(&table, &constant, &varied)
             .map_err(|(key, problem)| wrong(&format!(".set.{key}"), &problem))?;
@@ -224,7 +197,7 @@ impl Sweep {
 /// Returns the axes of the scenario's `[sweep]`. A key that the command line sets is left out: its value or values
 /// there apply.
 fn choices(
-    table: &Table,
+    table: &SweepTable,
     constant: &[Setting],
     varied: &[Vec<Setting>],
 ) -> Result<Vec<Vec<Setting>>, (String, String)> {

@@ -1,12 +1,15 @@
 //! Checks that docs/files.md names every field and column of a run directory.
 
-use super::*;
+use crate::Scenario;
 use crate::linux::{HostReport, InterfaceReport, ProgramReport, Repeat, WorldReport};
+use crate::run::Outcome;
 use crate::run::{OnWorld, simulate};
+use crate::rundir::{Options, write};
 use linux::control::Control;
 use linux::daemon::{Ages, DaemonSummary};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs;
 
 const DOCUMENT: &str = include_str!("../../../../docs/files.md");
 
@@ -24,14 +27,15 @@ fn on_linux() -> Outcome {
     let of_sim = outcome("first", &[]);
     let host = HostReport { summary: Some(DaemonSummary::default()), ..HostReport::default() };
     let mut outcome = Outcome::new(of_sim.plan, OnWorld::Linux, of_sim.records, None);
-    outcome.linux = Some(WorldReport {
+    let report = WorldReport {
         interfaces: vec![InterfaceReport::default()],
         hosts: vec![host],
         programs: vec![ProgramReport::default()],
         repeats: vec![Repeat { attempt: 1, reasons: Vec::new() }],
         control: Some(Control { frames: Ages::default(), sleeper: Ages::default(), follows_this_run: true }),
         ..WorldReport::default()
-    });
+    };
+    outcome.report = Some(report.to_data().unwrap());
     outcome
 }
 
