@@ -2,8 +2,9 @@
 
 #![cfg(test)]
 
-use lab::{Plan, Scenario, ledger};
 use node::{Mark, Value};
+use recorder::ledger;
+use scenario::{Plan, Scenario};
 use std::collections::BTreeMap;
 use trace::What;
 use wire::Instant;

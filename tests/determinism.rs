@@ -6,9 +6,9 @@
 
 #![cfg(test)]
 
-use lab::{Plan, Scenario};
 use link::{Fabric, PortId, WireSpec};
 use node::{Command, Input, Node, Outbox, Role, Value};
+use scenario::{Plan, Scenario};
 use sim::{HostSpec, InterfaceSpec, World};
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 fn fingerprint(seed: u64) -> u64 {
-    lab::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
+    recorder::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
 }
 
 fn expected_file() -> PathBuf {

@@ -3,7 +3,8 @@
 
 #![cfg(test)]
 
-use lab::{Scenario, ledger};
+use recorder::ledger;
+use scenario::Scenario;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

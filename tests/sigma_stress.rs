@@ -3,8 +3,8 @@
 
 #![cfg(test)]
 
-use lab::Scenario;
-use lab::run::Outcome;
+use recorder::run::Outcome;
+use scenario::Scenario;
 use std::fmt::Write;
 use trace::What;
 
@@ -105,7 +105,7 @@ role = [
 
     fn run(&self, seed: u64) -> Run {
         let plan = Scenario::plan("stress.toml", &self.text(), &[], seed).unwrap();
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
         Run { reads: reads(&outcome, "mobile"), bytes: self.bytes, outcome }
     }
@@ -408,7 +408,7 @@ host.g{n} = {{}}
 
     fn run(&self, seed: u64) -> Run {
         let plan = Scenario::plan("both.toml", &self.text(), &[], seed).unwrap();
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
         Run { reads: reads(&outcome, "alice"), bytes: Self::BYTES, outcome }
     }

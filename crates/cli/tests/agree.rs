@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use lab::agree::{Measured, Recorded, Repeated, Run, Sample};
+use experiments::agree::{Measured, Recorded, Repeated, Run, Sample};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -23,7 +23,7 @@ fn record(folder: &Path, outages: [f64; 6]) {
     let mut measured = Measured::new(&scenario, [8, 6], &kernel);
     measured.linux = Sample::new(6);
     for (number, outage) in (0..).zip(outages) {
-        let simulated = lab::run::simulate(scenario.plan(number, 6).unwrap()).unwrap();
+        let simulated = recorder::run::simulate(scenario.plan(number, 6).unwrap()).unwrap();
         let mut run: Run = scenario.read(&simulated);
         run.values.insert("outage_ms.hard".to_owned(), outage);
         measured.linux.add(number, run);
