@@ -1,9 +1,8 @@
 //! Compares the throughput of shared cells with theory: `air/walk`, with two access points and a neighbour that always
 //! sends.
 
-use lab::Scenario;
-use lab::run::Outcome;
-use lab::scenario::Setting;
+use recorder::run::Outcome;
+use scenario::{Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant};
@@ -15,7 +14,7 @@ fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("air/walk").unwrap();
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
-    let outcome = lab::run::simulate(plan).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
     assert!(outcome.doubts.is_empty(), "{:?}", outcome.doubts);
     outcome
 }

@@ -4,9 +4,9 @@
 //! The stored fingerprint changes only with the behaviour of the scenario. `WAYFARE_BLESS=1` writes it anew. A commit
 //! of that must explain what changed.
 
-use lab::{Plan, Scenario};
 use link::{Fabric, PortId, WireSpec};
 use node::{Command, Input, Node, Outbox, Role, Value};
+use scenario::{Plan, Scenario};
 use sim::{HostSpec, InterfaceSpec, World};
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 fn fingerprint(seed: u64) -> u64 {
-    lab::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
+    recorder::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
 }
 
 fn expected_file() -> PathBuf {

@@ -1,8 +1,8 @@
 //! SIGMA over links that are lost, narrow, away for some time, or bad. A mobile node downloads, and the time in which
 //! it reads nothing is limited by what time-outs explain.
 
-use lab::Scenario;
-use lab::run::Outcome;
+use recorder::run::Outcome;
+use scenario::Scenario;
 use std::fmt::Write;
 use trace::What;
 
@@ -103,7 +103,7 @@ role = [
 
     fn run(&self, seed: u64) -> Run {
         let plan = Scenario::plan("stress.toml", &self.text(), &[], seed).unwrap();
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
         Run { reads: reads(&outcome, "mobile"), bytes: self.bytes, outcome }
     }
@@ -406,7 +406,7 @@ host.g{n} = {{}}
 
     fn run(&self, seed: u64) -> Run {
         let plan = Scenario::plan("both.toml", &self.text(), &[], seed).unwrap();
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
         Run { reads: reads(&outcome, "alice"), bytes: Self::BYTES, outcome }
     }

@@ -59,7 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shim", &["wire", "client"]),
     ("linux", &["wire", "table", "tcp", "node", "link", "trace", "client"]),
     (
-        "lab",
+        "scenario",
         &[
             "wire",
             "auth",
@@ -70,17 +70,51 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cellular-ip",
             "mobile-ip",
             "indirect-tcp",
-            "sctp",
             "sigma",
             "apps",
             "roles",
             "sim",
-            "linux",
-            "draw",
         ],
     ),
-    ("hunt", &["wire", "node", "link", "sctp", "trace", "lab"]),
-    ("cli", &["wire", "node", "trace", "roles", "client", "shim", "linux", "lab", "hunt", "draw"]),
+    (
+        "recorder",
+        &[
+            "wire",
+            "tcp",
+            "node",
+            "link",
+            "trace",
+            "cellular-ip",
+            "mobile-ip",
+            "indirect-tcp",
+            "sctp",
+            "sigma",
+            "roles",
+            "sim",
+            "draw",
+            "scenario",
+        ],
+    ),
+    ("emulator", &["wire", "trace", "roles", "sim", "linux", "scenario", "recorder"]),
+    ("experiments", &["wire", "node", "sctp", "trace", "draw", "scenario", "recorder", "emulator"]),
+    ("hunt", &["wire", "node", "link", "sctp", "trace", "scenario", "recorder", "experiments"]),
+    (
+        "cli",
+        &[
+            "wire",
+            "trace",
+            "roles",
+            "client",
+            "shim",
+            "linux",
+            "draw",
+            "scenario",
+            "recorder",
+            "emulator",
+            "experiments",
+            "hunt",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {
@@ -228,8 +262,8 @@ fn dependency_arrows_point_down() {
     let wrong: Vec<String> =
         crates.iter().flat_map(|name| wrong_arrows(name, &dependencies(name), &crates)).collect();
     none("not in the table of arrows", &wrong);
-    let upward = BTreeSet::from(["lab".to_owned()]);
-    assert_eq!(wrong_arrows("node", &upward, &crates), ["node -> lab"]);
+    let upward = BTreeSet::from(["scenario".to_owned()]);
+    assert_eq!(wrong_arrows("node", &upward, &crates), ["node -> scenario"]);
 }
 
 /// The table itself has no cycle: a crate's allowed dependencies are above it.
@@ -262,8 +296,8 @@ fn pure_crates_know_no_operating_system_and_little_else() {
 #[test]
 fn every_scenario_is_compiled_in() {
     let scenarios = root().join("scenarios");
-    let mut compiled: BTreeMap<_, _> = lab::scenario::BUILT_IN.iter().copied().collect();
-    // `course.toml` has many scenarios. `lab::compare` contains its text, and its own tests read it.
+    let mut compiled: BTreeMap<_, _> = scenario::BUILT_IN.iter().copied().collect();
+    // `course.toml` has many scenarios. `experiments::contest` contains its text, and its own tests read it.
     let is_course = |path: &PathBuf| path.ends_with("compare/course.toml");
     let all = files(&scenarios).into_iter().filter(|path| has_extension(path, &["toml"]) && !is_course(path));
     for path in all {

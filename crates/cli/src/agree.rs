@@ -4,11 +4,11 @@ use crate::measuring::{count, folder, keep, unusable, unwritten};
 use crate::output::{Format, Progress, print, tell};
 use crate::run::on_linux;
 use crate::{Failure, interrupt, measuring};
-use lab::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
-use lab::batch;
-use lab::kept::SingleFile;
-use lab::run::OnWorld;
-use lab::scenario::{Setting, stem};
+use experiments::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
+use experiments::batch;
+use recorder::kept::SingleFile;
+use recorder::run::OnWorld;
+use scenario::{Setting, stem};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -174,7 +174,7 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
 
 /// Returns the scenarios to run. All are read before any is started.
 fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
-    let usage = |error: lab::ScenarioError| Failure::Usage(error.to_string());
+    let usage = |error: scenario::ScenarioError| Failure::Usage(error.to_string());
     let names = if args.scenarios.is_empty() {
         let legs = agree::legs().map_err(usage)?;
         agree::SCENARIOS.iter().map(|name| (*name).to_owned()).chain(legs).collect()
@@ -190,9 +190,9 @@ fn fingerprint(scenario: &Repeated, of: u64) -> Result<u64, Failure> {
     Ok(outcome.fingerprint.unwrap_or_default())
 }
 
-fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<lab::run::Outcome, Failure> {
+fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::Outcome, Failure> {
     let plan = scenario.plan(number, of).map_err(|error| Failure::Usage(error.to_string()))?;
-    lab::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
+    recorder::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Executes the missing runs, and keeps the record after each run on Linux.

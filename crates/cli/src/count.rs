@@ -3,13 +3,13 @@
 use crate::Failure;
 use crate::output::{Format, print, tell};
 use crate::run::judged;
-use lab::ledger::Running;
-use lab::run::{Counted, count as count_run};
-use lab::rundir::RepetitionPart;
-use lab::scenario::{Repetition, Setting, warnings};
-use lab::sweep::grid;
-use lab::{Plan, Scenario};
+use experiments::catalogue;
+use experiments::sweep::grid;
 use linux::Clock;
+use recorder::ledger::Running;
+use recorder::run::{Counted, count as count_run};
+use recorder::rundir::RepetitionPart;
+use scenario::{Plan, Repetition, Scenario, Setting, warnings};
 use serde_json::json;
 use std::fmt::Write;
 use trace::NamedDoubt;
@@ -23,7 +23,7 @@ pub(crate) fn count(
     format: Format,
 ) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(scenario).map_err(|error| usage(&error))?;
+    let (file, text) = catalogue::find(scenario).map_err(|error| usage(&error))?;
     let (mut doubts, mut failures) = (Vec::new(), 0);
     let axes: Vec<Vec<Setting>> = settings.iter().map(Setting::alternatives).collect();
     let points = grid(&axes);
@@ -134,7 +134,7 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
         let _ = writeln!(out, "{:>12.1} MiB at most, {each} bytes a host", peak as f64 / 1_048_576.0);
     }
     out.push('\n');
-    out.push_str(&lab::report::books(ledger));
+    out.push_str(&recorder::report::books(ledger));
     out.push_str("handoffs and delays are not judged without records\n");
     let _ = writeln!(out, "fingerprint {:016x}", run.fingerprint);
     out

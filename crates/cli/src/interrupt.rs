@@ -54,7 +54,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
                 linux::signal_group(worker, linux::Ending::Forced);
             }
             wait_for_labs();
-            lab::remove_unfinished();
+            recorder::remove_unfinished();
             std::process::exit(end().into());
         }
     });
@@ -64,7 +64,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
 fn wait_for_labs() {
     // The sender is kept, so that each wait takes its full time.
     let (_stays, never) = mpsc::channel::<()>();
-    while lab::linux::is_running() {
+    while emulator::run::is_running() {
         let _ = never.recv_timeout(Duration::from_millis(10));
     }
 }

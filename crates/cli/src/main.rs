@@ -124,7 +124,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Explain(args) => explain::explain(&args),
         Verb::Hunt(args) => hunt::hunt(&args),
         Verb::Schema => {
-            output::print(&format!("{:#}\n", lab::scenario::schema()));
+            output::print(&format!("{:#}\n", scenario::schema()));
             Ok(())
         }
         Verb::Diff(args) => diff::diff(&args),
@@ -160,8 +160,8 @@ fn end(result: Result<(), Failure>) -> ExitCode {
 }
 
 /// Returns the failure of a verb whose run on Linux failed.
-pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
-    use lab::linux::LinuxError;
+pub(crate) fn linux_failure(error: &emulator::run::LinuxError) -> Failure {
+    use emulator::run::LinuxError;
     match error {
         LinuxError::Interrupted => Failure::Interrupted,
         LinuxError::Machine(_) | LinuxError::Lacks(_) => {

@@ -3,12 +3,12 @@
 use crate::output::{show, span, tell};
 use crate::{Failure, interrupt};
 use clap::ValueEnum;
-use lab::kept::Folder;
-use lab::linux::Programs;
-use lab::reproduce::How;
-use lab::run::OnWorld;
-use lab::scenario::Setting;
+use emulator::run::Programs;
+use experiments::reproduce::How;
 use linux::Clock;
+use recorder::kept::Folder;
+use recorder::run::OnWorld;
+use scenario::Setting;
 use std::io;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

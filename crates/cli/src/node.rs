@@ -22,7 +22,7 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     let place = args.config.display();
     let text =
         std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
-    let config = lab::scenario::host_config(&place.to_string(), &text)
+    let config = scenario::host_config(&place.to_string(), &text)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine
@@ -31,12 +31,12 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(takes_over(&spec)));
     }
     of_this_machine(&config).map_err(|(path, problem)| {
-        let error = lab::scenario::host_config_error(&place.to_string(), &text, &path, &problem);
+        let error = scenario::host_config_error(&place.to_string(), &text, &path, &problem);
         Failure::Machine(error.to_string())
     })?;
     if config.daemon.hold {
         linux::hide_memory();
-    } else if lab::scenario::has_keys(&text) {
+    } else if scenario::has_keys(&text) {
         linux::seal_memory();
         warn_of_readers(&args.config);
     }

@@ -3,9 +3,10 @@
 use crate::Failure;
 use crate::measuring::{self, Means, On};
 use crate::output::{Format, print, tell};
-use lab::kept::{Folder, SingleFile};
-use lab::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
-use lab::run::OnWorld;
+use experiments::paper;
+use experiments::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
+use recorder::kept::{Folder, SingleFile};
+use recorder::run::OnWorld;
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
@@ -56,7 +57,7 @@ impl Args {
 }
 
 pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
-    let experiments = reproduce::select(&args.what).map_err(Failure::Usage)?;
+    let experiments = paper::select(&args.what).map_err(Failure::Usage)?;
     if args.self_test {
         return self_test(args, &experiments);
     }

@@ -3,10 +3,10 @@
 use crate::Failure;
 use crate::measuring::{keep, unusable};
 use crate::output::{Format, Progress, print, tell};
-use lab::batch;
-use lab::kept::Folder;
-use lab::run::Outcome;
-use lab::sweep::{self, Done, Job, Journal, Sweep};
+use experiments::batch;
+use experiments::sweep::{self, Done, Job, Journal, Sweep};
+use recorder::kept::Folder;
+use recorder::run::Outcome;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `wayfare agree` with recorded runs: no run on Linux is needed, and none is started.
 
-use lab::agree::{Measured, Recorded, Repeated, Run, Sample};
+use experiments::agree::{Measured, Recorded, Repeated, Run, Sample};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -21,7 +21,7 @@ fn record(folder: &Path, outages: [f64; 6]) {
     let mut measured = Measured::new(&scenario, [8, 6], &kernel);
     measured.linux = Sample::new(6);
     for (number, outage) in (0..).zip(outages) {
-        let simulated = lab::run::simulate(scenario.plan(number, 6).unwrap()).unwrap();
+        let simulated = recorder::run::simulate(scenario.plan(number, 6).unwrap()).unwrap();
         let mut run: Run = scenario.read(&simulated);
         run.values.insert("outage_ms.hard".to_owned(), outage);
         measured.linux.add(number, run);

@@ -2,9 +2,9 @@
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
-use lab::Plan;
-use lab::ledger::Running;
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
+use recorder::ledger::Running;
+use scenario::Plan;
 use sctp::message::{Chunk, Packet as Sctp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use trace::{EventKind, HostId, What, Witness};

@@ -464,6 +464,12 @@ impl RoleConfig {
         }
     }
 
+    /// Returns whether the role moves TCP connections between hosts. On Linux, the kernel must then permit
+    /// `TCP_REPAIR` (tcp(7)).
+    pub const fn needs_tcp_repair(&self) -> bool {
+        matches!(self, Self::IndirectTcpSupportRouter(_))
+    }
+
     /// Returns the same configuration, completed by what the role needs to know of its host.
     #[must_use]
     pub fn on_host(mut self, around: &Surroundings) -> Self {

@@ -2,13 +2,13 @@
 
 use crate::output::{print, tell};
 use crate::{Failure, run};
+use experiments::batch;
 use hunt::draft::Protocol;
 use hunt::draw::{Size, draw};
 use hunt::linux::{self, Verdict};
 use hunt::search::Found;
-use lab::batch;
-use lab::run::Outcome;
-use lab::rundir::{self, Options};
+use recorder::run::Outcome;
+use recorder::rundir::{self, Options};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -82,7 +82,7 @@ listener.recv(100)
 
 /// Returns the download's topology with programs instead of its roles.
 fn programs(server: &str, client: &str) -> String {
-    let (_, text) = lab::Scenario::find("mobile-ip/download").unwrap();
+    let (_, text) = scenario::Scenario::find("mobile-ip/download").unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
     let topology =
         lines.join("\n").replace("duration = \"10s\"", "duration = \"8s\"").replace("4.3s", "2.3s");

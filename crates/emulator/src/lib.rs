@@ -1,0 +1,3 @@
+//! Emulates the links and hosts of a plan on the kernel of this machine.
+
+pub mod run;
