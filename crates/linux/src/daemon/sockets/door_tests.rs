@@ -1,8 +1,8 @@
 //! The daemon's filter in front of a kernel, for tests that have no daemon. It sees incoming segments, and blocks
 //! them while a connection is being moved.
 
-use super::former::Tells;
 use super::tcp::Tcp;
+use super::unacked_after_move::Acknowledges;
 use crate::packet::{Options, PacketSocket};
 use crate::{NetNs, nft};
 use ::tcp::Segment;
@@ -36,7 +36,7 @@ impl Door {
     pub(super) fn listen(&self, tcp: &mut Tcp) {
         let mut frame = [0; 2048];
         while let Some(received) = self.tap.receive(&mut frame).unwrap() {
-            if !tcp.has_former() {
+            if !tcp.has_unacked() {
                 continue;
             }
             let Ok((_, bytes)) = ethernet::parse(&frame[..received.len]) else { continue };
@@ -46,11 +46,12 @@ impl Door {
             let local = end(header.dst, segment.dst_port);
             let tuple = Tuple { local, remote: end(header.src, segment.src_port) };
             let socket = tcp.by_tuple.get(&tuple).and_then(|id| tcp.sockets.get(id));
-            let is_replaced = socket.is_some_and(|socket| socket.tells(&segment) == Tells::Ahead);
+            let is_replaced =
+                socket.is_some_and(|socket| socket.acknowledged_by(&segment) == Acknowledges::Ahead);
             if is_replaced {
                 self.shut();
             }
-            tcp.hears(&tuple, &segment);
+            tcp.observe(&tuple, &segment);
             if is_replaced {
                 Self::open();
             }

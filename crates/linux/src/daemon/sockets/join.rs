@@ -1,8 +1,9 @@
 //! Joining connections by a relay, and parting them again.
 
+use super::error_text::error_text;
 use super::relay::{Pumped, Relay};
 use super::socket::{Ended, Socket};
-use super::tcp::{Tcp, words};
+use super::tcp::Tcp;
 use node::StreamId;
 use node::stream::{Told, refusal};
 use rustix::io::Errno;
@@ -20,7 +21,7 @@ impl Tcp {
         }
         let mut relay = match Relay::new([id, other], staged) {
             Ok(relay) => relay,
-            Err(error) => return told.push(Told::Refused(id, words(error))),
+            Err(error) => return told.push(Told::Refused(id, error_text(error))),
         };
         for end in relay.ends {
             if let Some(socket) = self.sockets.get_mut(&end) {
@@ -46,7 +47,7 @@ impl Tcp {
             Err(error) => {
                 // Bytes are lost, so both connections are reset: neither peer may take what it has for the whole
                 // stream.
-                told.push(Told::Refused(id, words(error)));
+                told.push(Told::Refused(id, error_text(error)));
                 for end in ends {
                     if let Some(socket) = self.sockets.get_mut(&end) {
                         socket.broken = true;
@@ -90,7 +91,7 @@ impl Tcp {
             }
             Pumped::Broken(end, error) => {
                 self.break_off(end, told);
-                self.conclude(end, Some(Some(words(error))), told);
+                self.conclude(end, Some(Some(error_text(error))), told);
             }
         }
     }

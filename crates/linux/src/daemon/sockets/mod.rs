@@ -4,7 +4,7 @@
 mod callers;
 #[cfg(test)]
 mod door_tests;
-mod former;
+mod error_text;
 mod join;
 mod knob;
 pub(super) mod options;
@@ -14,6 +14,7 @@ mod relay_moves_tests;
 #[cfg(test)]
 mod relay_tests;
 pub(super) mod repair;
+mod restart_after_move;
 mod socket;
 mod tcp;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod tests;
 mod udp;
 #[cfg(test)]
 mod udp_tests;
+mod unacked_after_move;
 mod watch;
 
 use node::guard::{self, Check, Guards};
@@ -171,7 +173,7 @@ impl Sockets {
         match self.guards.check(&tuple, id, bytes) {
             Check::Pass if self.tcp.is_frozen(&tuple) => Screened::Ends(guard::FROZEN, None),
             Check::Pass => {
-                self.hears(&tuple, &header, payload);
+                self.observe(&tuple, &header, payload);
                 Screened::Passes
             }
             Check::Held => Screened::Held,
@@ -184,11 +186,11 @@ impl Sockets {
 
     /// Handles a segment that is about to reach a socket. For a socket that came from another host, it may show the
     /// peer's position.
-    fn hears(&mut self, tuple: &Tuple, header: &Header, payload: &[u8]) {
-        if self.tcp.has_former()
+    fn observe(&mut self, tuple: &Tuple, header: &Header, payload: &[u8]) {
+        if self.tcp.has_unacked()
             && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
         {
-            self.tcp.hears(tuple, &segment);
+            self.tcp.observe(tuple, &segment);
         }
     }
 
@@ -204,7 +206,7 @@ impl Sockets {
     /// Returns the header and the payload of a TCP segment; `None` also if no guard, frozen or moved connection needs
     /// it.
     fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
-        if self.guards.is_empty() && !self.tcp.has_frozen() && !self.tcp.has_former() {
+        if self.guards.is_empty() && !self.tcp.has_frozen() && !self.tcp.has_unacked() {
             return None;
         }
         Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ::tcp::PROTOCOL)

@@ -1,10 +1,10 @@
 //! One TCP socket of the kernel, and the requests of its user.
 
-use super::former::Former;
+use super::error_text::error_text;
 use super::knob::Knobs;
 use super::options::{self, SIOCINQ, TCP_INFO, TcpInfo, get};
 use super::repair;
-use super::tcp::words;
+use super::unacked_after_move::Unacked;
 use node::stream::{Told, refusal};
 use node::{StreamId, StreamOp, Tuple, Value};
 use rustix::buffer::spare_capacity;
@@ -53,7 +53,7 @@ pub(super) struct Socket {
     pub(super) lingers: bool,
     pub(super) knobs: Knobs,
     /// What another host had sent on it, until that is acknowledged.
-    pub(super) former: Option<Former>,
+    pub(super) unacked: Option<Unacked>,
     /// Why the socket failed.
     pub(super) lost: Option<Errno>,
 }
@@ -85,7 +85,7 @@ impl Socket {
             broken: false,
             lingers: false,
             knobs: Knobs::default(),
-            former: None,
+            unacked: None,
             lost: None,
         }
     }
@@ -163,7 +163,7 @@ impl Socket {
             return refused(refusal::NOT_FROZEN.to_owned());
         }
         if let Err(error) = self.keep_error() {
-            return refused(words(error));
+            return refused(error_text(error));
         }
         if let Err(error) = repair::enter(&self.fd) {
             return refused(error.to_string());
@@ -172,8 +172,8 @@ impl Socket {
         match repair::export(&self.fd, self.tuple.local, self.tuple.remote) {
             Ok(Some(mut state)) => {
                 state.unacknowledged.extend(&self.pending);
-                if let Some(former) = &self.former {
-                    state.send_next = former.sent(state.send_next);
+                if let Some(unacked) = &self.unacked {
+                    state.send_next = unacked.sent(state.send_next);
                 }
                 state.finishing = self.finishing;
                 state.finished |= self.peer_finished;
@@ -216,7 +216,7 @@ impl Socket {
             Ok(())
         });
         if let Err(error) = done {
-            return Some(Some(words(error)));
+            return Some(Some(error_text(error)));
         }
         (self.shut && self.knows_end && !(self.lingers && self.is_under_way())).then_some(None)
     }

@@ -1,13 +1,14 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without blocking.
 
 use super::callers::Callers;
-use super::former::Former;
+use super::error_text::error_text;
 use super::knob::{Knobs, for_bytes};
 use super::relay::Relay;
 use super::socket::{Ended, Socket};
+use super::unacked_after_move::Unacked;
 use super::{options, repair};
 use crate::daemon::host;
-use node::stream::{Told, refusal};
+use node::stream::Told;
 use node::{Addr, StreamId, StreamOp, Tuple, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -50,7 +51,7 @@ pub(super) struct Tcp {
     /// The tuples that are frozen, as a rule none. They are looked up for each packet to and from the host.
     frozen: BTreeSet<Tuple>,
     /// The tuples on which a former host had sent data. They are looked up for each packet to the host.
-    pub(super) former: BTreeSet<Tuple>,
+    pub(super) unacked: BTreeSet<Tuple>,
     /// The relays, by the stream that created them.
     pub(super) relays: BTreeMap<StreamId, Relay>,
     accounts: VecDeque<Value>,
@@ -71,7 +72,7 @@ impl Tcp {
             sockets: BTreeMap::new(),
             by_tuple: BTreeMap::new(),
             frozen: BTreeSet::new(),
-            former: BTreeSet::new(),
+            unacked: BTreeSet::new(),
             relays: BTreeMap::new(),
             accounts: VecDeque::new(),
             most: MOST,
@@ -153,7 +154,7 @@ impl Tcp {
                         self.listeners.insert(id, Listener { fd, knobs });
                         told.push(Told::Opened(id, local));
                     }
-                    Err(error) => told.push(Told::Closed(id, Some(words(error)))),
+                    Err(error) => told.push(Told::Closed(id, Some(error_text(error)))),
                 }
             }
             StreamOp::Import(state) => {
@@ -306,7 +307,7 @@ impl Tcp {
         (socket.frozen, socket.repaired) = (true, true);
         (socket.finishing, socket.peer_finished) = (state.finishing, state.finished);
         socket.pending.extend(&state.unacknowledged);
-        socket.former = Former::of(state);
+        socket.unacked = Unacked::of(state);
         socket.lingers = state.finishing && state.finished && state.unread.is_empty();
         socket.knows_end = socket.lingers;
         Ok(socket)
@@ -315,7 +316,7 @@ impl Tcp {
     fn add(&mut self, id: StreamId, socket: Result<Socket, Errno>, told: &mut Vec<Told>) {
         match socket {
             Ok(socket) => self.insert(id, socket),
-            Err(error) => told.push(Told::Closed(id, Some(words(error)))),
+            Err(error) => told.push(Told::Closed(id, Some(error_text(error)))),
         }
     }
 
@@ -356,8 +357,8 @@ impl Tcp {
         if socket.frozen {
             self.frozen.insert(socket.tuple);
         }
-        if socket.former.is_some() {
-            self.former.insert(socket.tuple);
+        if socket.unacked.is_some() {
+            self.unacked.insert(socket.tuple);
         }
         self.sockets.insert(id, socket);
     }
@@ -389,7 +390,7 @@ impl Tcp {
             self.frozen.remove(&socket.tuple);
             if self.by_tuple.get(&socket.tuple) == Some(&id) {
                 self.by_tuple.remove(&socket.tuple);
-                self.former.remove(&socket.tuple);
+                self.unacked.remove(&socket.tuple);
             }
             self.accounts.push_back(socket.account(id));
             if self.accounts.len() > ACCOUNTS {
@@ -406,18 +407,4 @@ fn address_of(any: rustix::net::SocketAddrAny) -> Result<Addr, Errno> {
 
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-/// Returns the text of an error: that of [`refusal`], which both backends use, or the kernel's.
-pub(super) fn words(error: Errno) -> String {
-    match error {
-        Errno::CONNREFUSED => refusal::REFUSED.to_owned(),
-        Errno::CONNRESET | Errno::PIPE => refusal::RESET.to_owned(),
-        Errno::TIMEDOUT => refusal::TIMED_OUT.to_owned(),
-        Errno::HOSTUNREACH | Errno::NETUNREACH => refusal::UNREACHABLE.to_owned(),
-        Errno::ADDRINUSE => refusal::IN_USE.to_owned(),
-        Errno::ADDRNOTAVAIL => refusal::NOT_OURS.to_owned(),
-        Errno::NFILE | Errno::MFILE => refusal::FULL.to_owned(),
-        other => other.to_string(),
-    }
 }

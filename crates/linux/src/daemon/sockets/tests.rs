@@ -447,7 +447,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
             take(&mut peer, &mut got, usize::MAX) == 60_000
         });
         assert!(got == moved.says, "every byte, once, in order");
-        assert!(!moved.tcp.has_former(), "nothing is left to be heard");
+        assert!(!moved.tcp.has_unacked(), "nothing is left to be heard");
         assert_eq!([resets(&old), resets(&new)], [0, 0]);
     });
 }
