@@ -2,7 +2,7 @@
 //! separate namespaces.
 
 use crate::error::{Attempt, Error, Result, check};
-use crate::packet::set_option;
+pub use crate::tcp_support::{congestion, tcp_repair};
 use crate::world::{Maps, Step as WorldStep, World, leave};
 use crate::{Clock, End, Netlink, Offset, Options, PacketSocket, Place, Timer};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -208,28 +208,6 @@ fn timer() -> Result<String> {
         return Ok(format!("woken {} us late", late.as_micros()));
     }
     Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("be woken by", "a timer")
-}
-
-fn tcp_socket() -> Result<OwnedFd> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .attempt("open", "a TCP socket")
-}
-
-/// Puts a socket into repair mode, in this network namespace, and closes it. Fails without `CAP_NET_ADMIN`, and on
-/// kernels without this mode.
-pub fn tcp_repair() -> Result<()> {
-    let socket = tcp_socket()?;
-    set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
-}
-
-/// Selects this congestion control for a socket, and closes it. Returns a text with the default congestion control.
-/// Fails if the kernel does not have it, or does not permit it to this user.
-pub fn congestion(name: &str) -> Result<String> {
-    let socket = tcp_socket()?;
-    rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("choose for a socket", name)?;
-    let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
-    Ok(format!("per socket; the default is {}", default.trim()))
 }
 
 /// Creates an array map of one element: `BPF_MAP_CREATE` with type, key size, value size and number of entries.

@@ -5,7 +5,8 @@
 //! is a leftover.
 
 use crate::error::{Attempt, Error, Result};
-use crate::world::open_pidfd;
+use crate::files::{boot_id, is_private_folder};
+use crate::process::open_pidfd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::process::{Signal, geteuid, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -204,7 +205,7 @@ enum Standing {
 }
 
 fn standing(path: &Path) -> Result<Standing> {
-    if !is_ours(path).attempt("look at", path.display())? {
+    if !is_private_folder(path).attempt("look at", path.display())? {
         return Ok(Standing::NotOurs);
     }
     let lock =
@@ -232,13 +233,6 @@ fn clean_one(path: &Path) -> Result<Leftover> {
     Ok(Leftover::Cleaned(path.to_owned(), killed))
 }
 
-/// Returns whether the directory is ours. Every user may write to a directory for temporary files, and a foreign
-/// record could name any process.
-pub(crate) fn is_ours(path: &Path) -> io::Result<bool> {
-    let seen = fs::symlink_metadata(path)?;
-    Ok(seen.is_dir() && seen.uid() == geteuid().as_raw() && seen.mode() & 0o022 == 0)
-}
-
 fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
     let file = path.join(RECORD);
     let text = match fs::read(&file) {
@@ -261,13 +255,7 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
 /// Returns the boot id, and the inode of the caller's PID namespace.
 fn era() -> Result<(String, u64)> {
     let namespace = "/proc/self/ns/pid";
-    Ok((boot()?, fs::metadata(namespace).attempt("look at", namespace)?.ino()))
-}
-
-/// Returns the id of this boot of the machine.
-pub(crate) fn boot() -> Result<String> {
-    let path = "/proc/sys/kernel/random/boot_id";
-    Ok(fs::read_to_string(path).attempt("read", path)?.trim().to_owned())
+    Ok((boot_id()?, fs::metadata(namespace).attempt("look at", namespace)?.ino()))
 }
 
 /// Writes the whole record, or leaves the old one.

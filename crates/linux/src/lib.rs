@@ -11,6 +11,7 @@ mod descriptors;
 pub mod doctor;
 mod error;
 pub mod ethtool;
+mod files;
 pub mod idle;
 pub mod leftover;
 pub mod lines;
@@ -29,6 +30,7 @@ mod stdio;
 mod stolen;
 mod store;
 mod tcp_losses;
+pub mod tcp_support;
 #[cfg(test)]
 mod testing;
 mod timer;
@@ -36,6 +38,7 @@ mod world;
 
 pub use clock::{Clock, Offset};
 pub use error::{Error, Result};
+pub use files::room;
 pub use link_watch::{LinkChange, LinkWatch};
 pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
@@ -48,7 +51,7 @@ pub use process::{
 pub use refusal::Refusal;
 pub use stdio::stdout_was_closed;
 pub use stolen::stolen;
-pub use store::{Store, room};
+pub use store::Store;
 pub use tcp_losses::TcpLosses;
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

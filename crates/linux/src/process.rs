@@ -1,8 +1,11 @@
 //! Child processes: their states and signals. Also this process's priority and memory, and sleeping.
 
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior, waitpid,
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open,
+    set_dumpable_behavior, waitpid,
 };
+use std::io;
+use std::os::fd::OwnedFd;
 use wire::Duration;
 
 /// A change of a child's state.
@@ -30,6 +33,13 @@ pub fn state_change(child: u32) -> Option<Trouble> {
     } else {
         trouble(format!("ended with exit status {}", status.exit_status().unwrap_or_default()), true)
     }
+}
+
+/// Opens a descriptor of a process (`pidfd_open(2)`), which names it even after another process has got its pid.
+/// Fails with `ESRCH` if there is no such process.
+pub(crate) fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// Continues a stopped child (SIGCONT). It does nothing if the child runs or does not exist.

@@ -244,13 +244,6 @@ fn create(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns the number of bytes that an unprivileged user may still write on the file system of this path; `None` if
-/// it cannot be read.
-pub fn room(path: &Path) -> Option<u64> {
-    let there = rustix::fs::statvfs(path).ok()?;
-    Some(there.f_bavail.saturating_mul(there.f_frsize))
-}
-
 fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }

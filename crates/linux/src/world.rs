@@ -6,10 +6,11 @@
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::namespace::{die_with_parent, unshare};
+use crate::process::open_pidfd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
+use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 use rustix::time::Timespec;
 use std::fs::File;
@@ -128,11 +129,6 @@ impl AsFd for World {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
-}
-
-pub(crate) fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
-    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
-    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// The id maps that make the caller root inside a user namespace, prepared before the fork.

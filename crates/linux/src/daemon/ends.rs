@@ -1,7 +1,6 @@
 //! Signals that end a daemon cleanly, and the claim that excludes a second daemon.
 
-use super::folder::folder;
-use super::undo::HALF;
+use super::folder::{LOCK, PREFIX, UNFINISHED, folder};
 use crate::error::{Attempt, Result, check};
 use crate::{namespace, peer};
 use rustix::fs::{FlockOperation, flock};
@@ -145,7 +144,7 @@ enum Locked {
 
 impl Lock {
     fn take() -> Result<Locked> {
-        let path = folder()?.join(format!("namespace-{}{LOCK}", namespace::cookie()?));
+        let path = folder()?.join(format!("{PREFIX}{}.{LOCK}", namespace::cookie()?));
         // `doctor` holds it for some microseconds while it checks whether a daemon does.
         let mut tries = 0;
         loop {
@@ -173,9 +172,6 @@ impl Lock {
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The suffix of a lock's file name.
-pub(super) const LOCK: &str = ".lock";
-
 fn is_file_at(file: &File, path: &Path) -> Result<bool> {
     let ours = file.metadata().attempt("look at", path.display())?;
     Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
@@ -199,7 +195,7 @@ pub(super) fn remove_unheld(path: &Path) -> Result<bool> {
     let Some(file) = unheld_lock(path)? else { return Ok(false) };
     let is_there = is_file_at(&file, path)?;
     if is_there {
-        let _ = fs::remove_file(path.with_extension(HALF)); // usually there is none
+        let _ = fs::remove_file(path.with_extension(UNFINISHED)); // usually there is none
         fs::remove_file(path).attempt("remove", path.display())?;
     }
     Ok(is_there)

@@ -1,7 +1,7 @@
 //! The folder for the records of what daemons change, and for the locks of their namespaces.
 
 use crate::error::{Attempt, Result};
-use crate::leftover::is_ours;
+use crate::files::is_private_folder;
 use crate::namespace::outer_uid;
 use rustix::process::geteuid;
 use std::fs;
@@ -17,7 +17,7 @@ pub(super) fn folder() -> Result<PathBuf> {
     for path in places() {
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => last = error,
-            _ if is_ours(&path).attempt("look at", path.display())? => return Ok(path),
+            _ if is_private_folder(&path).attempt("look at", path.display())? => return Ok(path),
             // Another user's: its content cannot be trusted, and that user can change what is written there.
             _ => {
                 let why = format!("{} is another user's, or others can write to it", path.display());
@@ -34,7 +34,7 @@ fn places() -> [PathBuf; 3] {
     [
         PathBuf::from(ROOTS),
         Path::new(USERS).join(user.to_string()).join(NAME),
-        std::env::temp_dir().join(format!("{PREFIX}{user}")),
+        std::env::temp_dir().join(format!("{IN_TEMPORARY}{user}")),
     ]
 }
 
@@ -43,11 +43,20 @@ const ROOTS: &str = "/run/wayfare";
 const USERS: &str = "/run/user";
 const NAME: &str = "wayfare";
 /// Prefix of a folder's name in the directory for temporary files.
-const PREFIX: &str = "wayfare-of-";
+const IN_TEMPORARY: &str = "wayfare-of-";
+
+/// Prefix of the name of each file in the folder. The cookie of the namespace follows.
+pub(super) const PREFIX: &str = "namespace-";
+/// The extension of the record of what a daemon changes.
+pub(super) const RECORD: &str = "json";
+/// The extension of a record that is not complete yet. A namespace has at most one.
+pub(super) const UNFINISHED: &str = "new";
+/// The extension of the lock of a namespace's daemon.
+pub(super) const LOCK: &str = "lock";
 
 /// Returns the existing folders of this user. Nothing is created.
 pub(super) fn ours() -> Vec<PathBuf> {
-    places().into_iter().filter(|path| is_ours(path).unwrap_or(false)).collect()
+    places().into_iter().filter(|path| is_private_folder(path).unwrap_or(false)).collect()
 }
 
 /// Returns the folders of other users, with the uid of each.
@@ -55,7 +64,7 @@ pub(super) fn of_others() -> Vec<(PathBuf, u32)> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let temporary = std::env::temp_dir();
     let in_temporary = entries(&temporary)
-        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(IN_TEMPORARY.as_bytes()));
     let mut paths = vec![PathBuf::from(ROOTS)];
     paths.extend(entries(Path::new(USERS)).map(|entry| entry.path().join(NAME)));
     paths.extend(in_temporary.map(|entry| entry.path()));

@@ -1,10 +1,11 @@
 //! What dead daemons left: `wayfare doctor` reports it, and `wayfare doctor --clean` cleans it up.
 
-use super::ends::{LOCK, remove_unheld, unheld_lock};
-use super::folder;
-use super::undo::{PREFIX, SUFFIX, clean_one};
+use super::ends::{Claim, Taken, remove_unheld, unheld_lock};
+use super::folder::{self, LOCK, PREFIX, RECORD};
+use super::undo;
 use crate::error::{Attempt, Error, Result};
-use crate::namespace;
+use crate::files::boot_id;
+use crate::namespace::{self, NetNs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +55,7 @@ pub fn left_behind() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 }
 
 fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
-    let records = files(folder, SUFFIX)?;
+    let records = files(folder, RECORD)?;
     let namespaces = if records.is_empty() { Vec::new() } else { namespace::all()? };
     let cleaned = |path: PathBuf| {
         let left = clean_one(&path, &namespaces).unwrap_or_else(LeftByDaemon::Failed);
@@ -72,28 +73,56 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
+/// Undoes what the daemon of this record changed, if it is dead.
+fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
+    let remove = || fs::remove_file(path).attempt("remove", path.display());
+    // Its daemon may have ended just now.
+    let Some(before) = undo::read(path)? else { return Ok(LeftByDaemon::PutBack) };
+    if before.boot == boot_id()? {
+        for namespace in namespaces {
+            let put_back = || {
+                if namespace::cookie()? != before.namespace {
+                    return Ok(None);
+                }
+                // Held until all is done, so that no daemon starts meanwhile.
+                let Taken::Free(_claim) = Claim::take()? else { return Ok(Some(LeftByDaemon::Alive)) };
+                Ok(Some(match before.put_back().keep(path) {
+                    Ok(()) => LeftByDaemon::PutBack,
+                    Err(error) => LeftByDaemon::Failed(error),
+                }))
+            };
+            if let Some(left) = namespace.run(put_back)?? {
+                return Ok(left);
+            }
+        }
+    }
+    remove()?;
+    let _ = remove_unheld(&path.with_extension(LOCK)); // of a daemon that was killed
+    Ok(LeftByDaemon::Gone)
+}
+
 fn look_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
-    for path in files(folder, SUFFIX)? {
-        let lock = path.with_extension("lock");
+    for path in files(folder, RECORD)? {
+        let lock = path.with_extension(LOCK);
         let is_held = lock.exists() && unheld_lock(&lock)?.is_none();
         found.push((path, if is_held { LeftByDaemon::Alive } else { LeftByDaemon::Dead }));
     }
     for path in files(folder, LOCK)? {
-        if !path.with_extension("json").exists() && unheld_lock(&path)?.is_some() {
+        if !path.with_extension(RECORD).exists() && unheld_lock(&path)?.is_some() {
             found.push((path, LeftByDaemon::Lock));
         }
     }
     Ok(found)
 }
 
-/// Returns the files of namespaces with this suffix, in the order of their names.
-fn files(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
+/// Returns the files of namespaces with this extension, in the order of their names.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).attempt("look into", folder.display())? {
         let name = entry.attempt("look into", folder.display())?.file_name();
         let text = name.to_string_lossy();
-        if text.starts_with(PREFIX) && text.ends_with(suffix) {
+        if text.starts_with(PREFIX) && Path::new(&name).extension().is_some_and(|it| it == extension) {
             paths.push(folder.join(name));
         }
     }
@@ -104,7 +133,7 @@ fn files(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
 /// Returns the folders of other users, except those known to be empty.
 fn of_others() -> impl Iterator<Item = (PathBuf, LeftByDaemon)> {
     let may_have_some = |(path, _): &(PathBuf, u32)| {
-        [SUFFIX, LOCK].iter().any(|suffix| files(path, suffix).map_or(true, |files| !files.is_empty()))
+        [RECORD, LOCK].iter().any(|extension| files(path, extension).map_or(true, |files| !files.is_empty()))
     };
     let folders = folder::of_others().into_iter().filter(may_have_some);
     folders.map(|(path, user)| (path, LeftByDaemon::OfAnother(user)))

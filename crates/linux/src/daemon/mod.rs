@@ -13,6 +13,7 @@ mod ends;
 mod finish;
 mod folder;
 mod given;
+mod heartbeat;
 mod hooks;
 mod host;
 mod left_behind;
@@ -27,6 +28,7 @@ mod storage;
 mod troubles;
 mod undo;
 mod vitals;
+mod waits;
 mod wished;
 
 use crate::descriptors::Reserve;
@@ -65,10 +67,13 @@ use wished::Wished;
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
+pub use heartbeat::Stall;
+pub(crate) use heartbeat::{BEAT, Heartbeat, Stalls};
 pub use left_behind::{LeftByDaemon, clean, left_behind};
 pub(crate) use radio::{Told as RadioTold, Wish};
-pub use vitals::{Ages, DaemonSummary, Stall};
-pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
+pub use vitals::DaemonSummary;
+pub use waits::Ages;
+pub(crate) use waits::Waits;
 
 /// The configuration of a daemon.
 #[derive(Debug)]

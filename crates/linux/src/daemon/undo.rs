@@ -7,14 +7,13 @@
 //! and is reported. `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too.
 //! If only routes, addresses or neighbors remain, it starts all the same, and keeps them in its own record.
 
-use super::ends::{Claim, Taken, remove_unheld};
-use super::folder::folder;
+use super::ends::Claim;
+use super::folder::{PREFIX, RECORD, UNFINISHED, folder};
 use super::host::{self, KERNEL_SIDE};
-use super::left_behind::LeftByDaemon;
 use super::{Interface, Spec};
 use crate::error::{Attempt, Error, Result};
-use crate::leftover::boot;
-use crate::namespace::{self, NetNs, sysctl};
+use crate::files::boot_id;
+use crate::namespace::{self, sysctl};
 use crate::netlink::Saved;
 use crate::{Netlink, ethtool, nft};
 use serde::{Deserialize, Serialize};
@@ -37,11 +36,11 @@ const SYSCTLS: [&str; 7] = [
 
 /// The state of a namespace before its daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Before {
+pub(super) struct Before {
     /// The boot id: namespace numbers are valid only within one boot.
-    boot: String,
+    pub(super) boot: String,
     /// The namespace's cookie, which no other namespace gets in this boot.
-    namespace: u64,
+    pub(super) namespace: u64,
     loopback_was_up: bool,
     /// Whether it had no address: the kernel adds one when the loopback is first set up, and does not remove it.
     #[serde(default)]
@@ -73,10 +72,10 @@ impl Undo {
     pub(super) fn note(_claim: &Claim, spec: &Spec) -> Result<Self> {
         let folder = folder()?;
         let namespace = namespace::cookie()?;
-        let path = folder.join(format!("{PREFIX}{namespace}{SUFFIX}"));
+        let path = folder.join(format!("{PREFIX}{namespace}.{RECORD}"));
         let mut lost = Vec::new();
         if let Some(left) = read(&path)? {
-            if left.boot == boot()? {
+            if left.boot == boot_id()? {
                 let rest = left.put_back();
                 if !rest.is_clean {
                     rest.keep(&path)?;
@@ -114,7 +113,7 @@ impl Drop for Undo {
 }
 
 /// What could not be restored.
-struct Rest {
+pub(super) struct Rest {
     before: Before,
     /// Whether only routes, addresses and neighbors are missing, so that nothing of the old daemon obstructs another
     /// one.
@@ -136,7 +135,7 @@ impl Rest {
     }
 
     /// Writes the record of what is left, or removes the record if nothing is.
-    fn keep(&self, path: &Path) -> Result<()> {
+    pub(super) fn keep(&self, path: &Path) -> Result<()> {
         let Some(why) = self.why() else {
             return fs::remove_file(path).attempt("remove", path.display());
         };
@@ -168,11 +167,11 @@ impl Before {
             paths.filter_map(|path| Some((path.clone(), namespace::sysctl_value(&path)?))).collect();
         let loopback_was_up = net.link("lo")?.up;
         let loopback_was_bare = !net.has_address("lo", Ipv4Addr::LOCALHOST)?;
-        Ok(Self { boot: boot()?, namespace, loopback_was_up, loopback_was_bare, sysctls, devices, lost })
+        Ok(Self { boot: boot_id()?, namespace, loopback_was_up, loopback_was_bare, sysctls, devices, lost })
     }
 
     /// Restores everything, in the calling thread's namespace. A part that fails does not prevent the others.
-    fn put_back(&self) -> Rest {
+    pub(super) fn put_back(&self) -> Rest {
         let nothing = Self {
             boot: self.boot.clone(),
             namespace: self.namespace,
@@ -238,7 +237,7 @@ impl Before {
     /// meanwhile.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).attempt("write", path.display())?;
-        let half = path.with_extension(HALF);
+        let half = path.with_extension(UNFINISHED);
         let write = || {
             let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
             file.write_all(&text)?;
@@ -248,13 +247,8 @@ impl Before {
     }
 }
 
-/// The prefix and the suffix of a record's file name.
-pub(super) const PREFIX: &str = "namespace-";
-pub(super) const SUFFIX: &str = ".json";
-/// The extension of a record that is not complete yet. A namespace has at most one.
-pub(super) const HALF: &str = "new";
-
-fn read(path: &Path) -> Result<Option<Before>> {
+/// Reads the record at this path; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Before>> {
     match fs::read(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => Ok(None),
         read => {
@@ -262,32 +256,4 @@ fn read(path: &Path) -> Result<Option<Before>> {
             serde_json::from_slice(&text).attempt("understand", path.display()).map(Some)
         }
     }
-}
-
-/// Undoes what the daemon of this record changed, if it is dead.
-pub(super) fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
-    let remove = || fs::remove_file(path).attempt("remove", path.display());
-    // Its daemon may have ended just now.
-    let Some(before) = read(path)? else { return Ok(LeftByDaemon::PutBack) };
-    if before.boot == boot()? {
-        for namespace in namespaces {
-            let put_back = || {
-                if namespace::cookie()? != before.namespace {
-                    return Ok(None);
-                }
-                // Held until all is done, so that no daemon starts meanwhile.
-                let Taken::Free(_claim) = Claim::take()? else { return Ok(Some(LeftByDaemon::Alive)) };
-                Ok(Some(match before.put_back().keep(path) {
-                    Ok(()) => LeftByDaemon::PutBack,
-                    Err(error) => LeftByDaemon::Failed(error),
-                }))
-            };
-            if let Some(left) = namespace.run(put_back)?? {
-                return Ok(left);
-            }
-        }
-    }
-    remove()?;
-    let _ = remove_unheld(&path.with_extension("lock")); // of a daemon that was killed
-    Ok(LeftByDaemon::Gone)
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::namespace::spawn_in_new_net;
 use crate::testing::{again, in_world, in_world_of_root_and_of_nobody, need, role};
 use crate::{End, NetNs, Netlink, Place};
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use wire::Mac;
