@@ -7,7 +7,7 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Returns the steal time since the machine started, summed over its processors; zero if the kernel does not count
 /// it.
-pub fn steal_time() -> Duration {
+pub fn since_boot() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     TICK * ticks(&text).unwrap_or_default()
 }

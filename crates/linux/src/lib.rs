@@ -2,7 +2,7 @@
 
 pub use daemon;
 pub use daemon::{Refusal, Store};
-pub use emulator::steal_time::steal_time as stolen;
+pub use emulator::steal_time::since_boot as stolen;
 pub use emulator::{cleanup as leftover, control_run as control, idle};
 /// The link emulator.
 pub mod radio {
