@@ -3,8 +3,8 @@
 use super::*;
 use crate::linux::{HostReport, InterfaceReport, ProgramReport, Repeat, WorldReport};
 use crate::run::{OnWorld, simulate};
-use linux::control::Control;
-use linux::daemon::{Ages, DaemonSummary};
+use daemon::{Ages, DaemonSummary};
+use emulator::control_run::Control;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
