@@ -32,8 +32,19 @@ const PURE: &[&str] = &[
 /// Exceptions to the limit. `auth` has five: three hashes, HMAC, and a comparison in constant time. None of them should
 /// be implemented here.
 const OUTSIDE: &[(&str, usize)] = &[("auth", 5)];
-const OPERATING_SYSTEM: &[&str] =
-    &["linux", "libc", "rustix", "mio", "nix", "signal-hook", "netlink-sys", "netlink-packet-core", "tokio"];
+const OPERATING_SYSTEM: &[&str] = &[
+    "os",
+    "daemon",
+    "emulator",
+    "libc",
+    "rustix",
+    "mio",
+    "nix",
+    "signal-hook",
+    "netlink-sys",
+    "netlink-packet-core",
+    "tokio",
+];
 
 /// The allowed dependencies of each crate, which may only be on crates above it in this list. A new one needs a design
 /// decision.
@@ -57,7 +68,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["wire", "table", "tcp", "node", "stack", "link", "trace"]),
     ("client", &["wire"]),
     ("shim", &["wire", "client"]),
-    ("linux", &["wire", "table", "tcp", "node", "link", "trace", "client"]),
+    ("os", &["wire"]),
+    ("daemon", &["wire", "table", "tcp", "node", "trace", "client", "os"]),
+    ("emulator", &["wire", "node", "link", "trace", "os", "daemon"]),
     (
         "lab",
         &[
@@ -75,12 +88,20 @@ const ARROWS: &[(&str, &[&str])] = &[
             "apps",
             "roles",
             "sim",
-            "linux",
+            "os",
+            "daemon",
+            "emulator",
             "draw",
         ],
     ),
     ("hunt", &["wire", "node", "link", "sctp", "trace", "lab"]),
-    ("cli", &["wire", "node", "trace", "roles", "client", "shim", "linux", "lab", "hunt", "draw"]),
+    (
+        "cli",
+        &[
+            "wire", "node", "trace", "roles", "client", "shim", "os", "daemon", "emulator", "lab", "hunt",
+            "draw",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {

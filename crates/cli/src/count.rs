@@ -9,7 +9,7 @@ use lab::rundir::RepetitionPart;
 use lab::scenario::{Repetition, Setting, warnings};
 use lab::sweep::grid;
 use lab::{Plan, Scenario};
-use linux::Clock;
+use os::Clock;
 use serde_json::json;
 use std::fmt::Write;
 use trace::NamedDoubt;

@@ -8,7 +8,7 @@ use lab::linux::Programs;
 use lab::reproduce::How;
 use lab::run::OnWorld;
 use lab::scenario::Setting;
-use linux::Clock;
+use os::Clock;
 use std::io;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
