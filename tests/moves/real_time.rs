@@ -1,9 +1,9 @@
 //! The moves on Linux: real daemons, each in its own network namespace, behind the lab's links. They get their commands
 //! over their control sockets.
 
-use crate::cast;
-use crate::judge::{self, Verdict};
-use crate::script::{self, CORRESPONDENT, Step};
+use crate::moves::cast;
+use crate::moves::judge::{self, Verdict};
+use crate::moves::script::{self, CORRESPONDENT, Step};
 use daemon::{Answer, Ask, Interface, Spec};
 use emulator::link_emulator::{LinkEmulator, Report};
 use lab::Plan;

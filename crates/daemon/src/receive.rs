@@ -3,7 +3,7 @@
 use super::clients::Wishes;
 use super::{BATCH, Daemon};
 use node::Input;
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use os::{Result, offload};
 use trace::What;
 use wire::{Iface, Packet, Reason, ethernet, identity};
@@ -178,10 +178,10 @@ impl Daemon {
         }
     }
 
-    pub(super) fn tell(&mut self, told: Vec<Told>) {
+    pub(super) fn tell(&mut self, told: Vec<OwnedStreamEvent>) {
         for told in told {
             let now = self.clock.now();
-            if let Some(handed) = What::handed(&told, &self.node) {
+            if let Some(handed) = What::delivered(&told, &self.node) {
                 self.record(now, handed);
             }
             let (id, event) = told.event();

@@ -5,7 +5,7 @@ use super::door_tests::Door;
 use super::tcp::Tcp;
 use crate::host::{KERNEL_SIDE, take_in_foreign};
 use crate::testing::in_sandbox_of_root_and_of_nobody;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, StreamId, StreamOp, Transport};
 use os::{End, EndPlace, NetNs, Netlink, counters, ethtool, namespace::sysctl, pause};
 use std::collections::BTreeSet;
@@ -100,7 +100,7 @@ struct Stage {
     devices: [&'static str; 2],
     net: Netlink,
     tcp: Tcp,
-    told: Vec<Told>,
+    told: Vec<OwnedStreamEvent>,
     at: usize,
     ended: BTreeSet<StreamId>,
 }
@@ -111,7 +111,7 @@ impl Stage {
         self.routers[self.at].run(|| tcp.operate(id, op, &|_| false, told)).unwrap();
     }
 
-    fn until(&mut self, what: &str, mut done: impl FnMut(&[Told]) -> bool) {
+    fn until(&mut self, what: &str, mut done: impl FnMut(&[OwnedStreamEvent]) -> bool) {
         for _ in 0..20_000 {
             self.look();
             if done(&self.told) {
@@ -155,12 +155,14 @@ impl Stage {
         let mut states = Vec::new();
         for told in std::mem::take(&mut self.told) {
             match told {
-                Told::Parted(WIRED, bytes) => staged = bytes,
-                Told::Exported(id, state) => states.push((id, state)),
-                Told::Refused(id, why) if why == refusal::NOT_ESTABLISHED => drop(self.ended.insert(id)),
+                OwnedStreamEvent::Parted(WIRED, bytes) => staged = bytes,
+                OwnedStreamEvent::Exported(id, state) => states.push((id, state)),
+                OwnedStreamEvent::Refused(id, why) if why == refusal::NOT_ESTABLISHED => {
+                    self.ended.insert(id);
+                }
                 // The relay is over, but both connections may still have bytes to deliver.
-                Told::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
-                Told::Closed(_, None) => {}
+                OwnedStreamEvent::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
+                OwnedStreamEvent::Closed(_, None) => {}
                 told => panic!("{told:?}"),
             }
         }
@@ -180,7 +182,8 @@ impl Stage {
         if moved.len() == 2 {
             self.op(WIRED, StreamOp::Join(RADIO, staged));
         }
-        let imported: Vec<Told> = moved.iter().map(|id| Told::Imported(*id)).collect();
+        let imported: Vec<OwnedStreamEvent> =
+            moved.iter().map(|id| OwnedStreamEvent::Imported(*id)).collect();
         assert_eq!(self.told, imported);
         self.told.clear();
         self.routers[self.at].run(Door::open).unwrap();
@@ -193,7 +196,7 @@ impl Stage {
     /// Notes the connections that have ended, all of them cleanly.
     fn note_ends(&mut self) {
         self.told.retain(|told| match told {
-            Told::Closed(id, None) => {
+            OwnedStreamEvent::Closed(id, None) => {
                 self.ended.insert(*id);
                 false
             }
@@ -242,7 +245,9 @@ impl Talk {
             stage.op(id, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
             Talker::new(listener.accept().unwrap().0, says, hears, stop)
         });
-        stage.until("both", |told| told.iter().filter(|told| matches!(told, Told::Opened(..))).count() == 2);
+        stage.until("both", |told| {
+            told.iter().filter(|told| matches!(told, OwnedStreamEvent::Opened(..))).count() == 2
+        });
         stage.told.clear();
         stage.op(WIRED, StreamOp::Join(RADIO, [Vec::new(), Vec::new()]));
         Self { stage, talkers, stop }
@@ -252,7 +257,8 @@ impl Talk {
     fn relocate_under_load(&mut self, talkers: &[usize]) -> usize {
         let heard = |at: &usize| self.talkers[*at].heard.load(Ordering::Relaxed);
         let before: Vec<u64> = talkers.iter().map(heard).collect();
-        let more = |_: &[Told]| talkers.iter().zip(&before).all(|(at, then)| heard(at) > then + LOAD);
+        let more =
+            |_: &[OwnedStreamEvent]| talkers.iter().zip(&before).all(|(at, then)| heard(at) > then + LOAD);
         self.stage.until("the load", more);
         self.stage.relocate().expect("both are there")
     }
