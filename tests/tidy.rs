@@ -32,8 +32,19 @@ const PURE: &[&str] = &[
 /// Exceptions to the limit. `auth` has five: three hashes, HMAC, and a comparison in constant time. None of them should
 /// be implemented here.
 const OUTSIDE: &[(&str, usize)] = &[("auth", 5)];
-const OPERATING_SYSTEM: &[&str] =
-    &["linux", "libc", "rustix", "mio", "nix", "signal-hook", "netlink-sys", "netlink-packet-core", "tokio"];
+const OPERATING_SYSTEM: &[&str] = &[
+    "os",
+    "daemon",
+    "emulator",
+    "libc",
+    "rustix",
+    "mio",
+    "nix",
+    "signal-hook",
+    "netlink-sys",
+    "netlink-packet-core",
+    "tokio",
+];
 
 /// The allowed dependencies of each crate, which may only be on crates above it in this list. A new one needs a design
 /// decision.
@@ -57,7 +68,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["wire", "table", "tcp", "node", "stack", "link", "trace"]),
     ("client", &["wire"]),
     ("shim", &["wire", "client"]),
-    ("linux", &["wire", "table", "tcp", "node", "link", "trace", "client"]),
+    ("os", &["wire"]),
+    ("daemon", &["wire", "table", "tcp", "node", "trace", "client", "os"]),
     (
         "scenario",
         &[
@@ -95,7 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
         ],
     ),
-    ("emulator", &["wire", "trace", "roles", "sim", "linux", "scenario", "recorder"]),
+    ("emulator", &["wire", "node", "link", "trace", "roles", "sim", "os", "daemon", "scenario", "recorder"]),
     ("experiments", &["wire", "node", "sctp", "trace", "draw", "scenario", "recorder", "emulator"]),
     ("hunt", &["wire", "node", "link", "sctp", "trace", "scenario", "recorder", "experiments"]),
     (
@@ -105,8 +117,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
             "roles",
             "client",
+            "node",
             "shim",
-            "linux",
+            "os",
+            "daemon",
             "draw",
             "scenario",
             "recorder",

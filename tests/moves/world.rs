@@ -1,6 +1,6 @@
 //! Runs tests that need separate namespaces: the test starts itself again as pid 1 of a new world.
 
-use linux::World;
+use os::Sandbox;
 use rustix::process::geteuid;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
     if variable(ROLE).as_deref() == Some("world") {
         return body();
     }
-    let spawned = World::spawn(again::<F>("world"));
+    let spawned = Sandbox::spawn(again::<F>("world"));
     let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
     if !need(&format!("a world {refusal}"), spawned.is_ok()) {
         return;

@@ -5,7 +5,7 @@ use crate::output::{Format, print, tell};
 use crate::run::judged;
 use experiments::catalogue;
 use experiments::sweep::grid;
-use linux::Clock;
+use os::Clock;
 use recorder::ledger::Running;
 use recorder::run::{Counted, count as count_run};
 use recorder::rundir::RepetitionPart;

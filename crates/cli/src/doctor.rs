@@ -2,10 +2,10 @@
 
 use crate::Failure;
 use crate::output::print;
+use daemon::{LeftByDaemon, left_behind};
 use draw::Table;
-use linux::daemon::{LeftByDaemon, left_behind};
-use linux::doctor::{missing_for_lab, probe};
-use linux::leftover::{Leftover, clean, look};
+use emulator::cleanup::{Leftover, clean, look};
+use emulator::doctor::{missing_for_lab, probe};
 use trace::Doubt;
 
 #[derive(clap::Args)]
@@ -109,7 +109,7 @@ fn clean_up() -> Result<(), Failure> {
             }
         }
     }
-    let daemons = linux::daemon::clean().map_err(|error| Failure::Machine(error.to_string()))?;
+    let daemons = daemon::clean().map_err(|error| Failure::Machine(error.to_string()))?;
     for (path, left) in &daemons {
         let path = path.display();
         some |= !matches!(left, LeftByDaemon::OfAnother(_));

@@ -14,7 +14,7 @@ use ::hunt::search::{self, Found};
 use ::hunt::shrink::shrink;
 use ::hunt::write;
 use known::Known;
-use linux::Clock;
+use os::Clock;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

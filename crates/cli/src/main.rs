@@ -92,7 +92,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    linux::bear_file_size_limit();
+    os::bear_file_size_limit();
     let result = match Cli::try_parse() {
         Ok(cli) => dispatch(cli.verb),
         Err(refusal) if refusal.use_stderr() => refusal.exit(),

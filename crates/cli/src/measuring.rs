@@ -5,7 +5,7 @@ use crate::{Failure, interrupt};
 use clap::ValueEnum;
 use emulator::run::Programs;
 use experiments::reproduce::How;
-use linux::Clock;
+use os::Clock;
 use recorder::kept::Folder;
 use recorder::run::OnWorld;
 use scenario::Setting;

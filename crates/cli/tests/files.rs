@@ -250,7 +250,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
                 wait(5);
             }
             wait(300);
-            let clock = linux::Clock::start();
+            let clock = os::Clock::start();
             kill_process(process, signal).unwrap();
             let output = child.wait_with_output().unwrap();
             let took = clock.now().since(wire::Instant::ZERO);

@@ -96,7 +96,7 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     if is_long {
         return Err(Failure::Usage(format!("{}: longer than the path of a socket can be", path.display())));
     }
-    match linux::daemon::is_open_to_programs(&path) {
+    match daemon::is_open_to_programs(&path) {
         Ok(()) => Ok(path),
         Err(error) => Err(Failure::Machine(error.to_string())),
     }

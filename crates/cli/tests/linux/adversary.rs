@@ -2,7 +2,7 @@
 
 use crate::beside_kernels::Between;
 use crate::common::*;
-use linux::{Clock, Netlink};
+use os::{Clock, Netlink};
 use rustix::process::Signal;
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -163,15 +163,14 @@ fn an_interface_that_was_away_is_heard_again() {
     let _turn = beside_another();
     let mut between = Between::start();
     assert!(forwards(&between));
-    let path = |namespace: &linux::NetNs| {
-        format!("/proc/{}/fd/{}", std::process::id(), namespace.as_fd().as_raw_fd())
-    };
+    let path =
+        |namespace: &os::NetNs| format!("/proc/{}/fd/{}", std::process::id(), namespace.as_fd().as_raw_fd());
     let index = |between: &Between| {
         between.router.run(|| Netlink::open().unwrap().link("left").unwrap().index).unwrap()
     };
     let before = index(&between);
     // No device in that namespace has this index, so it is kept.
-    let elsewhere = linux::NetNs::create().unwrap();
+    let elsewhere = os::NetNs::create().unwrap();
     // Several rounds, because the daemon may be notified of the device just after it has left again.
     for round in 0..20 {
         there(&between, &format!("ip link set left netns {}", path(&elsewhere)));

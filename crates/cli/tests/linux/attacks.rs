@@ -4,7 +4,7 @@
 //! to show that a change would be seen.
 
 use crate::common::*;
-use linux::{End, NetNs, Netlink, Place};
+use os::{End, EndPlace, NetNs, Netlink};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
@@ -32,15 +32,15 @@ struct Case {
 /// Makes the two namespaces, joined by both links.
 fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     let [daemons, others] = [(); 2].map(|()| NetNs::create().unwrap());
-    let quiet = || drop(linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
+    let quiet = || drop(os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
     daemons.run(quiet).unwrap();
     let set_up = || {
         quiet();
         let mut here = Netlink::open().unwrap();
         here.loopback_up().unwrap();
         for (theirs, ours, mac, our_mac) in LINKS {
-            let near = End { name: ours, mac: our_mac, place: Place::Here };
-            here.add_veth(&near, &End { name: theirs, mac, place: Place::Fd(daemons.as_fd()) }).unwrap();
+            let near = End { name: ours, mac: our_mac, place: EndPlace::Here };
+            here.add_veth(&near, &End { name: theirs, mac, place: EndPlace::Fd(daemons.as_fd()) }).unwrap();
             here.set_arp(ours, !attackers.is_empty()).unwrap();
             here.set_up(ours, true).unwrap();
         }

@@ -12,9 +12,9 @@
 use super::programs::Programs as Workloads;
 use super::world::{Daemon, Greeting, Start};
 use super::{LinuxError, file};
-use linux::daemon::Ask;
-use linux::radio::DownHosts;
-use linux::{Clock, NetNs};
+use crate::link_emulator::DownHosts;
+use daemon::Ask;
+use os::{Clock, NetNs};
 use scenario::Plan;
 use serde::{Deserialize, Serialize};
 use sim::{HostEvent, Order};
@@ -48,7 +48,7 @@ pub struct StopReport {
 const DISK: &str = "size=8m,mode=0700";
 /// The name of the file that fills the tmpfs.
 const FILLER: &str = "filler";
-/// The words of `linux::state_change` for the effects of the two signals.
+/// The words of `os::state_change` for the effects of the two signals.
 const STOPPED: &str = "was stopped";
 const CONTINUED: &str = "was continued";
 /// Longest time until a signal has its effect.
@@ -78,7 +78,7 @@ pub(super) fn mount_disks(plan: &Plan, dir: &Path) -> Result<(), LinuxError> {
     for (_, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
         let at = disk(dir, &name);
         std::fs::create_dir(&at).map_err(|error| LinuxError::File(at.clone(), error))?;
-        linux::namespace::mount_tmpfs(&at, DISK)
+        os::namespace::mount_tmpfs(&at, DISK)
             .map_err(|why| LinuxError::Lacks(format!("a tmpfs for the store of `{name}`: {why}")))?;
     }
     Ok(())
@@ -210,12 +210,12 @@ impl<'a> HostOrders<'a> {
             HostEvent::Stop => {
                 daemon.report.stops.push(StopReport { at_us: self.micros(), continued_us: None });
                 workloads.stop(&daemon.name, true);
-                linux::stop(daemon.child.id());
+                os::stop(daemon.child.id());
                 await_change(daemon, STOPPED);
             }
             HostEvent::Continue => {
                 workloads.stop(&daemon.name, false);
-                linux::resume(daemon.child.id());
+                os::resume(daemon.child.id());
                 await_change(daemon, CONTINUED);
                 self.continued(daemon);
             }
@@ -314,7 +314,7 @@ const TAIL: u64 = 256 << 10;
 fn await_change(daemon: &mut Daemon, what: &str) {
     let clock = Clock::start();
     while clock.now().since(Instant::ZERO) < AT_ONCE {
-        match linux::state_change(daemon.child.id()) {
+        match os::state_change(daemon.child.id()) {
             Some(change) if change.what == what => return,
             // This is the effect of the earlier stop, delayed on a busy machine.
             Some(change) if change.what == STOPPED && what == CONTINUED => {}
@@ -324,7 +324,7 @@ fn await_change(daemon: &mut Daemon, what: &str) {
                 daemon.report.changes.push(change.what);
                 return;
             }
-            None => linux::pause(Duration::from_micros(100)),
+            None => os::pause(Duration::from_micros(100)),
         }
     }
 }

@@ -26,9 +26,9 @@ pub use recorded::{read_run, report_of};
 pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
 pub use world::{carry_out, lay_out, ports};
 
-use linux::control::Control;
-use linux::leftover::LabDir;
-use linux::{Error, World};
+use crate::cleanup::LabDir;
+use crate::control_run::Control;
+use os::{Error, Sandbox};
 use recorder::run::{OnWorld, Outcome};
 use scenario::Plan;
 use std::io::{self, Read, Write};
@@ -134,13 +134,13 @@ impl Programs {
 }
 
 fn files() -> Result<(), LinuxError> {
-    linux::doctor::files_for_lab().map_err(|(feature, why)| LinuxError::Lacks(format!("{feature}: {why}")))
+    crate::doctor::files_for_lab().map_err(|(feature, why)| LinuxError::Lacks(format!("{feature}: {why}")))
 }
 
 /// Returns the error for a failed start of the namespaces, with the name that `wayfare doctor` gives to the missing
 /// feature.
 fn no_world(error: Error) -> LinuxError {
-    match linux::doctor::lacked_by_world(&error) {
+    match crate::doctor::lacked_by_world(&error) {
         Some(feature) => LinuxError::Lacks(format!("{feature}: {error}")),
         None => error.into(),
     }
@@ -205,7 +205,7 @@ fn run_again(
 ) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
     // The memory of this process has the secret keys of the plan.
-    linux::hide_memory();
+    os::hide_memory();
     files()?;
     let mut dir = LabDir::create()?;
     match run_in(&mut dir, plan, programs, stop, before) {
@@ -228,7 +228,7 @@ fn without_room(dir: &Path, error: LinuxError) -> LinuxError {
         LinuxError::Lacks(what) => what.clone(),
         other => other.to_string(),
     };
-    match linux::room(dir) {
+    match os::files::room(dir) {
         Some(room) if room < ROOM => LinuxError::Lacks(format!(
             "{}: no space left for the files of a lab ({} KiB are free); the variable TMPDIR names another folder: {said}",
             dir.display(),
@@ -250,7 +250,7 @@ fn run_in(
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-    let mut world = World::spawn(command).map_err(no_world)?;
+    let mut world = Sandbox::spawn(command).map_err(no_world)?;
     dir.note_child(world.init())?;
     let keeper = world.keeper().id();
     dir.note_child(keeper)?;
@@ -277,7 +277,7 @@ fn run_in(
 }
 
 /// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
-fn last_words(world: &mut World) -> Option<world::Failed> {
+fn last_words(world: &mut Sandbox) -> Option<world::Failed> {
     let mut said = Vec::new();
     world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
     serde_json::from_slice(&said).ok()
@@ -313,7 +313,7 @@ pub fn is_only_timing(doubts: &[Doubt]) -> bool {
 /// Waits until pid 1 has ended: at most `limit`, and [`LINGER`] after it has written its report. Returns `None` if it
 /// was ended by force.
 fn wait(
-    world: &mut World,
+    world: &mut Sandbox,
     limit: Duration,
     report: &Path,
     stop: &AtomicBool,

@@ -2,10 +2,11 @@
 
 use super::timing::RADIO;
 use super::{CrashReport, ProgramReport, StopReport};
-use linux::control::Control;
-use linux::daemon::{Ages, DaemonSummary, Stall};
-use linux::idle::Idle;
-use linux::{Refusal, counters};
+use crate::control_run::Control;
+use crate::idle::Idle;
+use daemon::Refusal;
+use daemon::{Ages, DaemonSummary, Stall};
+use os::counters;
 use recorder::run::Outcome;
 use recorder::segment;
 use serde::{Deserialize, Serialize};

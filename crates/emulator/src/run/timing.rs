@@ -1,8 +1,8 @@
 //! The timing of a run on Linux: which process was late or stalled, and which part of it the machine caused.
 
 use super::{HostReport, WorldReport, stalls};
-use linux::control::Control;
-use linux::daemon::Stall;
+use crate::control_run::Control;
+use daemon::Stall;
 use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 
 /// The name of the process that emulates the links.

@@ -5,12 +5,12 @@ use super::programs::Programs as Workloads;
 use super::report::{HostReport, WorldReport};
 use super::sum_up::{sum_up, write_radio};
 use super::{LinuxError, Programs, file, write};
-use linux::control::Control;
-use linux::daemon::{Answer, Ask};
-use linux::idle::{self, Idle};
-use linux::lines::{Heard, Lines};
-use linux::radio::{DownHosts, LinkOrder, Port, Radio};
-use linux::{Clock, End, NetNs, Netlink, Offset, PacketSocket, Place};
+use crate::control_run::Control;
+use crate::idle::{self, Idle};
+use crate::link_emulator::{DownHosts, LinkEmulator, LinkOrder, Port};
+use daemon::{Answer, Ask};
+use os::json_lines::{Heard, Lines};
+use os::{Clock, End, EndPlace, NetNs, Netlink, Offset, PacketSocket};
 use roles::RoleConfig;
 use scenario::{Event, HostPlan, Plan, Scenario};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ const HELD: Duration = Duration::from_secs(2);
 
 /// Executes the order in `dir`. An error is written to standard output, for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
-    linux::hide_memory();
+    os::hide_memory();
     work(dir).inspect_err(|error| {
         // Not to a file: a full file system may be the error.
         let _ = serde_json::to_vec(&Failed::of(error)).map(|text| io::stdout().write_all(&text));
@@ -129,11 +129,11 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let plan = Scenario::plan(&order.name, &order.document, &[], order.seed)
         .map_err(|error| LinuxError::World(error.to_string()))?;
     needs(&plan)?;
-    linux::lock_memory();
+    os::lock_memory();
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
     // The daemons connect to the radio process when they start.
-    let mut radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
+    let mut radio = LinkEmulator::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
     radio.order(link_orders(&plan));
     let down = DownHosts::new(plan.hosts.len());
     radio.heed(down.clone());
@@ -146,13 +146,13 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
         let end = Some(plan.end().0);
         daemon.tell_to_begin(&Ask::Begin { t0: clock.t0, end, since: 0, wall_shift: 0 });
     }
-    let stolen_before = linux::stolen();
+    let stolen_before = crate::steal_time::since_boot();
     let mut workloads = Workloads::new(&plan, &namespaces, dir);
     let mut orders = HostOrders::new(starter, &namespaces, down, clock);
     let idle = carry(&plan, clock, &mut radio, &mut daemons, &mut workloads, &mut orders)?;
     let ordered = orders.end(&mut daemons);
     let programs = workloads.end(clock.now())?;
-    let stolen = linux::stolen().saturating_sub(stolen_before);
+    let stolen = crate::steal_time::since_boot().saturating_sub(stolen_before);
     // First all daemons end. What they sent after the end of the run is then held by the radio process, and not lost.
     stop(&mut daemons);
     let mut carried = radio.take_stock()?;
@@ -167,7 +167,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     };
     if order.control || !report.timing_doubts().is_empty() {
         // No daemon runs any more. If the measurement fails, the run is still valid.
-        let control = linux::control::measure(&dir.join(file::CONTROL_SOCKET)).ok();
+        let control = crate::control_run::measure(&dir.join(file::CONTROL_SOCKET)).ok();
         report.control = control.map(|control| Control { follows_this_run: true, ..control });
     }
     let json = serde_json::to_string_pretty(&report)
@@ -195,12 +195,12 @@ fn needs(plan: &Plan) -> Result<(), LinuxError> {
             "a [tree] has more hosts than one kernel, and is for the simulator alone".to_owned(),
         ));
     }
-    let lacks = |what: &str, why: &linux::Error| LinuxError::Lacks(format!("{what}: {why}"));
+    let lacks = |what: &str, why: &os::Error| LinuxError::Lacks(format!("{what}: {why}"));
     PacketSocket::allowed().map_err(|why| lacks("raw sockets, which carry the frames", &why))?;
     let hands_over = |host: &&HostPlan| host.config.roles.iter().any(RoleConfig::needs_tcp_repair);
     let Some(host) = plan.hosts.iter().find(hands_over) else { return Ok(()) };
     let what = format!("TCP_REPAIR, by which `{}` hands connections over", host.config.name);
-    NetNs::create()?.run(linux::doctor::tcp_repair)?.map_err(|why| lacks(&what, &why))
+    NetNs::create()?.run(os::tcp_support::tcp_repair)?.map_err(|why| lacks(&what, &why))
 }
 
 /// Returns the radio process's end of each interface.
@@ -220,17 +220,17 @@ pub fn ports(plan: &Plan) -> Vec<Port> {
 pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut net = Netlink::open()?;
     net.loopback_up()?;
-    let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+    let _ = os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
     let mut namespaces = Vec::new();
     for _ in &plan.hosts {
         let namespace = NetNs::create()?;
         // Before any interface exists, so that the kernel sends no IPv6 announcements.
         namespace.run(|| {
-            let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
-            let _ = linux::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
+            let _ = os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+            let _ = os::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
             // A daemon detects by the ICMP error that a datagram had no socket, so the rate of errors must not be
             // limited.
-            let _ = linux::namespace::sysctl("net/ipv4/icmp_ratemask", "0");
+            let _ = os::namespace::sysctl("net/ipv4/icmp_ratemask", "0");
         })?;
         namespaces.push(namespace);
     }
@@ -241,8 +241,9 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
             continue;
         };
         let [.., high, low] = port.port.0.to_be_bytes();
-        let here = End { name: &port.device, mac: Mac([2, 0x57, 0x46, 0xfe, high, low]), place: Place::Here };
-        let there = End { name: &spec.name, mac: spec.mac, place: Place::Fd(namespace.as_fd()) };
+        let here =
+            End { name: &port.device, mac: Mac([2, 0x57, 0x46, 0xfe, high, low]), place: EndPlace::Here };
+        let there = End { name: &spec.name, mac: spec.mac, place: EndPlace::Fd(namespace.as_fd()) };
         net.add_veth(&here, &there)?;
     }
     Ok(namespaces)
@@ -330,7 +331,7 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     for daemon in daemons {
         let mut greeting = Greeting::new();
         while !daemon.is_ready(&mut greeting)? {
-            linux::pause(Duration::from_millis(1));
+            os::pause(Duration::from_millis(1));
         }
     }
     Ok(())
@@ -367,7 +368,7 @@ impl Greeting {
 fn carry(
     plan: &Plan,
     clock: Clock,
-    radio: &mut Radio,
+    radio: &mut LinkEmulator,
     daemons: &mut [Daemon],
     workloads: &mut Workloads<'_>,
     orders: &mut HostOrders<'_>,
@@ -377,9 +378,9 @@ fn carry(
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| watch(clock, daemons, workloads, orders, &stop, &over));
         let idle = scope.spawn(|| idle::sleep(clock, end, &over));
-        linux::set_realtime();
+        os::set_realtime();
         let ran = radio.run(clock, end, &stop);
-        linux::set_ordinary();
+        os::set_ordinary();
         over.store(true, Ordering::Relaxed);
         let watched = watch.join().unwrap_or(Ok(()));
         ran?;
@@ -404,7 +405,7 @@ fn watch(
             return Err(error);
         }
         for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
-            while let Some(trouble) = linux::state_change(daemon.child.id()) {
+            while let Some(trouble) = os::state_change(daemon.child.id()) {
                 if trouble.ended {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -413,7 +414,7 @@ fn watch(
                 daemon.report.changes.push(trouble.what);
             }
         }
-        linux::pause(orders.idle(Duration::from_millis(10)));
+        os::pause(orders.idle(Duration::from_millis(10)));
     }
     Ok(())
 }
@@ -423,7 +424,7 @@ fn watch(
 fn stop(daemons: &mut [Daemon]) {
     for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
         if !daemon.report.changes.is_empty() || !daemon.report.stops.is_empty() {
-            linux::resume(daemon.child.id());
+            os::resume(daemon.child.id());
         }
         if let Some(lines) = &mut daemon.lines {
             let _ = lines.send(&Ask::Stop);
@@ -529,17 +530,17 @@ impl Daemon {
             match lines.hear() {
                 Heard::Message(_) if self.owes > 0 => self.owes -= 1,
                 Heard::Message(answer) => return Ok(Some(answer)),
-                Heard::Nothing => linux::pause(Duration::from_millis(1)),
+                Heard::Nothing => os::pause(Duration::from_millis(1)),
                 Heard::Nonsense(_) | Heard::Gone => return Ok(None),
             }
             match held {
-                _ if !linux::is_stopped(pid) && !linux::is_frozen(pid) => held = None,
+                _ if !os::is_stopped(pid) && !os::is_frozen(pid) => held = None,
                 None => {
-                    linux::resume(pid); // it may have been stopped when the run was over already
+                    os::resume(pid); // it may have been stopped when the run was over already
                     held = Some(Clock::start());
                 }
                 Some(since) if elapsed(since) >= HELD => {
-                    let what = if linux::is_frozen(pid) { "frozen by a control group" } else { "stopped" };
+                    let what = if os::is_frozen(pid) { "frozen by a control group" } else { "stopped" };
                     return Err(format!("it is {what} and could not be continued, so it was killed"));
                 }
                 Some(_) => {}
@@ -567,7 +568,7 @@ impl Daemon {
             match self.child.try_wait()? {
                 Some(status) => return Ok(Some(status)),
                 None if !longer() => return Ok(None),
-                None => linux::pause(Duration::from_millis(1)),
+                None => os::pause(Duration::from_millis(1)),
             }
         }
     }
