@@ -1,7 +1,7 @@
 //! The receiving half: chunks, reassembly and SACK (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
 
 use crate::message::{Data, Sack};
-use crate::serial::{Tsn, extend};
+use crate::tsn::{Tsn, extend};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant};
 
@@ -318,8 +318,8 @@ impl Inbound {
             return;
         }
         let oldest = self.runs.iter().find(|(_, run)| {
-            let turn = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
-            run.begins && turn && !run.parts.is_empty()
+            let context = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
+            run.begins && context && !run.parts.is_empty()
         });
         if let Some(first) = oldest.map(|(first, _)| *first)
             && let Some(run) = self.runs.remove(&first)

@@ -4,7 +4,7 @@ mod acknowledged;
 
 use crate::message::{DATA_HEADER, Data};
 use crate::path::Paths;
-use crate::serial::{Tsn, begin};
+use crate::tsn::{Tsn, begin};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Instant, Ipv4Addr};
 
@@ -69,7 +69,7 @@ pub(crate) struct Unsent;
 
 /// The effects of an acknowledgment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct AckEffects {
     /// Bytes of user data that need not be kept any more.
     pub(crate) freed: usize,
     /// Something was acknowledged for the first time.

@@ -4,7 +4,7 @@
 use super::{MobileNode, Standing, Timer};
 use crate::mark::Event;
 use node::Outbox;
-use sctp::{AssociationId, Cannot, Change, Event as News, Outcome};
+use sctp::{AssociationId, Change, ChangeOutcome, Event as News, RequestError};
 use wire::{Duration, Instant, Ipv4Addr};
 
 /// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
@@ -33,12 +33,12 @@ impl MobileNode {
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
             // The address is being deleted, or the association does not have it, or too many changes wait.
-            Err(Cannot::Known | Cannot::Full | Cannot::Unknown | Cannot::Last) => {
+            Err(RequestError::Known | RequestError::Full | RequestError::Unknown | RequestError::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
             // The peer cannot be asked.
-            Err(Cannot::NotOpen | Cannot::Unsupported | Cannot::Address) => {}
+            Err(RequestError::NotOpen | RequestError::Unsupported | RequestError::Address) => {}
         }
     }
 
@@ -158,11 +158,11 @@ impl MobileNode {
         now: Instant,
         id: AssociationId,
         change: Change,
-        outcome: Outcome,
+        outcome: ChangeOutcome,
         out: &mut Outbox,
     ) {
         self.asked.remove(&(id, change));
-        if outcome == Outcome::Done {
+        if outcome == ChangeOutcome::Done {
             self.accepted.insert(change);
         } else {
             out.mark(Event::ChangeRefused { address: change.address() }.into());
