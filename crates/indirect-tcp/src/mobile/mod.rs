@@ -7,7 +7,7 @@
 //! A program's stream is relayed to the stream to the router, after a call and its answer. A handoff does not change
 //! it: only the router at its other end changes.
 
-mod routers;
+mod registration;
 mod streams;
 
 use crate::TRANSPORT;
@@ -59,7 +59,7 @@ pub struct MobileHost {
     /// Earlier routers, the latest first.
     previous: VecDeque<Ipv4Addr>,
     /// The greeting that the router has not answered yet.
-    greeting: Option<Said>,
+    greeting: Option<PendingGreeting>,
     /// The greeting that the router answered last.
     answered: Option<Signed<Greeting>>,
     /// The latest sequence that was used.
@@ -79,7 +79,7 @@ pub struct MobileHost {
 
 /// A greeting that waits for its answer.
 #[derive(Debug)]
-struct Said {
+struct PendingGreeting {
     greeting: Signed<Greeting>,
     /// The number of times that it was sent.
     attempt: u32,
