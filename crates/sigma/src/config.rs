@@ -1,7 +1,7 @@
 //! What an operator writes. Defaults are the digest's of RFC 8945 and RFC 2136 where they give one, ours otherwise.
 
+use crate::location::CODES;
 use crate::message::{Name, PORT, TsigKey};
-use crate::place::CODES;
 use auth::Key;
 use node::Addr;
 use node::config::{ConfigError, span, text};

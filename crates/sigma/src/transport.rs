@@ -70,17 +70,17 @@ pub(crate) struct Transport {
     last_id: u16,
     /// Fragments of packets that did not fit the MTU of a path.
     fragments: Reassembly,
-    chance: Seed,
+    rng: Seed,
 }
 
 impl Transport {
-    pub(crate) fn new(config: &SctpConfig, mut chance: Seed) -> Self {
-        let secret: Vec<u8> = (0..4).flat_map(|_| chance.draw().to_be_bytes()).collect();
+    pub(crate) fn new(config: &SctpConfig, mut rng: Seed) -> Self {
+        let secret: Vec<u8> = (0..4).flat_map(|_| rng.draw().to_be_bytes()).collect();
         let config = config.endpoint();
         let patience = config.opening_patience();
         Self {
             message: usize::from(config.mtu).saturating_sub(HEADERS).max(1),
-            endpoint: Endpoint::new(config, Key::new(secret), chance.fork("endpoint")),
+            endpoint: Endpoint::new(config, Key::new(secret), rng.fork("endpoint")),
             listeners: BTreeMap::new(),
             users: BTreeMap::new(),
             by_stream: BTreeMap::new(),
@@ -89,7 +89,7 @@ impl Transport {
             accepted: 0,
             last_id: 0,
             fragments: Reassembly::default(),
-            chance,
+            rng,
         }
     }
 
@@ -235,7 +235,7 @@ impl Transport {
             return self.waiting.push_back(Waiting { stream: id, peer, until, wanted: 0 });
         }
         for _ in 0..TRIES {
-            let port = EPHEMERAL + (self.chance.draw() % 16_384) as u16;
+            let port = EPHEMERAL + (self.rng.draw() % 16_384) as u16;
             let local_port = local.map(|local| local.port()).filter(|port| *port != 0).unwrap_or(port);
             let (local, peer_port) = (addresses.clone(), peer.port());
             let open = Open { local, local_port, peer: vec![*peer.ip()], peer_port };

@@ -1,6 +1,6 @@
 //! Transaction signatures (RFC 8945), with HMAC-SHA-256.
 
-use super::{Name, Record, class, kind};
+use super::{Name, ResourceRecord, class, kind};
 use auth::{Key, equal, hmac_sha256};
 use wire::{Malformed, Reader};
 
@@ -77,7 +77,7 @@ pub struct Signed {
 }
 
 impl Tsig {
-    pub(super) fn parse(record: &Record) -> Result<Self, Malformed> {
+    pub(super) fn parse(record: &ResourceRecord) -> Result<Self, Malformed> {
         if record.class != class::ANY || record.ttl != 0 {
             return Err(Malformed("tsig_class"));
         }

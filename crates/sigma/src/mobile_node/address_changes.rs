@@ -4,7 +4,7 @@
 use super::{MobileNode, Standing, Timer};
 use crate::mark::Event;
 use node::Outbox;
-use sctp::{AssociationId, Change, ChangeOutcome, Event as News, RequestError};
+use sctp::{AssociationId, Change, ChangeOutcome, Event as SctpEvent, RequestError};
 use wire::{Duration, Instant, Ipv4Addr};
 
 /// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
@@ -137,11 +137,11 @@ impl MobileNode {
                 self.heed(&event, id);
                 match event {
                     // A restarted peer knows only the addresses of INIT ACK.
-                    News::Opened | News::Restarted { intact: true } => self.opened(now, id, out),
-                    News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
-                    News::Silent(_) => self.seek(now, [id].into(), out),
-                    News::Arriving(address) => self.arriving(address, out),
-                    News::Closed(_) => {
+                    SctpEvent::Opened | SctpEvent::Restarted { intact: true } => self.opened(now, id, out),
+                    SctpEvent::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
+                    SctpEvent::Silent(_) => self.seek(now, [id].into(), out),
+                    SctpEvent::Arriving(address) => self.arriving(address, out),
+                    SctpEvent::Closed(_) => {
                         self.asked.retain(|(other, _)| *other != id);
                         self.lacking.remove(&id);
                         self.waiting.remove(&id);

@@ -34,7 +34,7 @@ pub struct Question {
 
 /// A resource record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct ResourceRecord {
     /// The name.
     pub name: Name,
     /// One of [`kind`].
@@ -47,7 +47,7 @@ pub struct Record {
     pub data: Vec<u8>,
 }
 
-impl Record {
+impl ResourceRecord {
     /// Returns the A record of a host.
     pub fn address(name: Name, ttl: u32, address: Ipv4Addr) -> Self {
         Self { name, kind: kind::A, class: class::IN, ttl, data: address.octets().to_vec() }
@@ -68,11 +68,11 @@ pub struct Message {
     /// In an update: the zone.
     pub questions: Vec<Question>,
     /// In an update: prerequisites.
-    pub answers: Vec<Record>,
+    pub answers: Vec<ResourceRecord>,
     /// In an update: the changes.
-    pub authority: Vec<Record>,
+    pub authority: Vec<ResourceRecord>,
     /// All other records, without the signature.
-    pub additional: Vec<Record>,
+    pub additional: Vec<ResourceRecord>,
 }
 
 /// A message that was received, and its signature.
@@ -150,11 +150,11 @@ impl<'a> Cursor<'a> {
         Ok(Question { name: self.name()?, kind: self.u16()?, class: self.u16()? })
     }
 
-    fn record(&mut self) -> Result<Record, Malformed> {
+    fn record(&mut self) -> Result<ResourceRecord, Malformed> {
         let (name, kind, class) = (self.name()?, self.u16()?, self.u16()?);
         let ttl = Reader::new(self.take(4)?, SHORT).u32()?;
         let length = usize::from(self.u16()?);
-        Ok(Record { name, kind, class, ttl, data: self.take(length)?.to_vec() })
+        Ok(ResourceRecord { name, kind, class, ttl, data: self.take(length)?.to_vec() })
     }
 }
 
@@ -220,7 +220,7 @@ impl Message {
         bytes
     }
 
-    fn emit_record(&self, record: &Record, bytes: &mut Vec<u8>) {
+    fn emit_record(&self, record: &ResourceRecord, bytes: &mut Vec<u8>) {
         const FIRST_QUESTION: [u8; 2] = [0xc0, HEADER as u8];
         match self.questions.first() {
             Some(first) if first.name.as_bytes() == record.name.as_bytes() => bytes.extend(FIRST_QUESTION),
@@ -262,9 +262,14 @@ mod tests {
     fn what_is_emitted_is_read() {
         let header = Header { id: 7, opcode: opcode::UPDATE, recursion_desired: true, ..Header::default() };
         let zone = Question { name: name("example"), kind: kind::SOA, class: class::IN };
-        let gone =
-            Record { name: name("mn.example"), kind: kind::A, class: class::ANY, ttl: 0, data: Vec::new() };
-        let new = Record::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
+        let gone = ResourceRecord {
+            name: name("mn.example"),
+            kind: kind::A,
+            class: class::ANY,
+            ttl: 0,
+            data: Vec::new(),
+        };
+        let new = ResourceRecord::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
         let message =
             Message { header, questions: vec![zone], authority: vec![gone, new], ..Message::default() };
         assert_eq!(Received::parse(&message.emit()).unwrap().message, message);
@@ -281,7 +286,7 @@ mod tests {
         many[10] = 1;
         assert_eq!(refused(&many), "dns_too_many_records");
         let full = |records: usize| {
-            let record = Record::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
+            let record = ResourceRecord::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
             Message { answers: vec![record; records], ..Message::default() }.emit()
         };
         assert_eq!(refused(&full(RECORDS + 1)), "dns_too_many_records");
