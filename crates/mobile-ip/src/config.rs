@@ -109,7 +109,7 @@ pub struct Advertise {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub interval: Duration,
-    /// How much sooner it may come, by chance, so that agents do not fall into step: 50 ms (ours).
+    /// How much sooner it may come, by rng, so that agents do not fall into step: 50 ms (ours).
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub jitter: Duration,

@@ -19,7 +19,6 @@
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
-use crate::codes::Codes;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
 use crate::home_agent::refusal;
 use crate::limiter::Limiter;
@@ -27,7 +26,8 @@ use crate::mark::{Event, FOREIGN_AGENT};
 use crate::message::{
     AgentFlags, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags, datagram,
 };
-use crate::pending::{Asked, Pending, Standing, Waiting, low};
+use crate::pending::{Pending, RequestKey, Standing, Waiting, low};
+use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Expiry, Hop, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
@@ -96,7 +96,7 @@ pub struct ForeignAgent {
     advertiser: Advertiser,
     denials: Limiter<Mac>,
     /// Replies that were sent to mobile nodes: those of home agents, and denials by this agent.
-    codes: Codes,
+    codes: ReplyCounts,
     refused: BTreeMap<Reason, u64>,
     clock: Clock,
 }
@@ -106,7 +106,7 @@ impl ForeignAgent {
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
-        chance: Seed,
+        rng: Seed,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -118,7 +118,7 @@ impl ForeignAgent {
             config.advertise.clone(),
             config.registration_lifetime,
             AgentFlags::FOREIGN,
-            chance,
+            rng,
         );
         let others = config.visited.iter().map(|name| interfaces.number("interface", name));
         let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
@@ -134,7 +134,7 @@ impl ForeignAgent {
             classes: BTreeMap::new(),
             advertiser,
             denials: Limiter::default(),
-            codes: Codes::default(),
+            codes: ReplyCounts::default(),
             refused: BTreeMap::new(),
             clock: Clock::default(),
             config,
@@ -224,7 +224,7 @@ impl ForeignAgent {
     }
 
     /// Returns the requests to drop so that this one can be relayed, or the code of the denial.
-    fn judge(&self, pending: &Pending) -> Result<Vec<Asked>, Code> {
+    fn judge(&self, pending: &Pending) -> Result<Vec<RequestKey>, Code> {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
@@ -305,7 +305,7 @@ impl ForeignAgent {
     }
 
     /// Returns the requests to drop so that `new` can wait; `None` if it cannot.
-    fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
+    fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let mut give_way = self.class_place(new)?;
         give_way.extend(self.waiting.place(new)?);
         Some(give_way)
@@ -313,7 +313,7 @@ impl ForeignAgent {
 
     /// Like [`Self::place`], for the class of the home agent. A waiting request reserves a class, because one must be
     /// available when the home agent accepts it.
-    fn class_place(&self, new: &Pending) -> Option<Vec<Asked>> {
+    fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
             return Some(Vec::new());
@@ -330,7 +330,7 @@ impl ForeignAgent {
         Some(self.waiting.wanting(other))
     }
 
-    fn relay(&mut self, now: Instant, pending: Pending, give_way: &[Asked], out: &mut Outbox) {
+    fn relay(&mut self, now: Instant, pending: Pending, give_way: &[RequestKey], out: &mut Outbox) {
         let Pending { mac, ref request, .. } = pending;
         for asked in give_way {
             if let Some(other) = self.waiting.remove(*asked)

@@ -10,15 +10,15 @@
 
 use crate::advertiser::Advertiser;
 use crate::announcer::Announcer;
-use crate::binding::{Binding, Record};
+use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
-use crate::codes::Codes;
 use crate::config::{Associations, HomeAgentConfig, is_host};
 use crate::limiter::Limiter;
 use crate::mark::{Event, HOME_AGENT};
 use crate::message::{
     AgentFlags, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
+use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
@@ -77,7 +77,7 @@ struct Path {
 #[derive(Debug, Default)]
 struct Home {
     /// The durable record, which forwarding follows.
-    record: Option<Record>,
+    record: Option<BindingRecord>,
     /// The SPI of the registration in `record`; `None` if the record is from before this start.
     spi: Option<u32>,
     /// The stores under way, oldest first; `None`: the end of a binding, which forwarding follows already.
@@ -86,7 +86,7 @@ struct Home {
 
 impl Home {
     /// Returns the record after all stores under way, which the next request is compared with.
-    fn latest(&self) -> Option<Record> {
+    fn latest(&self) -> Option<BindingRecord> {
         let accepted = self.under_way.iter().rev().flatten().next();
         accepted.map(|accepted| accepted.record).or(self.record)
     }
@@ -95,7 +95,7 @@ impl Home {
 /// A registration whose record is not durable yet.
 #[derive(Debug)]
 struct Accepted {
-    record: Record,
+    record: BindingRecord,
     /// The granted lifetime of the reply, in seconds.
     granted: u16,
     path: Path,
@@ -141,17 +141,13 @@ pub struct HomeAgent {
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     told: Limiter<Ipv4Addr>,
     /// Replies that were sent.
-    codes: Codes,
+    codes: ReplyCounts,
     refused: BTreeMap<Reason, u64>,
 }
 
 impl HomeAgent {
     /// Creates a home agent on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(
-        config: HomeAgentConfig,
-        interfaces: Interfaces<'_>,
-        chance: Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
@@ -162,7 +158,7 @@ impl HomeAgent {
             config.advertise.clone(),
             config.registration_lifetime,
             AgentFlags::HOME,
-            chance,
+            rng,
         );
         Ok(Self {
             iface,
@@ -183,7 +179,7 @@ impl HomeAgent {
             answers: Limiter::default(),
             denials: Limiter::default(),
             told: Limiter::default(),
-            codes: Codes::default(),
+            codes: ReplyCounts::default(),
             refused: BTreeMap::new(),
             config,
         })
@@ -208,11 +204,11 @@ impl HomeAgent {
     }
 
     fn restore(&mut self, now: Instant, key: &[u8], value: &[u8], out: &mut Outbox) -> Result<(), Reason> {
-        let record = Record::parse(value)?;
+        let record = BindingRecord::parse(value)?;
         let host = home_of(key).filter(|host| self.mobile_nodes.first(*host).is_some());
         let host = host.ok_or(refusal::NO_ASSOCIATION)?;
         let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
-        self.homes.entry(host).or_default().record = Some(Record { binding, ..record });
+        self.homes.entry(host).or_default().record = Some(BindingRecord { binding, ..record });
         if let Some(binding) = binding {
             out.mark(Event::BindingRestored { host, care_of: binding.care_of }.into());
             self.switch(now, host, None, Some(binding), None, out);
@@ -399,7 +395,7 @@ impl HomeAgent {
             Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
             _ => None,
         };
-        let record = Record { identification: request.identification, binding };
+        let record = BindingRecord { identification: request.identification, binding };
         home.under_way.push_back(Some(Accepted { record, granted, path, request: Box::new(request) }));
         self.under_way += 1;
         out.store(key_of(host), record.emit());

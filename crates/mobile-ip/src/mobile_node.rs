@@ -8,7 +8,7 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
-use crate::agents::{Agent, Agents, News, offered};
+use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::announcer::Announcer;
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
@@ -17,7 +17,7 @@ use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
     Solicitation,
 };
-use crate::registrar::{Outcome, Registrar, Target};
+use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Command, Hop, Input, Key, Life, Link, Listen, Neighbor, NextHop, Outbox, Proto, Role,
@@ -107,11 +107,7 @@ const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
 
 impl MobileNode {
     /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(
-        config: MobileNodeConfig,
-        interfaces: Interfaces<'_>,
-        chance: Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         Ok(Self {
@@ -127,7 +123,7 @@ impl MobileNode {
                 config.address.address,
                 &config.home_agent,
                 Associations::new(&config.foreign_agents),
-                chance,
+                rng,
             ),
             agents: Agents::default(),
             announcer: Announcer::new(iface, config.announcements.clone()),
@@ -222,8 +218,8 @@ impl MobileNode {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let (ip, icmp) = Header::parse(&packet.bytes)?;
-        let said = Advertisement::parse(&ip, icmp)?;
-        let (agent, mac) = (said.src, packet.link.src);
+        let advertisement = Advertisement::parse(&ip, icmp)?;
+        let (agent, mac) = (advertisement.src, packet.link.src);
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
@@ -231,27 +227,27 @@ impl MobileNode {
         // plausible.
         let own = self.config.address;
         let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
-        if offered(&said).is_some_and(is_none) {
+        if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        if said.lifetime == 0 {
+        if advertisement.lifetime == 0 {
             *self.refused.entry(AGENT_LEFT).or_default() += 1;
             self.agents.forget(agent);
             self.lost(now, agent, None, out);
             return Ok(());
         }
         // An agent that takes no new visitors is ignored, unless it is ours.
-        if said.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
+        if advertisement.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
         }
-        let news = self.agents.hear(now, &said, mac, self.attached);
-        self.decide(now, agent, news, out);
+        let change = self.agents.hear(now, &advertisement, mac, self.attached);
+        self.decide(now, agent, change, out);
         Ok(())
     }
 
     /// Movement detection: decides whether to register with the agent that was just heard.
-    fn decide(&mut self, now: Instant, agent: Ipv4Addr, news: News, out: &mut Outbox) {
+    fn decide(&mut self, now: Instant, agent: Ipv4Addr, change: AgentChange, out: &mut Outbox) {
         if !self.is_usable(agent) {
             return;
         }
@@ -261,13 +257,13 @@ impl MobileNode {
             None => true,
             // The agent may have restarted while the link was down. Its sequence number does not show this if it is not
             // lower than before. The reply to a request that was under way may also be lost.
-            Some(_) if ours => news == News::Restarted || triggered,
+            Some(_) if ours => change == AgentChange::Restarted || triggered,
             Some(_) if triggered => true,
             // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
             Some(_) if self.is_home_agent(agent) => true,
             Some(old) => match self.config.movement {
                 // Agents of one subnet would otherwise be registered with in turn.
-                Movement::Eager => news == News::New && !self.agents.share_a_subnet(old, agent),
+                Movement::Eager => change == AgentChange::New && !self.agents.share_a_subnet(old, agent),
             },
         };
         if ours || moves {
@@ -460,15 +456,15 @@ impl MobileNode {
             return Err(refusal::UNEXPECTED);
         }
         match self.registrar.reply(now, received.ip.src, &reply)? {
-            Outcome::Registered { care_of, lifetime, sent } => {
+            ReplyOutcome::Registered { care_of, lifetime, sent } => {
                 out.mark(Event::Registered { care_of, lifetime }.into());
                 self.registered(now, lifetime, sent, out);
             }
-            Outcome::Again => {
+            ReplyOutcome::Again => {
                 out.mark(Event::Denied { code: reply.code }.into());
                 self.register(now, out);
             }
-            Outcome::Denied { by_agent, is_proven } => {
+            ReplyOutcome::Denied { by_agent, is_proven } => {
                 out.mark(Event::Denied { code: reply.code }.into());
                 // Another agent may accept, while the home agent would deny again. After an unauthenticated denial, the
                 // home agent's reply may still arrive.
