@@ -2,8 +2,8 @@
 //! sockets and over the kernel's.
 
 pub mod bulk;
+mod client_limit;
 pub mod constant_rate;
-mod crowd;
 pub mod request;
 pub mod roam;
 pub mod sink;

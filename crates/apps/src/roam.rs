@@ -18,7 +18,7 @@ pub struct RoamConfig {
     /// The radio's interface.
     pub interface: String,
     /// The places there are; the host begins in the first.
-    pub places: Vec<Place>,
+    pub places: Vec<RoamPlace>,
     /// The timetable.
     #[serde(default)]
     pub moves: Vec<Move>,
@@ -30,7 +30,7 @@ pub struct RoamConfig {
 /// A place, and the cell that covers it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct RoamPlace {
     /// Its name.
     pub name: String,
     /// Its cell.
@@ -201,7 +201,7 @@ mod tests {
 
     fn roam(moves: &[(u64, &str)]) -> Result<Roam, ConfigError> {
         let places = ["home", "foreign"];
-        let place = |(cell, name): (u16, &&str)| Place { name: (*name).to_owned(), cell };
+        let place = |(cell, name): (u16, &&str)| RoamPlace { name: (*name).to_owned(), cell };
         let step = |(at, to): &(u64, &str)| Move { at: Duration::from_millis(*at), to: (*to).to_owned() };
         let config = RoamConfig {
             interface: "air".to_owned(),

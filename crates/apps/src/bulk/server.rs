@@ -1,7 +1,7 @@
 //! The server: it sends data to each client that connects.
 
 use super::{Carrier, pattern};
-use crate::crowd::{Standing, gives_way};
+use crate::client_limit::{ClientActivity, gives_way};
 use node::config::{ConfigError, some_span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ pub struct BulkServer {
 #[derive(Debug)]
 struct Client {
     /// Served: the client has read something. Active: the client read.
-    standing: Standing,
+    standing: ClientActivity,
     sent: u64,
     until: Option<Instant>,
     finished: bool,
@@ -88,7 +88,7 @@ impl BulkServer {
         }
         let until = self.config.duration.map(|span| now + span);
         self.clients
-            .insert(id, Client { standing: Standing::new(now, host), sent: 0, until, finished: false });
+            .insert(id, Client { standing: ClientActivity::new(now, host), sent: 0, until, finished: false });
         // The client is expected to send nothing but the end of its stream.
         out.stream(id, StreamOp::Read(1));
     }
@@ -200,7 +200,7 @@ impl Role for BulkServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crowd::{CLIENTS, CLIENTS_OF_ADDRESS};
+    use crate::client_limit::{CLIENTS, CLIENTS_OF_ADDRESS};
     use node::Effect;
 
     const CLIENT: StreamId = StreamId(StreamId::DRIVER);
