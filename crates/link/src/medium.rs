@@ -118,12 +118,12 @@ pub(crate) struct Medium {
     pub(crate) busy_until: Instant,
     /// Whether the state of [`Burst`] is bad.
     is_bad: bool,
-    pub(crate) chance: Seed,
+    pub(crate) rng: Seed,
 }
 
 impl Medium {
-    pub(crate) const fn new(character: Arc<Character>, chance: Seed) -> Self {
-        Self { character, busy_until: Instant::ZERO, is_bad: false, chance }
+    pub(crate) const fn new(character: Arc<Character>, rng: Seed) -> Self {
+        Self { character, busy_until: Instant::ZERO, is_bad: false, rng }
     }
 
     /// Takes the medium for a frame of `bytes` bytes. Returns when its first bit and when its last bit is sent.
@@ -174,7 +174,7 @@ impl Medium {
 
     fn toss(&mut self) -> f64 {
         // 53 bits, so that the fraction is exact and below one.
-        (self.chance.draw() >> 11) as f64 / (1u64 << 53) as f64
+        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
