@@ -1,7 +1,7 @@
 //! Figures, each as an SVG and as a CSV with the same numbers.
 
 mod bars;
-mod beside;
+mod side_by_side;
 mod distribution;
 mod marks;
 mod overview;
@@ -15,7 +15,7 @@ mod time;
 mod zoom;
 
 pub use bars::{Bar, BarFigure, BarGroup};
-pub use beside::BesideFigure;
+pub use side_by_side::SideBySideFigure;
 pub use distribution::{DistributionFigure, DistributionPanel, Sample};
 pub use owner::Owner;
 pub use points::{Axis, Point, PointFigure, Series, Style, Whisker};
