@@ -26,7 +26,7 @@ pub struct HostConfig {
     /// Its roles, in the order in which they are offered packets.
     #[serde(default, rename = "role")]
     pub roles: Vec<RoleConfig>,
-    /// The seed of its chance, so that a run can be repeated; from the system if none is given.
+    /// The random seed, so that a run can be repeated. Without it, the system gives one.
     pub seed: Option<u64>,
     /// How its TCP behaves.
     #[serde(default)]
@@ -237,12 +237,12 @@ impl Surroundings {
 }
 
 impl HostConfig {
-    /// Returns the node of this host. `chance` is the random seed of the host. Fails if a role or the host is invalid.
-    pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
+    /// Returns the node of this host. `rng` is the random seed of the host. Fails if a role or the host is invalid.
+    pub fn node(&self, rng: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let around = self.surroundings()?;
         let build = |(place, role): (usize, &RoleConfig)| {
-            let built = role.clone().on_host(&around).build(Interfaces(&names), chance);
+            let built = role.clone().on_host(&around).build(Interfaces(&names), rng);
             built.map_err(|error| match error {
                 NodeError::Role { kind, error, .. } => NodeError::Role { kind, index: place, error },
                 host @ NodeError::Host(_) => host,
@@ -479,35 +479,35 @@ impl RoleConfig {
         self
     }
 
-    /// Builds the role for a host with these interfaces. `chance` is the random seed of the host. Fails if the
+    /// Builds the role for a host with these interfaces. `rng` is the random seed of the host. Fails if the
     /// configuration is invalid.
-    pub fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
-        let role = self.construct(interfaces, &chance.fork(self.kind()));
+    pub fn build(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, NodeError> {
+        let role = self.construct(interfaces, &rng.fork(self.kind()));
         role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
     }
 
-    fn construct(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, ConfigError> {
+    fn construct(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, ConfigError> {
         Ok(match self.clone() {
             Self::CellularIpGateway(config) => Box::new(cellular_ip::Gateway::new(config, interfaces)?),
             Self::CellularIpStation(config) => Box::new(cellular_ip::Station::new(config, interfaces)?),
             Self::CellularIpMobile(config) => {
-                Box::new(cellular_ip::Mobile::new(config, interfaces, chance.clone())?)
+                Box::new(cellular_ip::Mobile::new(config, interfaces, rng.clone())?)
             }
             Self::MobileIpHomeAgent(config) => {
-                Box::new(mobile_ip::HomeAgent::new(config, interfaces, chance.clone())?)
+                Box::new(mobile_ip::HomeAgent::new(config, interfaces, rng.clone())?)
             }
             Self::MobileIpForeignAgent(config) => {
-                Box::new(mobile_ip::ForeignAgent::new(config, interfaces, chance.clone())?)
+                Box::new(mobile_ip::ForeignAgent::new(config, interfaces, rng.clone())?)
             }
             Self::MobileIpMobileNode(config) => {
-                Box::new(mobile_ip::MobileNode::new(config, interfaces, chance.clone())?)
+                Box::new(mobile_ip::MobileNode::new(config, interfaces, rng.clone())?)
             }
             Self::IndirectTcpSupportRouter(config) => {
-                Box::new(indirect_tcp::SupportRouter::new(config, chance.clone())?)
+                Box::new(indirect_tcp::SupportRouter::new(config, rng.clone())?)
             }
             Self::IndirectTcpMobileHost(config) => Box::new(indirect_tcp::MobileHost::new(config)?),
-            Self::SigmaMobileNode(config) => Box::new(sigma::MobileNode::new(config, interfaces, chance)?),
-            Self::SigmaCorrespondent(config) => Box::new(sigma::Correspondent::new(&config, chance)?),
+            Self::SigmaMobileNode(config) => Box::new(sigma::MobileNode::new(config, interfaces, rng)?),
+            Self::SigmaCorrespondent(config) => Box::new(sigma::Correspondent::new(&config, rng)?),
             Self::SigmaLocationManager(config) => Box::new(sigma::LocationManager::new(config)?),
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
