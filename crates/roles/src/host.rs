@@ -1,5 +1,6 @@
 //! The configuration of one host.
 
+use crate::RoleConfig;
 use node::config::{ConfigError, Interfaces, some_text, text};
 use node::{Action, Hop, Key, Life, NextHop, Node, Role, Route, Seed};
 use schemars::JsonSchema;
@@ -129,47 +130,6 @@ impl FromStr for Via {
     }
 }
 
-/// A role and its configuration.
-#[derive(Clone, Debug)]
-pub enum RoleConfig {
-    /// Cellular IP gateway.
-    CellularIpGateway(cellular_ip::config::StationConfig),
-    /// Cellular IP base station.
-    CellularIpStation(cellular_ip::config::StationConfig),
-    /// Cellular IP mobile host.
-    CellularIpMobile(cellular_ip::config::MobileConfig),
-    /// Mobile IP home agent.
-    MobileIpHomeAgent(mobile_ip::config::HomeAgentConfig),
-    /// Mobile IP foreign agent.
-    MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
-    /// Mobile IP mobile node.
-    MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
-    /// Indirect TCP support router.
-    IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
-    /// Indirect TCP, the mobile host's side.
-    IndirectTcpMobileHost(indirect_tcp::config::MobileHostConfig),
-    /// SIGMA mobile node.
-    SigmaMobileNode(sigma::config::MobileNodeConfig),
-    /// SIGMA correspondent.
-    SigmaCorrespondent(sigma::config::CorrespondentConfig),
-    /// SIGMA location manager.
-    SigmaLocationManager(sigma::config::LocationManagerConfig),
-    /// Datagrams at a constant rate.
-    ConstantRate(apps::ConstantRateConfig),
-    /// Receiver of datagrams.
-    Sink(apps::SinkConfig),
-    /// Bulk server: sends bytes to each client that connects.
-    BulkServer(apps::BulkServerConfig),
-    /// Bulk client: connects, and reads them.
-    BulkClient(apps::BulkClientConfig),
-    /// Request server: answers questions.
-    RequestServer(apps::RequestServerConfig),
-    /// Request client: connects, asks, and waits for each answer.
-    RequestClient(apps::RequestClientConfig),
-    /// Moves the host from cell to cell.
-    Roam(apps::RoamConfig),
-}
-
 /// An error in the configuration of a host or a role, with its key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{path}`: {problem}")]
@@ -184,12 +144,6 @@ impl KeyError {
     /// Returns the error of a key.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
-    }
-}
-
-impl<'de> Deserialize<'de> for RoleConfig {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(toml::Table::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
@@ -231,7 +185,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    fn addresses(&self) -> Vec<Ipv4Addr> {
+    pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
         self.own.iter().map(|own| own.address).collect()
     }
 }
@@ -381,150 +335,6 @@ impl HostConfig {
         };
         self.interfaces.iter().enumerate().map(mac).collect()
     }
-}
-
-impl RoleConfig {
-    /// All kinds.
-    pub const KINDS: [&'static str; 18] = [
-        "cellular-ip/gateway",
-        "cellular-ip/station",
-        "cellular-ip/mobile",
-        "mobile-ip/home-agent",
-        "mobile-ip/foreign-agent",
-        "mobile-ip/mobile-node",
-        "indirect-tcp/support-router",
-        "indirect-tcp/mobile-host",
-        "sigma/mobile-node",
-        "sigma/correspondent",
-        "sigma/location-manager",
-        "apps/constant-rate",
-        "apps/sink",
-        "apps/bulk-server",
-        "apps/bulk-client",
-        "apps/request-server",
-        "apps/request-client",
-        "apps/roam",
-    ];
-
-    /// Reads a role. The key `kind` selects the type; the other keys are the configuration of that kind.
-    pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
-        let at_kind = |problem| KeyError { path: "kind".to_owned(), problem };
-        let known = || format!("allowed: {}", Self::KINDS.join(", "));
-        let Some(toml::Value::String(kind)) = table.remove("kind") else {
-            return Err(at_kind(format!("a role needs a kind; {}", known())));
-        };
-        match kind.as_str() {
-            "cellular-ip/gateway" => config(table).map(Self::CellularIpGateway),
-            "cellular-ip/station" => config(table).map(Self::CellularIpStation),
-            "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
-            "mobile-ip/home-agent" => config(table).map(Self::MobileIpHomeAgent),
-            "mobile-ip/foreign-agent" => config(table).map(Self::MobileIpForeignAgent),
-            "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
-            "indirect-tcp/support-router" => config(table).map(Self::IndirectTcpSupportRouter),
-            "indirect-tcp/mobile-host" => config(table).map(Self::IndirectTcpMobileHost),
-            "sigma/mobile-node" => config(table).map(Self::SigmaMobileNode),
-            "sigma/correspondent" => config(table).map(Self::SigmaCorrespondent),
-            "sigma/location-manager" => config(table).map(Self::SigmaLocationManager),
-            "apps/constant-rate" => config(table).map(Self::ConstantRate),
-            "apps/sink" => config(table).map(Self::Sink),
-            "apps/bulk-server" => config(table).map(Self::BulkServer),
-            "apps/bulk-client" => config(table).map(Self::BulkClient),
-            "apps/request-server" => config(table).map(Self::RequestServer),
-            "apps/request-client" => config(table).map(Self::RequestClient),
-            "apps/roam" => config(table).map(Self::Roam),
-            _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
-        }
-    }
-
-    /// Returns its kind, as in configurations.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::CellularIpGateway(_) => "cellular-ip/gateway",
-            Self::CellularIpStation(_) => "cellular-ip/station",
-            Self::CellularIpMobile(_) => "cellular-ip/mobile",
-            Self::MobileIpHomeAgent(_) => "mobile-ip/home-agent",
-            Self::MobileIpForeignAgent(_) => "mobile-ip/foreign-agent",
-            Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
-            Self::IndirectTcpSupportRouter(_) => "indirect-tcp/support-router",
-            Self::IndirectTcpMobileHost(_) => "indirect-tcp/mobile-host",
-            Self::SigmaMobileNode(_) => "sigma/mobile-node",
-            Self::SigmaCorrespondent(_) => "sigma/correspondent",
-            Self::SigmaLocationManager(_) => "sigma/location-manager",
-            Self::ConstantRate(_) => "apps/constant-rate",
-            Self::Sink(_) => "apps/sink",
-            Self::BulkServer(_) => "apps/bulk-server",
-            Self::BulkClient(_) => "apps/bulk-client",
-            Self::RequestServer(_) => "apps/request-server",
-            Self::RequestClient(_) => "apps/request-client",
-            Self::Roam(_) => "apps/roam",
-        }
-    }
-
-    /// Returns the same configuration, completed by what the role needs to know of its host.
-    #[must_use]
-    pub fn on_host(mut self, around: &Surroundings) -> Self {
-        match &mut self {
-            Self::CellularIpGateway(config) | Self::CellularIpStation(config) => {
-                config.own = around.addresses();
-            }
-            Self::MobileIpHomeAgent(config) => config.host.clone_from(&around.own),
-            Self::MobileIpForeignAgent(config) => {
-                config.own = around.addresses();
-                config.visited.clone_from(&around.visited);
-                config.partners.clone_from(&around.partners);
-                config.beside.clone_from(&around.home_agents);
-            }
-            _ => {}
-        }
-        self
-    }
-
-    /// Builds the role for a host with these interfaces. `rng` is the random seed of the host. Fails if the
-    /// configuration is invalid.
-    pub fn build(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, NodeError> {
-        let role = self.construct(interfaces, &rng.fork(self.kind()));
-        role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
-    }
-
-    fn construct(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, ConfigError> {
-        Ok(match self.clone() {
-            Self::CellularIpGateway(config) => Box::new(cellular_ip::Gateway::new(config, interfaces)?),
-            Self::CellularIpStation(config) => Box::new(cellular_ip::Station::new(config, interfaces)?),
-            Self::CellularIpMobile(config) => {
-                Box::new(cellular_ip::Mobile::new(config, interfaces, rng.clone())?)
-            }
-            Self::MobileIpHomeAgent(config) => {
-                Box::new(mobile_ip::HomeAgent::new(config, interfaces, rng.clone())?)
-            }
-            Self::MobileIpForeignAgent(config) => {
-                Box::new(mobile_ip::ForeignAgent::new(config, interfaces, rng.clone())?)
-            }
-            Self::MobileIpMobileNode(config) => {
-                Box::new(mobile_ip::MobileNode::new(config, interfaces, rng.clone())?)
-            }
-            Self::IndirectTcpSupportRouter(config) => {
-                Box::new(indirect_tcp::SupportRouter::new(config, rng.clone())?)
-            }
-            Self::IndirectTcpMobileHost(config) => Box::new(indirect_tcp::MobileHost::new(config)?),
-            Self::SigmaMobileNode(config) => Box::new(sigma::MobileNode::new(config, interfaces, rng)?),
-            Self::SigmaCorrespondent(config) => Box::new(sigma::Correspondent::new(&config, rng)?),
-            Self::SigmaLocationManager(config) => Box::new(sigma::LocationManager::new(config)?),
-            Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
-            Self::Sink(config) => Box::new(apps::Sink::new(config)),
-            Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),
-            Self::BulkClient(config) => Box::new(apps::BulkClient::new(config)),
-            Self::RequestServer(config) => Box::new(apps::RequestServer::new(config)),
-            Self::RequestClient(config) => Box::new(apps::RequestClient::new(config)?),
-            Self::Roam(config) => Box::new(apps::Roam::new(config, interfaces)?),
-        })
-    }
-}
-
-fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, KeyError> {
-    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
-        let path = error.path().to_string();
-        KeyError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
-    })
 }
 
 #[cfg(test)]
