@@ -1,6 +1,6 @@
 //! Inputs for SIGMA's roles.
 
-use crate::player::{Post, WALL, rx};
+use crate::laws::player::{Post, WALL, rx};
 use ::sctp::message::{Chunk, Init, Packet};
 use ::sigma::message::{Header, Message, Name, Question, ResourceRecord, TsigKey, class, kind, opcode};
 use auth::Key;

@@ -1,8 +1,8 @@
 //! Tests of time-sequence diagrams: the flow of each panel, and the text of its heading.
 
-use crate::samples::{self, handoff, ms, trace};
-use crate::svg::{assert_sound, save};
-use draw::{SideBySideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, Step};
+use crate::figures::samples::{self, handoff, ms, trace};
+use crate::figures::svg::{assert_sound, save};
+use draw::{Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, SideBySideFigure, Step};
 use wire::{Duration, Instant};
 
 /// The panels below the overviews: each begins after a heading with a handoff's number.
