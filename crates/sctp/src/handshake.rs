@@ -213,10 +213,10 @@ impl Association {
     }
 
     pub(crate) fn opening_destination(&self) -> Ipv4Addr {
-        let context = match self.opening.at {
+        let turn = match self.opening.at {
             Some((at, before)) => match self.opening.tries.saturating_sub(before) {
-                context if context.is_multiple_of(2) => return at,
-                context => context / 2,
+                turn if turn.is_multiple_of(2) => return at,
+                turn => turn / 2,
             },
             None => self.opening.tries,
         };
@@ -225,8 +225,8 @@ impl Association {
         }
         // Each address in turn: a directory may have given some that are out of date.
         let peers = &self.opening.peers;
-        let context = (context as usize).checked_rem(peers.len());
-        context.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
+        let turn = (turn as usize).checked_rem(peers.len());
+        turn.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
     }
 
     /// Handles the expiry of T1 (sections 5.1.2 and 5.1.6).
@@ -306,11 +306,15 @@ impl Association {
         (self.paths.primary, self.data_path, self.moved) = (here, here, true);
     }
 
-    /// Handles an authenticated ASCONF in COOKIE-ECHOED: the peer has the association, and its COOKIE ACK was lost.
-    pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant) {
+    /// Handles an authenticated ASCONF from `src` in COOKIE-ECHOED: the peer has the association, and its COOKIE ACK
+    /// was lost. If `src` is the address that a directory gave, the peer has the association there, and not at the
+    /// addresses of INIT ACK.
+    pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
-            self.opened_at(self.paths.primary);
-            self.established(now, self.paths.primary);
+            let is_of_directory = self.opening.at.is_some_and(|(at, _)| at == src);
+            let here = if is_of_directory { src } else { self.paths.primary };
+            self.opened_at(here);
+            self.established(now, here);
         }
     }
 

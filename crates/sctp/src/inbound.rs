@@ -318,8 +318,8 @@ impl Inbound {
             return;
         }
         let oldest = self.runs.iter().find(|(_, run)| {
-            let context = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
-            run.begins && context && !run.parts.is_empty()
+            let is_next = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
+            run.begins && is_next && !run.parts.is_empty()
         });
         if let Some(first) = oldest.map(|(first, _)| *first)
             && let Some(run) = self.runs.remove(&first)

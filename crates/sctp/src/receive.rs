@@ -194,7 +194,7 @@ impl Association {
             }
             Chunk::Asconf(asconf) => {
                 if context.authenticated {
-                    self.cookie_ack_was_lost(context.now);
+                    self.cookie_ack_was_lost(context.now, context.src);
                 }
                 self.asconf_came(context, asconf);
             }

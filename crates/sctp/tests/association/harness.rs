@@ -141,7 +141,7 @@ impl World {
         &self.hosts[who].events
     }
 
-    fn rng(&mut self, percent: u64) -> bool {
+    fn happens(&mut self, percent: u64) -> bool {
         self.seed.draw() % 100 < percent
     }
 
@@ -195,7 +195,7 @@ impl World {
             self.drops[who] -= 1;
             return;
         }
-        if gone || self.rng(self.weather.loss) {
+        if gone || self.happens(self.weather.loss) {
             return;
         }
         let narrow = self.narrow.iter().find(|(to, _)| *to == transmit.dst).map(|(_, mtu)| *mtu);
@@ -215,11 +215,11 @@ impl World {
         let free = self.free.entry((transmit.src, transmit.dst)).or_default();
         let leaves = (*free).max(self.now) + Duration::from_nanos(self.byte * transmit.bytes.len() as u64);
         *free = leaves;
-        let copies = 1 + usize::from(self.rng(self.weather.double));
+        let copies = 1 + usize::from(self.happens(self.weather.double));
         for _ in 0..copies {
-            let late = if self.rng(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
+            let late = if self.happens(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
             let mut copy = transmit.clone();
-            if self.rng(self.weather.corrupt) {
+            if self.happens(self.weather.corrupt) {
                 let at = self.seed.draw() as usize % copy.bytes.len();
                 copy.bytes[at] ^= (self.seed.draw() as u8).max(1);
             }
