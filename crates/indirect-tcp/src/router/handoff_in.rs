@@ -116,7 +116,7 @@ impl SupportRouter {
         if verdict == Verdict::Taken && !self.is_named(host, id) {
             return Err(refusal::MISDIRECTED);
         }
-        self.note_offer(id, handoff, host, sequence)?;
+        self.note_offer(id, handoff, host, sequence);
         self.still_comes(now, host, verdict);
         self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
         Ok(())

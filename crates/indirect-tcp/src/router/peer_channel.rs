@@ -38,7 +38,7 @@ pub(super) struct PeerChannel {
     outgoing: Outgoing,
     /// The number of handoffs offered on it.
     handoffs: u64,
-    /// The peer's offers, by the number of the handoff.
+    /// The peer's offers, by the number of the handoff: at most one for each host that is configured here.
     pub(super) offers: BTreeMap<u64, Offer>,
 }
 
@@ -51,9 +51,6 @@ pub(super) struct Offer {
     /// The connection that the next frames are about.
     pub(super) current: Option<ConnectionId>,
 }
-
-/// Open offers on one connection, at most. A peer that sends more is refused.
-const OFFERS: usize = 1024;
 
 impl PeerChannel {
     fn new(peer: Option<Ipv4Addr>, nonce: [u8; 16], auth: Option<FrameAuth>) -> Self {
@@ -195,7 +192,7 @@ impl SupportRouter {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(reason) => {
-                    self.count(reason);
+                    self.refused.count(reason);
                     return out.stream(id, StreamOp::Abort);
                 }
             }
@@ -262,22 +259,14 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Notes a new offer, which replaces earlier ones for the same host. Returns an error if there are [`OFFERS`]
-    /// others.
-    pub(super) fn note_offer(
-        &mut self,
-        id: StreamId,
-        handoff: u64,
-        host: Ipv4Addr,
-        sequence: u64,
-    ) -> Result<(), Reason> {
-        let Some(channel) = channel_of(&mut self.streams, id) else { return Ok(()) };
-        channel.offers.retain(|_, offer| offer.host != host);
-        if channel.offers.len() >= OFFERS {
-            return Err(refusal::UNEXPECTED);
+    /// Notes a new offer, which replaces earlier ones for the same host. An offer for a host that is not configured here
+    /// is not noted, so a connection has at most one offer for each configured host.
+    pub(super) fn note_offer(&mut self, id: StreamId, handoff: u64, host: Ipv4Addr, sequence: u64) {
+        let Some(channel) = channel_of(&mut self.streams, id) else { return };
+        if self.hosts.contains_key(&host) {
+            channel.offers.retain(|_, offer| offer.host != host);
+            channel.offers.insert(handoff, Offer { host, sequence, current: None });
         }
-        channel.offers.insert(handoff, Offer { host, sequence, current: None });
-        Ok(())
     }
 
     /// Closes earlier connections that the same router opened. It uses this one, so the earlier ones are broken at its
