@@ -1,6 +1,7 @@
 //! The configuration. Defaults are those of the RFC if it has one, otherwise ours; the docs name the source.
 
-use crate::message::{Algorithm, Association};
+use crate::message::{Algorithm, Association, INFINITE};
+use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
 use schemars::JsonSchema;
@@ -245,11 +246,13 @@ impl HomeAgentConfig {
         if self.replay_window <= Duration::from_secs(3) {
             return Err(ConfigError::new("replay_window", "must be longer than 3s (RFC 5944, section 5.7)"));
         }
-        if self.tunnel_mtu < 548 {
-            let problem = "must be at least 548: what every link takes, less the outer header";
+        if self.tunnel_mtu < SMALLEST_MTU {
+            let problem = format!(
+                "must be at least {SMALLEST_MTU} bytes, the least that a reported path MTU may set it to"
+            );
             return Err(ConfigError::new("tunnel_mtu", problem));
         }
-        Ok(())
+        check_announcements(&self.announcements)
     }
 }
 
@@ -278,7 +281,7 @@ impl MobileNodeConfig {
         if self.home_agent.address == self.address.address {
             return Err(ConfigError::new("home_agent", "a mobile node is not its own home agent"));
         }
-        Ok(())
+        check_announcements(&self.announcements)
     }
 }
 
@@ -339,13 +342,24 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A lifetime is sent as whole seconds, and 0xffff means infinite. A lifetime shorter than three seconds would end
+/// A lifetime is sent as whole seconds, and [`INFINITE`] has a special meaning. A lifetime shorter than three seconds would end
 /// before a lost request is repeated: registrations are at least a second apart.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
-    if lifetime.subsec_nanos() == 0 && (3..0xffff).contains(&lifetime.as_secs()) {
+    if lifetime.subsec_nanos() == 0 && (3..INFINITE.into()).contains(&lifetime.as_secs()) {
         return Ok(());
     }
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
+}
+
+/// An announcement waits for those before it in the list.
+fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
+    if times.is_sorted() {
+        return Ok(());
+    }
+    Err(ConfigError::new(
+        "announcements",
+        "must be in ascending order, for example `[\"0s\", \"1s\", \"3s\"]`",
+    ))
 }
 
 /// Whether an address can be a host's: not of 0.0.0.0/8, loopback, multicast, class E or limited broadcast.

@@ -30,8 +30,8 @@ use crate::pending::{Pending, RequestKey, Standing, Waiting, low};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Expiry, Hop, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
-    Seed, Value, reason,
+    Action, Class, Expiry, Hop, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role,
+    Route, Rx, Seed, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
@@ -97,7 +97,7 @@ pub struct ForeignAgent {
     denials: Limiter<Mac>,
     /// Replies that were sent to mobile nodes: those of home agents, and denials by this agent.
     codes: ReplyCounts,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
     clock: Clock,
 }
 
@@ -135,7 +135,7 @@ impl ForeignAgent {
             advertiser,
             denials: Limiter::default(),
             codes: ReplyCounts::default(),
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
             clock: Clock::default(),
             config,
         })
@@ -160,13 +160,7 @@ impl ForeignAgent {
             }
             _ => return out.pass(rx, packet),
         };
-        match ends {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        self.refused.end(rx.iface, packet, ends, out);
     }
 
     fn registration(
@@ -215,7 +209,7 @@ impl ForeignAgent {
             Ok(give_way) => self.relay(now, pending, &give_way, out),
             Err(code) => {
                 if code == Code::ForeignResources {
-                    *self.refused.entry(NO_PLACE).or_default() += 1;
+                    self.refused.count(NO_PLACE);
                 }
                 return self.deny(now, &pending, code, out);
             }
@@ -336,7 +330,7 @@ impl ForeignAgent {
             if let Some(other) = self.waiting.remove(*asked)
                 && (other.mac, other.request.home) != (mac, request.home)
             {
-                *self.refused.entry(GAVE_WAY).or_default() += 1;
+                self.refused.count(GAVE_WAY);
             }
         }
         self.keep_path_to(request.home_agent, out);
@@ -635,12 +629,11 @@ impl Role for ForeignAgent {
             ]);
             (host.to_string(), value)
         };
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
             ("codes", self.codes.status()),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

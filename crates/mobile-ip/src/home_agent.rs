@@ -23,8 +23,8 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Boot, Encap, Expiry, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
-    Seed, Undone, Value, reason,
+    Action, Boot, Encap, Expiry, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role,
+    Route, Rx, Seed, Undone, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
@@ -142,7 +142,7 @@ pub struct HomeAgent {
     told: Limiter<Ipv4Addr>,
     /// Replies that were sent.
     codes: ReplyCounts,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
 }
 
 impl HomeAgent {
@@ -180,7 +180,7 @@ impl HomeAgent {
             denials: Limiter::default(),
             told: Limiter::default(),
             codes: ReplyCounts::default(),
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
             config,
         })
     }
@@ -242,15 +242,13 @@ impl HomeAgent {
         match ip.protocol {
             ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, packet, out),
             ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                match self.tunnel_error(now, payload, out) {
-                    Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-                    Err(reason) => self.refuse(rx, packet, reason, out),
-                }
+                let ends = self.tunnel_error(now, payload, out);
+                self.refused.end(rx.iface, packet, ends, out);
             }
-            ipv4::ICMP => match self.advertiser.solicited(now, rx.iface, &packet, false, out) {
-                Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-                Err(reason) => self.refuse(rx, packet, reason, out),
-            },
+            ipv4::ICMP => {
+                let ends = self.advertiser.solicited(now, rx.iface, &packet, false, out);
+                self.refused.end(rx.iface, packet, ends, out);
+            }
             _ => out.pass(rx, packet),
         }
     }
@@ -285,7 +283,7 @@ impl HomeAgent {
         }
         match denial {
             Denial::Code(code) => {
-                *self.refused.entry(refusal::DENIED).or_default() += 1;
+                self.refused.count(refusal::DENIED);
                 self.reply(now, &request, code, 0, path, out);
             }
             Denial::Again(lifetime) => self.reply(now, &request, accepted(&request), lifetime, path, out),
@@ -546,8 +544,7 @@ impl HomeAgent {
     }
 
     fn refuse(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
-        *self.refused.entry(reason).or_default() += 1;
-        out.discard(rx.iface, packet, reason);
+        self.refused.end(rx.iface, packet, Err(reason), out);
     }
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
@@ -641,11 +638,10 @@ impl Role for HomeAgent {
             ]);
             (host.to_string(), value)
         });
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("bindings", Value::Map(bindings.collect())),
             ("codes", self.codes.status()),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

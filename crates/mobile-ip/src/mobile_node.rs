@@ -20,10 +20,9 @@ use crate::message::{
 use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Command, Hop, Input, Key, Life, Link, Listen, Neighbor, NextHop, Outbox, Proto, Role,
-    Route, Rx, Seed, TimerName, Timers, Value, reason,
+    Action, Class, Command, Hop, Input, Key, Life, Link, Listen, Neighbor, NextHop, Outbox, Proto, Refusals,
+    Role, Route, Rx, Seed, TimerName, Timers, Value,
 };
-use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
@@ -100,7 +99,7 @@ pub struct MobileNode {
     /// When the link came up last.
     linked: Instant,
     solicitations: u32,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
 }
 
 const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
@@ -139,7 +138,7 @@ impl MobileNode {
             kept: None,
             linked: Instant::ZERO,
             solicitations: 0,
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
             config,
         })
     }
@@ -231,7 +230,7 @@ impl MobileNode {
             return Err(IMPLAUSIBLE_AGENT);
         }
         if advertisement.lifetime == 0 {
-            *self.refused.entry(AGENT_LEFT).or_default() += 1;
+            self.refused.count(AGENT_LEFT);
             self.agents.forget(agent);
             self.lost(now, agent, None, out);
             return Ok(());
@@ -592,13 +591,7 @@ impl MobileNode {
             // The groups that the role listens to also carry other protocols.
             _ => return out.pass(rx, packet),
         };
-        match ends {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        self.refused.end(rx.iface, packet, ends, out);
     }
 }
 
@@ -646,12 +639,11 @@ impl Role for MobileNode {
 
     fn status(&self) -> Value {
         let agents = self.agents.iter().map(|(who, _)| Value::from(who)).collect();
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         let first = [
             ("state", Value::from(self.registrar.state())),
             ("agent", self.attached.map_or(Value::None, Value::from)),
         ];
-        let last = [("agents", Value::List(agents)), ("refused", Value::Map(refused.collect()))];
+        let last = [("agents", Value::List(agents)), ("refused", self.refused.status())];
         let all = first.into_iter().chain(self.registrar.status()).chain(last);
         Value::Map(all.map(|(name, value)| (name.to_owned(), value)).collect())
     }

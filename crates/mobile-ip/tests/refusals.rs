@@ -88,6 +88,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(home_agent("registration_lifetime = \"65535s\""), "`registration_lifetime`", "65534s");
     refused(home_agent("replay_window = \"3s\""), "`replay_window`", "longer than 3s");
     refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
+    refused(home_agent("announcements = ['1s', '0s']"), "`announcements`", "in ascending order");
     refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "greater than zero");
     refused(home_agent("advertise = { lifetime = \"0s\" }"), "`advertise`", "9000s");
     refused(home_agent("advertise = { lifetime = \"2s\" }"), "`advertise`", "three times `interval` (3s;");

@@ -29,6 +29,7 @@ mod neighbor;
 mod node;
 mod outbox;
 mod records;
+mod refusals;
 mod rules;
 
 pub mod stream;
@@ -43,6 +44,7 @@ pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Prot
 pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
+pub use refusals::Refusals;
 pub use rules::Ruleset;
 pub use stream::{Addr, Guard, Knob, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 pub use table::{Action, Class, Encap, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};

@@ -17,8 +17,8 @@ use crate::message::{CONNECTIONS, Datagram, Entry, Greeting, PORT, Signed};
 use crate::router::refusal;
 use node::config::ConfigError;
 use node::{
-    Addr, Input, Listen, News, Outbox, Proto, Role, Rx, StreamId, StreamOp, TimerName, Timers, Transport,
-    Value, reason,
+    Addr, Input, Listen, News, Outbox, Proto, Refusals, Role, Rx, StreamId, StreamOp, TimerName, Timers,
+    Transport, Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 use streams::far;
@@ -74,7 +74,7 @@ pub struct MobileHost {
     programs: BTreeMap<StreamId, StreamId>,
     next_number: u32,
     next_stream: u32,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
 }
 
 /// A greeting that waits for its answer.
@@ -131,7 +131,7 @@ impl MobileHost {
             programs: BTreeMap::new(),
             next_number: 0,
             next_stream: 0,
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
         })
     }
 
@@ -147,13 +147,8 @@ impl MobileHost {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        match self.datagram(now, &packet, out) {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        let ends = self.datagram(now, &packet, out);
+        self.refused.end(rx.iface, packet, ends, out);
     }
 
     fn datagram(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
@@ -241,12 +236,11 @@ impl Role for MobileHost {
         };
         let connections = self.connections.values();
         let connections = connections.map(|here| (here.number.to_string(), Value::from(state(here))));
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("router", self.router.map_or(Value::None, Value::from)),
             ("welcome", Value::from(if self.greeting.is_none() { "yes" } else { "not yet" })),
             ("connections", Value::Map(connections.collect())),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

@@ -23,7 +23,7 @@ impl SupportRouter {
     /// A host or a router has connected.
     pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
         if let Some(oldest) = self.displaced_by(*near.remote.ip()) {
-            self.count(refusal::BUSY);
+            self.refused.count(refusal::BUSY);
             self.hang_up(oldest, out);
         }
         self.streams.insert(id, StreamUse::Caller { near, heard: Vec::new(), room: 0 });
@@ -93,7 +93,7 @@ impl SupportRouter {
         self.timers.stop(Timer::Caller(id));
         let called = Signed::parse(&heard).map_err(Reason::from);
         if let Err(reason) = called.and_then(|call| self.called(id, near, &call, out)) {
-            self.count(reason);
+            self.refused.count(reason);
             self.hang_up(id, out);
         }
     }

@@ -29,8 +29,8 @@ use connection::{Connection, Next, Stage};
 use host::Host;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Input, Knob, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
-    Transport, Tuple, Value, reason,
+    Addr, Expiry, Input, Knob, Listen, Outbox, Proto, Refusals, Role, Rx, Seed, StreamEvent, StreamId,
+    StreamOp, Transport, Tuple, Value,
 };
 use peer_channel::PeerChannel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -117,7 +117,7 @@ pub struct SupportRouter {
     /// time before.
     began: u64,
     rng: Seed,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
 }
 
 /// The stream that listens for callers, and through which guards are set.
@@ -142,7 +142,7 @@ impl SupportRouter {
             next_stream: 0,
             began: 0,
             rng,
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
             config,
         })
     }
@@ -162,13 +162,8 @@ impl SupportRouter {
             // even if the address is not.
             return out.send(Iface::HOST, packet);
         }
-        match self.datagram(now, rx.iface, packet.link.src, &ip, payload, out) {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                self.count(reason);
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        let ends = self.datagram(now, rx.iface, packet.link.src, &ip, payload, out);
+        self.refused.end(rx.iface, packet, ends, out);
     }
 
     fn datagram(
@@ -192,10 +187,6 @@ impl SupportRouter {
             Datagram::ForwardReply(reply) => self.pointer_answered(now, &reply, out),
             Datagram::GreetingReply(_) | Datagram::Lost(_) => Err(refusal::UNEXPECTED),
         }
-    }
-
-    fn count(&mut self, reason: Reason) {
-        *self.refused.entry(reason).or_default() += 1;
     }
 
     // --- streams ---------------------------------------------------------------------------------------------------
@@ -359,7 +350,7 @@ impl SupportRouter {
             match due {
                 Timer::Caller(id) => {
                     if self.streams.remove(&id).is_some() {
-                        self.count(refusal::SILENT);
+                        self.refused.count(refusal::SILENT);
                         out.stream(id, StreamOp::Abort);
                     }
                 }
@@ -420,11 +411,10 @@ impl Role for SupportRouter {
 
     fn status(&self) -> Value {
         let hosts = self.hosts.iter().map(|(address, host)| (address.to_string(), host.status())).collect();
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("hosts", Value::Map(hosts)),
             ("links", Value::from(self.channels.len() as u64)),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

@@ -34,8 +34,6 @@ impl RequestFlags {
     pub const SIMULTANEOUS: Self = Self(0x80);
     /// B: also tunnel the broadcasts of the home network.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node decapsulates the packets itself.
-    pub const DECAPSULATES: Self = Self(0x20);
     /// M: minimal encapsulation.
     pub const MINIMAL: Self = Self(0x10);
     /// G: GRE.
