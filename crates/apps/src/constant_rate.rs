@@ -131,6 +131,11 @@ mod tests {
         }
     }
 
+    /// The number that a datagram carries in its first eight bytes.
+    fn number_of(payload: &[u8]) -> Option<u64> {
+        payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+    }
+
     #[test]
     fn it_sends_on_the_beat_and_stops() {
         let (mut role, mut out) = (ConstantRate::new(config()).unwrap(), Outbox::default());
@@ -143,7 +148,7 @@ mod tests {
             role.handle(at, Input::Timeout, &mut out);
             for effect in out.drain_effects() {
                 let Effect::Stream(_, StreamOp::Write(payload)) = effect else { panic!("{effect:?}") };
-                sent.push((at.0 / 1_000_000, payload.len(), crate::number_of(&payload)));
+                sent.push((at.0 / 1_000_000, payload.len(), number_of(&payload)));
             }
         }
         assert_eq!(

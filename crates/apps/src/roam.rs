@@ -4,7 +4,7 @@
 //! It serves protocols that do not control the radio. A protocol that decides when to move, as Cellular IP's mobile
 //! host does, tunes the radio itself.
 
-use node::config::{ConfigError, Interfaces, span};
+use node::config::{ConfigError, Interfaces, check_moves, span};
 use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,21 +75,18 @@ impl Roam {
             return Err(ConfigError::new("places", "name at least the place where the host begins"));
         }
         let roam = Self { config, interface, at: 0, next: 0, heard: BTreeMap::new(), is_lost: false };
-        for step in &roam.config.moves {
-            roam.place(&step.to).map_err(|problem| ConfigError::new("moves", problem))?;
-        }
-        if !roam.config.moves.is_sorted_by_key(|step| step.at) {
-            return Err(ConfigError::new("moves", "must be in the order of time"));
-        }
+        let moves = roam.config.moves.iter().map(|step| (step.at, step.to.as_str()));
+        check_moves("place", &roam.names(), moves)?;
         Ok(roam)
     }
 
     fn place(&self, name: &str) -> Result<usize, String> {
         let place = self.config.places.iter().position(|place| place.name == name);
-        place.ok_or_else(|| {
-            let known: Vec<&str> = self.config.places.iter().map(|place| place.name.as_str()).collect();
-            format!("no place `{name}`; known: {}", known.join(", "))
-        })
+        place.ok_or_else(|| format!("no place `{name}`; known: {}", self.names().join(", ")))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.config.places.iter().map(|place| place.name.as_str()).collect()
     }
 
     fn name_of(&self, place: usize) -> &str {

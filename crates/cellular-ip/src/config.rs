@@ -1,7 +1,7 @@
 //! The configuration. Defaults are those of the draft if it has one, otherwise ours; the docs name the source.
 
 use auth::Key;
-use node::config::{ConfigError, span, spans, text};
+use node::config::{ConfigError, check_moves, span, spans, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -221,17 +221,8 @@ impl MobileConfig {
         if self.route_update_time.is_zero() {
             return Err(ConfigError::new("route_update_time", "must be greater than zero"));
         }
-        for step in &self.moves {
-            if !self.stations.iter().any(|station| station.name == step.to) {
-                let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
-                let problem = format!("no station `{}`; known: {}", step.to, known.join(", "));
-                return Err(ConfigError::new("moves", problem));
-            }
-        }
-        if !self.moves.is_sorted_by_key(|step| step.at) {
-            return Err(ConfigError::new("moves", "must be in the order of time"));
-        }
-        Ok(())
+        let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
+        check_moves("station", &known, self.moves.iter().map(|step| (step.at, step.to.as_str())))
     }
 }
 
