@@ -29,8 +29,8 @@ use connection::{Connection, Next, Stage};
 use host::Host;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Input, Knob, Listen, Outbox, Proto, Refusals, Role, Rx, Seed, StreamEvent, StreamId,
-    StreamOp, Transport, Tuple, Value,
+    Addr, Expiry, Input, Listen, Outbox, Proto, Refusals, Role, Rx, Seed, SocketOption, StreamEvent,
+    StreamId, StreamOp, Transport, Tuple, Value,
 };
 use peer_channel::PeerChannel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -297,9 +297,9 @@ impl SupportRouter {
     /// buffer limits, as the bytes in its buffers move with it. Without Nagle's algorithm the relay adds no delay.
     fn set_half(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
-        let sends = send_buffer.map(Knob::SendBuffer);
-        let receives = receive_buffer.map(Knob::ReceiveBuffer);
-        for knob in [Some(Knob::Nagle(false)), sends, receives].into_iter().flatten() {
+        let sends = send_buffer.map(SocketOption::SendBuffer);
+        let receives = receive_buffer.map(SocketOption::ReceiveBuffer);
+        for knob in [Some(SocketOption::Nagle(false)), sends, receives].into_iter().flatten() {
             out.stream(id, StreamOp::Set(knob));
         }
     }
@@ -401,7 +401,7 @@ impl Role for SupportRouter {
             | Input::Wall(_)
             | Input::Serve(..)
             | Input::Stored(_)
-            | Input::News(_) => {}
+            | Input::Notification(_) => {}
         }
     }
 
