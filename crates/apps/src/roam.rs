@@ -11,19 +11,19 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Iface, Instant};
 
-/// Who goes where, and when.
+/// The configuration of a host's movement between cells.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoamConfig {
-    /// The radio's interface.
+    /// The name of the radio's interface.
     pub interface: String,
-    /// The places there are; the host begins in the first.
+    /// The places, at least one. The host begins in the first.
     pub places: Vec<RoamPlace>,
-    /// The timetable.
+    /// The timetable, in ascending order of `at`.
     #[serde(default)]
     pub moves: Vec<Move>,
-    /// Follow the strongest cell: by how many dB another one has to be stronger than its own. Without it, signals are not
-    /// looked at.
+    /// Follow the strongest cell: the number of dB by which another cell has to be stronger than the own one. Without
+    /// it, signal strengths are ignored.
     pub follow: Option<u8>,
 }
 
@@ -31,9 +31,9 @@ pub struct RoamConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoamPlace {
-    /// Its name.
+    /// The name of the place, as in `moves`.
     pub name: String,
-    /// Its cell.
+    /// The number of the cell.
     pub cell: u16,
 }
 
@@ -41,11 +41,11 @@ pub struct RoamPlace {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
-    /// When, counted from the start.
+    /// When the host moves, counted from the start of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// To which place.
+    /// The name of the place that it moves to.
     pub to: String,
 }
 
@@ -72,7 +72,10 @@ impl Roam {
     pub fn new(config: RoamConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         let interface = interfaces.number("interface", &config.interface)?;
         if config.places.is_empty() {
-            return Err(ConfigError::new("places", "name at least the place where the host begins"));
+            return Err(ConfigError::new(
+                "places",
+                "must list at least one place, the one where the host begins",
+            ));
         }
         let roam = Self { config, interface, at: 0, next: 0, heard: BTreeMap::new(), is_lost: false };
         let moves = roam.config.moves.iter().map(|step| (step.at, step.to.as_str()));
@@ -246,7 +249,9 @@ mod tests {
     #[test]
     fn a_timetable_that_cannot_be_kept_is_refused() {
         assert!(roam(&[(100, "away")]).unwrap_err().to_string().contains("no place `away`"));
-        assert!(roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("order of time"));
+        assert!(
+            roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("ascending order")
+        );
     }
 
     /// The cells that a host tunes to which follows the strongest cell and starts at home, after each of these samples.

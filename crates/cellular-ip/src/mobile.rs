@@ -172,7 +172,7 @@ impl Mobile {
         match self.state {
             State::Attached { at } if at == index => return Err(format!("already at `{to}`")),
             State::Tuning { to: goal, .. } if goal == index => {
-                return Err(format!("already on the way to `{to}`"));
+                return Err(format!("already tuning to `{to}`"));
             }
             State::Semisoft { at, to: goal } if goal == index => {
                 if kind == Kind::Semisoft {
@@ -487,11 +487,11 @@ impl Mobile {
     /// `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
-        let to = to.ok_or_else(|| format!("say where to: {{\"to\": one of {}}}", self.station_names()))?;
+        let to = to.ok_or_else(|| format!("`to` is missing; allowed: {}", self.station_names()))?;
         let kind = match command.args.get("kind").map(Value::as_text) {
             None | Some(Some("hard")) => Kind::Hard,
             Some(Some("semisoft")) => Kind::Semisoft,
-            Some(_) => return Err("`kind` is hard or semisoft".to_owned()),
+            Some(_) => return Err("`kind` must be `hard` or `semisoft`".to_owned()),
         };
         let kind = self.hand_off(now, to, kind, out)?;
         Ok(Value::map([("handoff", Value::from(to)), ("kind", Value::from(kind.name()))]))

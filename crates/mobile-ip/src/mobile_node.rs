@@ -547,7 +547,7 @@ impl MobileNode {
         match command.verb.as_str() {
             "register" => self.command_register(now, command, out),
             "deregister" => self.command_deregister(now, out),
-            verb => Err(format!("no verb `{verb}`")),
+            verb => Err(format!("unknown command `{verb}`; known: {}", self.verbs().join(", "))),
         }
     }
 
@@ -560,7 +560,9 @@ impl MobileNode {
     ) -> Result<Value, String> {
         let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
-            None => self.attached.ok_or_else(|| format!("no agent; heard: {}", heard()))?,
+            None => self.attached.ok_or_else(|| {
+                format!("no agent is in use; `agent` must be one of those heard: {}", heard())
+            })?,
             Some(named) => {
                 let named = named.as_text().and_then(|text| text.parse().ok());
                 let usable = named.filter(|agent| self.is_usable(*agent));

@@ -9,30 +9,30 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 
-/// One host: its interfaces, addresses, static routes and roles.
+/// The configuration of a host: its interfaces, addresses, static routes and roles.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Its own addresses; the first is the one its sockets use.
+    /// The addresses of the host itself, without an interface. Its sockets use the first.
     #[serde(default)]
     pub addresses: Vec<Ipv4Addr>,
-    /// Its interfaces; number 1 is the first.
+    /// The interfaces. They are numbered in this order, from 1.
     #[serde(default, rename = "interface")]
     pub interfaces: Vec<InterfaceConfig>,
-    /// Routes that no role sets.
+    /// Static routes.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
-    /// Its roles, in the order in which they are offered packets.
+    /// The roles, in the order in which they are offered packets.
     #[serde(default, rename = "role")]
     pub roles: Vec<RoleConfig>,
-    /// The random seed, so that a run can be repeated. Without it, the system gives one.
+    /// The random seed, so that a run can be repeated. Without it, the operating system gives one.
     pub seed: Option<u64>,
-    /// How its TCP behaves.
+    /// The parameters of the host's TCP.
     #[serde(default)]
     pub tcp: crate::TcpConfig,
-    /// What only a daemon needs.
+    /// What only a daemon needs; the simulator ignores it.
     #[serde(default)]
     pub daemon: DaemonConfig,
 }
@@ -42,48 +42,52 @@ pub struct HostConfig {
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct DaemonConfig {
-    /// The UNIX socket where it takes commands.
+    /// The path of the UNIX socket on which the daemon accepts commands.
     pub control: Option<PathBuf>,
-    /// The UNIX socket where programs of this host ask for connections through its roles: `wayfare exec`.
+    /// The path of the UNIX socket on which programs of this host request connections through its roles (`wayfare
+    /// exec`).
     pub clients: Option<PathBuf>,
-    /// The UNIX socket of a lab's radio process.
+    /// The path of the UNIX socket of a lab's radio process.
     pub radio: Option<PathBuf>,
-    /// Our number at that radio process.
+    /// The number of this host at that radio process.
     #[serde(default)]
     pub number: u32,
-    /// The file that takes its records when it ends.
+    /// The path of the file to which the daemon writes its records when it ends.
     pub records: Option<PathBuf>,
-    /// It takes them while the daemon runs: for a lab that kills it.
+    /// Write the records while the daemon runs, for a lab that kills it.
     #[serde(default)]
     pub records_at_once: bool,
-    /// The file that keeps what its roles store, from one run to the next.
+    /// The path of the file that keeps what the roles store, from one run to the next.
     pub store: Option<PathBuf>,
-    /// A role does not wait until its record is on the disk: the store survives the daemon's end, and not the machine's.
+    /// Do not wait until a stored record is on the disk. The store then survives the end of the daemon, but not a
+    /// crash of the machine.
     #[serde(default)]
     pub store_without_sync: bool,
-    /// Nothing is stored while the disk has no free block, though the store has room within its file: for a lab that fills it.
+    /// Store nothing while the disk has no free block, even if the store has room within its file, for a lab that
+    /// fills the disk.
     #[serde(default)]
     pub store_needs_room: bool,
-    /// Wait to be told when to begin.
+    /// Wait for a command before the roles start.
     #[serde(default)]
     pub hold: bool,
 }
 
-/// One interface of a host.
+/// An interface of a host.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// Its name; on Linux the device's.
+    /// The name of the interface; on Linux, that of the device.
     pub name: String,
-    /// Its link address, as text.
+    /// The link address, for example `02:00:00:00:00:01`.
     pub mac: String,
-    /// The largest datagram it takes.
+    /// The largest datagram of the interface in bytes; default 1500.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u16,
-    /// Whether it is a radio that is told which cell to tune to.
+    /// Whether it is a radio, which roles tune to cells; default false.
     #[serde(default)]
     pub tunes: bool,
-    /// Its IP address and its link's prefix, as text: `10.1.0.1/24`. With one, the interface speaks ARP.
+    /// The IP address, and the length of the link's prefix, for example `10.1.0.1/24`. An interface with an address
+    /// uses ARP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
@@ -96,30 +100,31 @@ const fn ethernet_mtu() -> u16 {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// To where.
+    /// The prefix of the destinations, for example `10.2.0.0/16`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     pub to: Prefix,
-    /// Out by which interface.
+    /// The name of the interface by which packets leave.
     pub interface: String,
-    /// To which neighbor; without one, each destination is itself a neighbor.
+    /// The next hop: its IP address, for example `10.1.0.254`, or its link address, for example `02:00:00:00:00:01`.
+    /// Without it, each destination is a neighbor on the link.
     #[serde(default, deserialize_with = "some_text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub via: Option<Via>,
 }
 
-/// The neighbor that is the next hop of a route.
+/// The next hop of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
-    /// Its link address.
+    /// The next hop has this link address.
     Mac(Mac),
-    /// Its IP address; ARP resolves it to the link address.
+    /// The next hop has this IP address. ARP resolves it to the link address.
     Ip(Ipv4Addr),
 }
 
-/// The text is neither kind of address.
+/// The text of a next hop is neither an IPv4 address nor a link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a neighbor is an IPv4 address, as 10.1.0.254, or a link address, as 02:00:00:00:00:01")]
+#[error("must be an IPv4 address, for example 10.1.0.254, or a link address, for example 02:00:00:00:00:01")]
 pub struct ParseViaError;
 
 impl FromStr for Via {
@@ -324,7 +329,7 @@ impl HostConfig {
             return Ok(Hop { iface, to });
         }
         let problem = format!(
-            "`{}` has no address, so it cannot ask for a neighbor; give it an address, or the route a link address",
+            "`{}` has no address, so it cannot use ARP; set the interface's `address`, or give the link address of the next hop",
             route.interface
         );
         Err(ConfigError::new("via", problem))

@@ -124,7 +124,7 @@ impl RoleConfig {
         let Some(toml::Value::String(kind)) = table.remove("kind") else {
             return Err(KeyError::new("kind", format!("a role needs a kind; {}", known())));
         };
-        let unknown = || Err(KeyError::new("kind", format!("there is no `{kind}`; {}", known())));
+        let unknown = || Err(KeyError::new("kind", format!("unknown kind `{kind}`; {}", known())));
         Self::read_kind(&kind, table).unwrap_or_else(unknown)
     }
 

@@ -9,21 +9,21 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// A server: how much it sends is a number of bytes or a span of time.
+/// The configuration of a bulk server. Either `bytes` or `duration` must be given.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkServerConfig {
-    /// Where it waits.
+    /// The address and port at which it accepts connections, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
-    /// What carries the bytes.
+    /// The transport of the streams: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// Bytes to each client: 1 or more.
+    /// Bytes that it sends to each client, at least 1.
     #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
-    /// So long to each client, from when it connects.
+    /// How long it sends to each client, counted from the client's connection.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,
@@ -63,10 +63,10 @@ impl BulkServer {
     /// Returns a server with this configuration. Fails unless it has either `bytes`, of 1 or more, or `duration`.
     pub fn new(config: BulkServerConfig) -> Result<Self, ConfigError> {
         if config.bytes.is_some() == config.duration.is_some() {
-            return Err(ConfigError::new("bytes", "give either `bytes` or `duration`"));
+            return Err(ConfigError::new("bytes", "either `bytes` or `duration` is required, and not both"));
         }
         if config.bytes == Some(0) {
-            return Err(ConfigError::new("bytes", "allowed: 1 or more; with 0 nothing is sent"));
+            return Err(ConfigError::new("bytes", "allowed: 1 or more"));
         }
         Ok(Self {
             config,

@@ -9,32 +9,34 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
-/// A client.
+/// The configuration of a request client: it connects once, and sends requests one after the other.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestClientConfig {
-    /// The server.
+    /// The address and port of the server, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// What carries the bytes.
+    /// The transport of the stream: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects.
+    /// When it connects, counted from the start of the run; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// Bytes of a question: 100.
+    /// Length of a request in bytes, 16 to 1048576; default 100.
     #[serde(default = "question")]
     pub question: u32,
-    /// Bytes of an answer: 1000, so that one segment carries it.
+    /// Length of an answer in bytes, 1 to 1048576; default 1000, so that one segment carries it.
     #[serde(default = "answer")]
     pub answer: u32,
-    /// From beat to beat, counted from `start`: 50 ms. A question waits for a beat, and for the answer to the last one.
+    /// The interval of requests, counted from `start`; default `50ms`. A request is sent at the next multiple of the
+    /// interval after the last answer.
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
-    /// After so many answers it finishes; never, if none is given.
+    /// The number of answers after which it finishes, at least 1. Without it, it sends requests until the end of the
+    /// run.
     pub exchanges: Option<u64>,
 }
 

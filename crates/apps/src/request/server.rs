@@ -10,15 +10,15 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// A server.
+/// The configuration of a request server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestServerConfig {
-    /// Where it waits.
+    /// The address and port at which it accepts connections, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
-    /// What carries the bytes.
+    /// The transport of the streams: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
 }
