@@ -212,7 +212,7 @@ impl StationConfig {
     }
 }
 
-/// Checks that a network key has at least 16 bytes.
+/// Returns an error if a network key has fewer than 16 bytes.
 pub fn check_network_key(key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() < 16 {
         // A mobile host with its session key could otherwise search for the network key.

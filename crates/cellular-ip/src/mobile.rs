@@ -100,7 +100,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Type and code of ICMP's "fragmentation needed and DF set" (RFC 792).
 const FRAGMENTATION_NEEDED: (u8, u8) = (3, 4);
 
-/// A mobile host.
+/// The role of a mobile host.
 #[derive(Debug)]
 pub struct Mobile {
     config: MobileConfig,

@@ -9,7 +9,7 @@ use crate::{Fabric, Flight, PortId, Tuning};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Instant};
 
-/// The link that is changed.
+/// The link that a change applies to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChangedLink {
     /// The wire between two ports, both directions.

@@ -160,14 +160,14 @@ impl Fabric {
         self.radios.shrink_to_fit();
     }
 
-    /// Adds a cell.
+    /// Adds a cell. `rng` is the root of its random numbers. A cell with the same number is replaced.
     pub fn add_cell(&mut self, spec: &CellSpec, rng: &Seed) {
         let rng = rng.fork(&format!("cell {}", spec.cell.0));
         let channel = self.channel_of(spec, &rng);
         self.cells.insert(spec.cell, Airspace::new(spec, channel, rng));
     }
 
-    /// Adds a radio.
+    /// Adds a radio at a port, in the cell that `spec` names. If it names none, the radio has to tune first.
     pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
         self.stations.extend(spec.cell.map(|cell| (port, cell)));
         self.radios.add(port, spec);
@@ -249,7 +249,8 @@ impl Fabric {
     }
 
     /// Sends one datagram in another cell. If this takes an excursion, the radio is away until the frame is sent, and
-    /// at least for the time of the excursion. Half of that is the time to get there.
+    /// at least for the time of the excursion. Half of that is the time to get there. Returns the reason if the frame
+    /// is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -365,7 +366,7 @@ impl Fabric {
         self.radios.leave(ready, port, cell)
     }
 
-    /// Completes a tuning.
+    /// Completes a tuning when it is ready. Returns whether the radio is in the new cell.
     pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {
         let course = self.courses.get(&tuning.port);
         let in_range = course.is_none_or(|course| course.strength(tuning.cell, tuning.ready).is_some());

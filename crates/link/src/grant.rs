@@ -10,7 +10,7 @@ use wire::{Duration, Instant, Reason, Seed};
 /// The decision on a waiting frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// The frame.
+    /// The frame, by the ticket of its offer.
     pub ticket: Ticket,
     /// The radio at which it waited.
     pub from: PortId,

@@ -62,6 +62,6 @@ pub mod reason {
     pub const COLLISIONS: Reason = Reason("collisions");
     /// The link was cut by an event of the scenario.
     pub const CUT: Reason = Reason("link_cut");
-    /// The port leads nowhere.
+    /// The port has no link.
     pub const NO_CARRIER: Reason = Reason("no_carrier");
 }

@@ -18,14 +18,14 @@ pub struct WireSpec {
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
-    /// Its errors.
+    /// Losses, duplicates and their bursts.
     pub faults: Faults,
 }
 
-/// A radio cell.
+/// The parameters of a radio cell.
 #[derive(Clone, Debug)]
 pub struct CellSpec {
-    /// Its number.
+    /// The number of the cell.
     pub cell: Cell,
     /// The rate in bits per second, shared by all its radios.
     pub rate: u64,
@@ -38,7 +38,7 @@ pub struct CellSpec {
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
-    /// Its errors.
+    /// Losses, duplicates and their bursts.
     pub faults: Faults,
     /// How the cell uses its frequency.
     pub air: Air,

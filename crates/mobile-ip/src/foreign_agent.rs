@@ -77,7 +77,7 @@ struct Visitor {
     reached: Option<RouteKey>,
 }
 
-/// A foreign agent.
+/// The role of a foreign agent (RFC 5944, section 3.7).
 #[derive(Debug)]
 pub struct ForeignAgent {
     config: ForeignAgentConfig,

@@ -106,7 +106,7 @@ struct Accepted {
 /// mobile node repeats its request after 1 s. Beyond it, requests are denied with [`Code::HomeResources`].
 const UNDER_WAY: usize = 16_384;
 
-/// A home agent.
+/// The role of a home agent (RFC 5944, section 3.8).
 #[derive(Debug)]
 pub struct HomeAgent {
     config: HomeAgentConfig,

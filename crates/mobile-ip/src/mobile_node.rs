@@ -67,7 +67,7 @@ impl TimerName for Timer {
     }
 }
 
-/// A mobile node.
+/// The role of a mobile node (RFC 5944, section 3.6).
 #[derive(Debug)]
 pub struct MobileNode {
     config: MobileNodeConfig,

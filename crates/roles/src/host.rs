@@ -181,7 +181,7 @@ impl From<ConfigError> for NodeError {
 pub struct Surroundings {
     /// All addresses of the host, with their links.
     pub own: Vec<InterfaceAddress>,
-    /// Its interfaces to visited networks.
+    /// The names of its interfaces to visited networks.
     pub visited: Vec<String>,
     /// The addresses to which its roles send without a request.
     pub partners: Vec<Ipv4Addr>,
@@ -210,7 +210,8 @@ impl HostConfig {
         self.node_of(self.roles.iter().enumerate().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Returns the node of this host with `roles` instead of the configured ones.
+    /// Returns the node of this host with `roles` instead of the configured ones. Fails if an address, a link address
+    /// or a route of the host is invalid.
     pub fn node_of(&self, roles: Vec<Box<dyn Role>>) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let interfaces = Interfaces(&names);

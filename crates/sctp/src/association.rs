@@ -24,9 +24,9 @@ use wire::{Instant, Ipv4Addr};
 pub struct Transmit {
     /// The source address that it must have.
     pub src: Ipv4Addr,
-    /// The destination address.
+    /// The address of the peer to which it is sent.
     pub dst: Ipv4Addr,
-    /// Common header and chunks.
+    /// Common header and chunks, with the checksum.
     pub bytes: Vec<u8>,
     /// `Some(n)`: the packet is larger than the path MTU, as its chunk was built before the MTU was lowered. It must
     /// leave without DF, in IP fragments of at most `n` bytes each (RFC 9260, sections 6.9 and 7.3). `None`:
@@ -205,7 +205,8 @@ impl Association {
         Ok(())
     }
 
-    /// Queues a message that may overtake others of its stream.
+    /// Queues a message that may overtake others of its stream (RFC 9260, section 6.6). Fails as [`Self::write`]
+    /// does.
     pub fn write_unordered(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, true, bytes);
@@ -384,7 +385,7 @@ impl Association {
         self.events.pop_front()
     }
 
-    /// Returns the state.
+    /// Returns the state (RFC 9260, section 4).
     pub const fn state(&self) -> State {
         self.state
     }
@@ -424,7 +425,7 @@ impl Association {
         self.asconf_out.supported && self.keys.is_some()
     }
 
-    /// Returns the counts of retransmissions.
+    /// Returns the counts of retransmissions since the association began.
     pub const fn counts(&self) -> Counts {
         self.outbound.counts
     }

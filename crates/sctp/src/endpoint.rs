@@ -132,7 +132,7 @@ impl Endpoint {
         Some(association)
     }
 
-    /// Returns all associations.
+    /// Returns all associations, in ascending order of their numbers, also those that have ended and are not removed.
     pub fn associations(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.associations.iter().map(|(id, association)| (*id, association))
     }

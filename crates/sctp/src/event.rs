@@ -37,7 +37,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the address to change.
+    /// Returns the address that is to be added, deleted or made primary.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Self::Add(address) | Self::Delete(address) | Self::SetPrimary(address) => address,

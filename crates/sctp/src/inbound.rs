@@ -18,7 +18,7 @@ const LEAST: usize = 16;
 pub struct Piece {
     /// The number of the message, which all its pieces have. Pieces of unordered messages may come in between.
     pub message: u64,
-    /// The stream.
+    /// The number of the stream.
     pub stream: u16,
     /// The payload protocol identifier that the sender gave.
     pub ppid: u32,
@@ -28,7 +28,7 @@ pub struct Piece {
     pub begins: bool,
     /// Whether it is the last piece of the message.
     pub ends: bool,
-    /// The bytes.
+    /// The bytes, at least one.
     pub data: Vec<u8>,
 }
 

@@ -32,7 +32,7 @@ pub enum PathState {
 pub struct PathInfo {
     /// The peer's address.
     pub address: Ipv4Addr,
-    /// Whether it may be used.
+    /// Whether data may be sent to it (RFC 9260, section 8.2).
     pub state: PathState,
     /// Whether it is the primary one.
     pub primary: bool,
@@ -42,11 +42,11 @@ pub struct PathInfo {
     pub ssthresh: u32,
     /// Bytes in flight, in chunks: `cwnd` limits them.
     pub flight: u32,
-    /// The time-out, with back-off.
+    /// The retransmission time-out, with back-off.
     pub rto: Duration,
     /// The smoothed round-trip time, if it was measured.
     pub srtt: Option<Duration>,
-    /// Failures in a row.
+    /// Number of consecutive failures (RFC 9260, section 8.2).
     pub errors: u32,
 }
 

@@ -351,7 +351,7 @@ impl RegistrarConfig {
         Ok(())
     }
 
-    /// Returns our key.
+    /// Returns the key that signs updates.
     pub fn tsig(&self) -> TsigKey {
         TsigKey { name: self.name.clone(), secret: self.key.clone() }
     }

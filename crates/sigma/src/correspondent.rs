@@ -9,7 +9,7 @@ use node::{Input, Listen, Outbox, Proto, Role, Seed, Value};
 use sctp::Event as SctpEvent;
 use wire::{Instant, Ipv4Addr};
 
-/// A correspondent.
+/// The role of a correspondent.
 #[derive(Debug)]
 pub struct Correspondent {
     address: Ipv4Addr,
@@ -20,7 +20,7 @@ const LISTENS: [Listen; 2] =
     [Listen::Local(Proto::Ip(sctp::PROTOCOL)), Listen::IcmpAbout(Proto::Ip(sctp::PROTOCOL))];
 
 impl Correspondent {
-    /// Creates a correspondent with this configuration.
+    /// Creates a correspondent with this configuration. Fails if the parameters of SCTP are invalid.
     pub fn new(config: &CorrespondentConfig, rng: &Seed) -> Result<Self, ConfigError> {
         config.sctp.check()?;
         Ok(Self { address: config.address, transport: Transport::new(&config.sctp, rng.fork("sctp")) })

@@ -121,7 +121,7 @@ impl Rate {
     }
 }
 
-/// A location manager.
+/// The role of a location manager.
 #[derive(Debug)]
 pub struct LocationManager {
     config: LocationManagerConfig,
@@ -141,7 +141,7 @@ pub struct LocationManager {
 }
 
 impl LocationManager {
-    /// Creates a location manager with this configuration.
+    /// Creates a location manager with this configuration. Fails if [`LocationManagerConfig::check`] does.
     pub fn new(config: LocationManagerConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let entries: Vec<Entry> = config

@@ -83,7 +83,7 @@ impl Registrar {
         (self.first..self.first + STREAMS).contains(&id.0)
     }
 
-    /// Returns when [`Registrar::timeout`] is due.
+    /// Returns when [`Registrar::timeout`] is due; `None` if it waits for nothing.
     pub const fn deadline(&self) -> Option<Instant> {
         self.due
     }

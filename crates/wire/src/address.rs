@@ -94,7 +94,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Every address.
+    /// The prefix of every address, 0.0.0.0/0.
     pub const ANY: Self = Self { address: Ipv4Addr::UNSPECIFIED, len: 0 };
 
     /// Returns the prefix of `len` bits (at most 32) that contains `address`.
@@ -119,7 +119,7 @@ impl Prefix {
         self.len
     }
 
-    /// Whether `address` is in it.
+    /// Returns whether `address` has this prefix.
     pub fn contains(self, address: Ipv4Addr) -> bool {
         address.to_bits() & Self::mask(self.len) == self.address.to_bits()
     }

@@ -29,7 +29,7 @@ pub struct BulkClientConfig {
     pub progress: Duration,
 }
 
-/// The client.
+/// The role of a bulk client.
 #[derive(Debug)]
 pub struct BulkClient {
     client: Client<()>,

@@ -29,7 +29,7 @@ pub struct BulkServerConfig {
     pub duration: Option<Duration>,
 }
 
-/// The server.
+/// The role of a bulk server.
 #[derive(Debug)]
 pub struct BulkServer {
     config: BulkServerConfig,

@@ -29,7 +29,7 @@ pub struct Frame {
     /// The number of the handoff on this connection, counted by the old router from 1. It is 0 in [`Body::Hello`] and
     /// [`Body::Status`], and in the answer to a status.
     pub handoff: u64,
-    /// The body.
+    /// The type and the contents of the frame.
     pub body: Body,
 }
 
@@ -146,7 +146,7 @@ impl Verdict {
 pub struct Halves {
     /// The half to the mobile host.
     pub near: bool,
-    /// The half to its peer.
+    /// The half from the router to the peer.
     pub far: bool,
 }
 
@@ -174,7 +174,7 @@ impl Halves {
     }
 }
 
-/// The direction of relayed bytes.
+/// The direction of relayed bytes, seen from the mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
     /// From the mobile host to its peer.
@@ -417,7 +417,7 @@ impl Frames {
         self.longest = LONGEST;
     }
 
-    /// Appends received bytes.
+    /// Appends received bytes, any part of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -48,7 +48,7 @@ impl TimerName for Timer {
     }
 }
 
-/// The mobile host's side.
+/// The role of a mobile host: it greets routers, and serves connections through them to the programs of its host.
 #[derive(Debug)]
 pub struct MobileHost {
     config: MobileHostConfig,

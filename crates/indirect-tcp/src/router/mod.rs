@@ -96,7 +96,7 @@ enum Timer {
     Ended(Tuple),
 }
 
-/// A support router.
+/// The role of a support router.
 #[derive(Debug)]
 pub struct SupportRouter {
     config: SupportRouterConfig,

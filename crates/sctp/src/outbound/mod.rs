@@ -85,7 +85,7 @@ pub struct Counts {
     pub retransmissions: u64,
     /// Chunks that were sent again because of gap reports.
     pub fast_retransmits: u64,
-    /// Number of expiries of T3.
+    /// Number of expiries of the retransmission timer T3-rtx.
     pub timeouts: u64,
 }
 

@@ -11,7 +11,7 @@ pub struct Header {
     pub id: u16,
     /// Whether it is an answer.
     pub is_response: bool,
-    /// One of [`super::opcode`].
+    /// The purpose: one of [`super::opcode`], or another number up to 15.
     pub opcode: u8,
     /// AA: the server is authoritative for the name.
     pub authoritative: bool,
@@ -24,22 +24,22 @@ pub struct Header {
 /// A question; in an update, the zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// The name.
+    /// The name that is asked for; in an update, that of the zone.
     pub name: Name,
-    /// One of [`kind`].
+    /// The type of record: one of [`kind`], or another number.
     pub kind: u16,
-    /// One of [`class`].
+    /// The class: one of [`class`], or another number.
     pub class: u16,
 }
 
-/// A resource record.
+/// A resource record (RFC 1035, section 4.1.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceRecord {
-    /// The name.
+    /// The name to which the record belongs.
     pub name: Name,
-    /// One of [`kind`].
+    /// The type of record: one of [`kind`], or another number.
     pub kind: u16,
-    /// One of [`class`].
+    /// The class: one of [`class`], or another number.
     pub class: u16,
     /// Time to live: for how long it may be cached, in seconds.
     pub ttl: u32,
@@ -60,16 +60,16 @@ impl ResourceRecord {
     }
 }
 
-/// A message without its signature.
+/// A message without its signature (RFC 1035, section 4.1; in an update, RFC 2136, section 2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Message {
     /// The header.
     pub header: Header,
-    /// In an update: the zone.
+    /// The questions; in an update, the zone.
     pub questions: Vec<Question>,
-    /// In an update: prerequisites.
+    /// The answers; in an update, the prerequisites.
     pub answers: Vec<ResourceRecord>,
-    /// In an update: the changes.
+    /// The authority records; in an update, the changes.
     pub authority: Vec<ResourceRecord>,
     /// All other records, without the signature.
     pub additional: Vec<ResourceRecord>,
@@ -159,7 +159,8 @@ impl<'a> Cursor<'a> {
 }
 
 impl Received {
-    /// Parses a message of at most 64 questions and records, and a signature.
+    /// Parses a message of at most 64 questions and records, and a signature. Fails if it has more, if it is
+    /// malformed, or if a signature is not the last record (RFC 8945, section 5.1).
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header = Header::peek(bytes)?;
         let mut r = Reader::new(bytes.get(4..).unwrap_or_default(), SHORT);

@@ -14,7 +14,7 @@ pub use name::{Name, ParseNameError};
 pub(crate) use tsig::unsigned;
 pub use tsig::{Failure, Signed, Tsig, TsigKey};
 
-/// The port of DNS.
+/// The port of DNS over UDP and TCP.
 pub const PORT: u16 = 53;
 
 /// Types of records.

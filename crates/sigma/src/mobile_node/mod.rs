@@ -84,7 +84,7 @@ impl Standing {
     }
 }
 
-/// A mobile node.
+/// The role of a mobile node.
 #[derive(Debug)]
 pub struct MobileNode {
     config: MobileNodeConfig,
@@ -124,7 +124,8 @@ const LISTENS: [Listen; 2] =
 const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
-    /// Creates a mobile node with this configuration, on a host with these interfaces.
+    /// Creates a mobile node with this configuration, on a host with these interfaces. Fails if a radio is not one of
+    /// the interfaces, or if [`MobileNodeConfig::check`] does.
     pub fn new(
         config: MobileNodeConfig,
         interfaces: Interfaces<'_>,

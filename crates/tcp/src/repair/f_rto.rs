@@ -1,7 +1,7 @@
 //! Detection of spurious time-outs (RFC 5682, section 3.1: F-RTO with selective acknowledgments). New data is sent
 //! instead of what seems lost. The next acknowledgment shows whether the original segments arrived.
 
-/// The step of F-RTO.
+/// The step of F-RTO (RFC 5682, section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum FRto {
     /// F-RTO is not in progress.
