@@ -130,7 +130,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Returns the file. Its packets are in the order of time, over all interfaces.
+    /// Returns the file. Its packets are in the order of time, over all interfaces. Fails if a block cannot be
+    /// encoded.
     pub fn finish(mut self) -> Result<Vec<u8>, CaptureError> {
         self.packets.sort_by_key(|packet| packet.at); // stable: keeps the order of calls at one instant
         let mut writer = PcapNgWriter::with_section_header(Vec::new(), section())?;

@@ -217,7 +217,7 @@ fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
 #[test]
 fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     let mut fabric = air(Duration::ZERO);
-    let fades = Course::default()
+    let fades = SignalCourse::default()
         .with(
             Cell(1),
             vec![(Instant::ZERO, -60), (Instant::from_millis(200), -60), (Instant::from_millis(300), -120)],

@@ -143,6 +143,22 @@ impl ConfigError {
     }
 }
 
+/// Checks the key `moves`: the times and destinations of a host's moves. Each destination must be in `known`, and the
+/// times must be in ascending order. `what` names a destination, for example `station`.
+pub fn check_moves<'a>(
+    what: &str,
+    known: &[&str],
+    moves: impl Iterator<Item = (Duration, &'a str)> + Clone,
+) -> Result<(), ConfigError> {
+    if let Some((_, to)) = moves.clone().find(|(_, to)| !known.contains(to)) {
+        return Err(ConfigError::new("moves", format!("no {what} `{to}`; known: {}", known.join(", "))));
+    }
+    if !moves.map(|(at, _)| at).is_sorted() {
+        return Err(ConfigError::new("moves", "must be in ascending order of `at`"));
+    }
+    Ok(())
+}
+
 impl Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}`: {}", self.key, self.problem)

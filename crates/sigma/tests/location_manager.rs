@@ -6,7 +6,7 @@ use node::{
 };
 use sigma::LocationManager;
 use sigma::message::{
-    Failure, Header, Message, Name, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
+    Failure, Header, Message, Name, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
@@ -41,8 +41,8 @@ fn update(address: Ipv4Addr) -> Vec<u8> {
     let header = Header { id: 7, opcode: opcode::UPDATE, ..Header::default() };
     let zone = Question { name: name("sigma.example"), kind: kind::SOA, class: class::IN };
     let (own, gone) = (name("mn.sigma.example"), class::ANY);
-    let gone = Record { name: own.clone(), kind: kind::A, class: gone, ttl: 0, data: Vec::new() };
-    let authority = vec![gone, Record::address(own, 0, address)];
+    let gone = ResourceRecord { name: own.clone(), kind: kind::A, class: gone, ttl: 0, data: Vec::new() };
+    let authority = vec![gone, ResourceRecord::address(own, 0, address)];
     Message { header, questions: vec![zone], authority, ..Message::default() }.emit()
 }
 
@@ -128,7 +128,7 @@ impl Stage {
     /// Returns the mobile node's addresses, as any host can query them.
     fn place(&mut self) -> Vec<Ipv4Addr> {
         let answer = self.answer(&query("mn.sigma.example", kind::A)).unwrap();
-        answer.message.answers.iter().filter_map(Record::as_address).collect()
+        answer.message.answers.iter().filter_map(ResourceRecord::as_address).collect()
     }
 
     fn seconds(&self) -> u64 {

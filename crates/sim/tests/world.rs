@@ -1,6 +1,6 @@
 //! Tests of the world: addresses of interfaces, records that cannot be stored, radios.
 
-use link::{Air, CellSpec, Course, Fabric, Faults, Listening, PortId, RadioSpec, WireSpec};
+use link::{Air, CellSpec, Fabric, Faults, Listening, PortId, RadioSpec, SignalCourse, WireSpec};
 use node::{
     FailedAct, Fault, Input, Link, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value,
 };
@@ -138,7 +138,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
         &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults, air: Air::default() },
         &Seed::new(1),
     );
-    let course = Course::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
+    let course = SignalCourse::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
     let mut host = host(1, Box::new(Wanderer));
     host.interfaces = (1..=2)
         .map(|number| {

@@ -48,7 +48,7 @@ pub(crate) enum Advice {
     GoBack,
 }
 
-/// The phase of fast recovery.
+/// The phase of fast recovery (RFC 6582, section 3.2; RFC 6675, section 5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Phase {
     /// No fast recovery is under way.

@@ -21,7 +21,7 @@ impl Between {
     const ALL: [Self; 3] = [Self::MobileHome, Self::MobileForeign, Self::ForeignHome];
 }
 
-/// An authentication extension.
+/// An authentication extension (RFC 5944, section 3.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Authentication {
     /// The two ends that it is for.
@@ -32,7 +32,7 @@ pub struct Authentication {
     pub authenticator: Vec<u8>,
 }
 
-/// An extension.
+/// An extension of a registration message (RFC 5944, sections 1.9 and 3.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Extension {
     /// One of the three authentication extensions.
@@ -47,7 +47,7 @@ pub enum Extension {
     },
 }
 
-/// How an authenticator is made.
+/// The algorithm of an authenticator (RFC 5944, section 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -65,7 +65,7 @@ pub struct Association {
     pub spi: u32,
     /// How an authenticator is made. It is configured, never taken from a message.
     pub algorithm: Algorithm,
-    /// The secret.
+    /// The key, at least 16 bytes.
     pub key: Key,
 }
 

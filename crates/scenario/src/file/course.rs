@@ -3,7 +3,7 @@
 use super::error::{ScenarioError, Source};
 use super::path::{self, Propagation};
 use super::{Host, Point, Scenario};
-use link::Course;
+use link::SignalCourse;
 use std::collections::BTreeMap;
 use wire::{Cell, Instant, Seed};
 
@@ -14,8 +14,8 @@ pub(crate) fn course(
     name: &str,
     host: &Host,
     seed: u64,
-) -> Result<Option<Course>, ScenarioError> {
-    let (mut course, heard) = (Course::default(), heard(source, scenario, name, host, seed)?);
+) -> Result<Option<SignalCourse>, ScenarioError> {
+    let (mut course, heard) = (SignalCourse::default(), heard(source, scenario, name, host, seed)?);
     for (cell, points) in &heard {
         let wrong = |problem: &str| source.at_path(&format!("host.{name}.course.{cell}"), problem);
         let number = cell.parse().ok().filter(|_| scenario.cell.contains_key(cell)).ok_or_else(|| {

@@ -154,7 +154,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::segments::News;
+    use crate::repair::segments::AckSummary;
 
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -173,12 +173,12 @@ mod tests {
     }
 
     fn arrives(rack: &mut Rack, segments: &mut Segments, now: u64, index: u32) {
-        let mut news = News::default();
+        let mut summary = AckSummary::default();
         let now = Instant::from_millis(now);
-        segments.sack(Seq(1000 * index), Seq(1000 * (index + 1)), Seq(9000), &mut news, |sent| {
+        segments.sack(Seq(1000 * index), Seq(1000 * (index + 1)), Seq(9000), &mut summary, |sent| {
             rack.arrived(now, sent);
         });
-        rack.reordered |= news.reordered;
+        rack.reordered |= summary.reordered;
     }
 
     fn lost(segments: &Segments) -> Vec<u32> {

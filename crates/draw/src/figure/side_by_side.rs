@@ -17,7 +17,7 @@ const READING: &str = "A packet is a ring when it is sent, a dot when it arrives
 
 /// A handoff of one flow in several runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BesideFigure {
+pub struct SideBySideFigure {
     /// The title above the figure.
     pub title: String,
     /// The runs: a name, such as `simulator`, and the figure of the run.
@@ -28,7 +28,7 @@ pub struct BesideFigure {
     pub caption: String,
 }
 
-impl BesideFigure {
+impl SideBySideFigure {
     /// Returns the numbers as CSV: the rows of each run, with its name as the first field.
     #[must_use]
     pub fn csv(&self) -> String {

@@ -3,16 +3,14 @@
 use crate::association::{Association, Transmit};
 use crate::event::{Ended, Event, State};
 use crate::inbound::Taken;
-use crate::keys::Disbelief;
-use crate::locals::Use;
+use crate::keys::AuthFailure;
+use crate::local_addresses::AddressUse;
 use crate::message::{Cause, Chunk, Code, Data, HEADER, Packet, Sack, authenticated, kind};
-use crate::outbound::{News, Unsent};
+use crate::outbound::{AckEffects, Unsent};
 use crate::path::PathState;
-use crate::serial::Tsn;
-use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason};
+use crate::tsn::Tsn;
+use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, ipv4};
 
-/// Length of an IPv4 header, in bytes.
-const IP_HEADER: usize = 20;
 /// Bytes of a packet that an answer leaves free: the length of the longest AUTH chunk.
 const SLACK: usize = 40;
 
@@ -42,7 +40,7 @@ impl DataSeen {
 }
 
 /// The state while one packet is processed.
-pub(crate) struct Turn<'a> {
+pub(crate) struct PacketContext<'a> {
     pub(crate) now: Instant,
     pub(crate) src: Ipv4Addr,
     pub(crate) dst: Ipv4Addr,
@@ -58,7 +56,7 @@ pub(crate) struct Turn<'a> {
     data: DataSeen,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> PacketContext<'a> {
     pub(crate) const fn new(now: Instant, src: Ipv4Addr, dst: Ipv4Addr, taken: &'a [Ipv4Addr]) -> Self {
         Self {
             now,
@@ -98,20 +96,20 @@ impl Association {
         }
         let reflected = self.check_tag(dst, packet)?;
         self.paths.allow_bursts(self.config.max_burst);
-        let mut turn = Turn::new(now, src, dst, taken);
+        let mut context = PacketContext::new(now, src, dst, taken);
         let mut verdict = Ok(());
         // A host that reflects a tag has no association, so only its ABORT or SHUTDOWN COMPLETE counts. The packet
         // does not contain our own tag, which protects the other chunks.
         let says = |chunk: &&Chunk| !reflected || is_reflected(chunk);
         for chunk in packet.chunks.iter().filter(says) {
-            verdict = self.chunk(&mut turn, chunk, bytes);
+            verdict = self.chunk(&mut context, chunk, bytes);
             if verdict.is_err() || self.state == State::Closed {
                 break;
             }
         }
-        if turn.data != DataSeen::None {
+        if context.data != DataSeen::None {
             self.inbound.packet_ends(now, self.config.sack_delay);
-            match turn.data {
+            match context.data {
                 DataSeen::New => self.data_came(now, dst, None),
                 DataSeen::Repeated(first) => self.data_came(now, dst, Some(first)),
                 DataSeen::None | DataSeen::Dropped => {}
@@ -120,16 +118,16 @@ impl Association {
                 (self.shutdown_due, self.inbound.due) = (true, true); // section 9.2
             }
         }
-        self.answer(turn);
+        self.answer(context);
         // An ASCONF does not prove that the peer has added `dst`: a directory may have given it to the peer.
         let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
         // The same if the peer uses an address whose deletion we requested, and to which the host has returned: the
         // peer has refused the deletion, or did not receive the request.
-        let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
-        let asked = back || self.locals.get(dst) == Some(Use::Adding);
+        let back = self.locals.get(dst) == Some(AddressUse::Deleting) && self.locals.preferred == Some(dst);
+        let asked = back || self.locals.get(dst) == Some(AddressUse::Adding);
         if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
             let pause = self.paths.get(src).map_or(self.config.rto_initial, |path| path.rto.backing().0);
-            self.ours.answer_was_lost(now, pause);
+            self.asconf_out.answer_was_lost(now, pause);
         }
         self.heard_from(now, src);
         self.probe_chosen_source(now, dst, src);
@@ -149,7 +147,7 @@ impl Association {
         }
         // Another host may have our old address now, and must not end the association (RFC 5061, section 5.3). Not if
         // we have returned to it.
-        let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)))
+        let leaving = matches!(self.locals.get(dst), Some(AddressUse::Deleting | AddressUse::Gone(_)))
             && self.locals.preferred != Some(dst);
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Err(Reason("sctp_abort_to_old_address"));
@@ -157,54 +155,54 @@ impl Association {
         Ok(reflected)
     }
 
-    fn chunk(&mut self, turn: &mut Turn<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
+    fn chunk(&mut self, context: &mut PacketContext<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
         let kind = chunk.kind();
         if kind == kind::AUTH {
-            return self.authenticate(turn, chunk, bytes);
+            return self.authenticate(context, chunk, bytes);
         }
         // ASCONF and ASCONF-ACK without AUTH are dropped, even of a peer that does not support AUTH (RFC 5061,
         // sections 4.1.1 and 4.1.2).
         let is_signed_only = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_))
             || self.keys.as_ref().is_some_and(|keys| keys.we_want(kind));
-        if !turn.authenticated && is_signed_only {
+        if !context.authenticated && is_signed_only {
             return Err(Reason("sctp_unauthenticated"));
         }
         // From an address that is not the peer's, only an authenticated ASCONF or COOKIE ECHO counts; INIT ACK may
         // come from any address.
-        let known = self.paths.get(turn.src).is_some();
+        let known = self.paths.get(context.src).is_some();
         let exempt = matches!(chunk, Chunk::InitAck(_))
-            || (turn.authenticated && matches!(chunk, Chunk::Asconf(_) | Chunk::CookieEcho(_)));
+            || (context.authenticated && matches!(chunk, Chunk::Asconf(_) | Chunk::CookieEcho(_)));
         if !known && !exempt {
             return Err(Reason("sctp_unknown_source"));
         }
-        self.counts_from(turn.now, turn.src, chunk)?;
+        self.counts_from(context.now, context.src, chunk)?;
         match chunk {
-            Chunk::Data(data) => self.data(turn, data),
-            Chunk::Sack(sack) => self.sack(turn.now, sack),
-            Chunk::InitAck(ack) => self.init_ack(turn.now, turn.src, ack),
-            Chunk::CookieAck => self.cookie_ack(turn.now, turn.src),
+            Chunk::Data(data) => self.data(context, data),
+            Chunk::Sack(sack) => self.sack(context.now, sack),
+            Chunk::InitAck(ack) => self.init_ack(context.now, context.src, ack),
+            Chunk::CookieAck => self.cookie_ack(context.now, context.src),
             Chunk::Heartbeat(info) if self.peer_tag != 0 => {
-                turn.replies.push(Chunk::HeartbeatAck(info.clone()));
+                context.replies.push(Chunk::HeartbeatAck(info.clone()));
             }
-            Chunk::HeartbeatAck(info) => self.heartbeat_ack(turn.now, turn.dst, info),
+            Chunk::HeartbeatAck(info) => self.heartbeat_ack(context.now, context.dst, info),
             Chunk::Abort { causes, .. } => self.abort_came(causes),
             Chunk::Error(causes) => self.errors_came(causes),
-            Chunk::Shutdown(cumulative) => self.shutdown_came(turn, *cumulative),
-            Chunk::ShutdownAck => self.shutdown_ack_came(turn),
+            Chunk::Shutdown(cumulative) => self.shutdown_came(context, *cumulative),
+            Chunk::ShutdownAck => self.shutdown_ack_came(context),
             Chunk::ShutdownComplete { .. } if self.state == State::ShutdownAckSent => {
                 self.end(Ended::Finished);
             }
             Chunk::Asconf(asconf) => {
-                if turn.authenticated {
-                    self.cookie_ack_was_lost(turn.now);
+                if context.authenticated {
+                    self.cookie_ack_was_lost(context.now, context.src);
                 }
-                self.asconf_came(turn, asconf);
+                self.asconf_came(context, asconf);
             }
-            Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(turn.now, ack),
+            Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(context.now, ack),
             // The upper bits of an unknown type (section 3.2). The parser has decided already whether the chunks
             // after it are read.
             Chunk::Unknown { kind, .. } if kind & 0x40 != 0 => {
-                turn.causes.push(Cause::new(Code::UNRECOGNIZED_CHUNK, chunk.emit()));
+                context.causes.push(Cause::new(Code::UNRECOGNIZED_CHUNK, chunk.emit()));
             }
             // The endpoint handles INIT and COOKIE ECHO.
             _ => {}
@@ -213,32 +211,37 @@ impl Association {
     }
 
     /// Verifies AUTH (RFC 4895, section 6.3). If it is wrong, all chunks behind it are dropped as well.
-    fn authenticate(&mut self, turn: &mut Turn<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
+    fn authenticate(
+        &mut self,
+        context: &mut PacketContext<'_>,
+        chunk: &Chunk,
+        bytes: &[u8],
+    ) -> Result<(), Reason> {
         let (Chunk::Auth(auth), Some(keys), Some(covered)) = (chunk, &self.keys, authenticated(bytes)) else {
             return Err(Reason("sctp_auth_without_key"));
         };
         match keys.verify(auth, covered) {
             Ok(()) => {
-                turn.authenticated = true;
-                self.paths.get_mut(turn.src).into_iter().for_each(|path| path.signed = true);
+                context.authenticated = true;
+                self.paths.get_mut(context.src).into_iter().for_each(|path| path.signed = true);
                 Ok(())
             }
-            Err(Disbelief::Algorithm) => {
-                turn.causes.push(Cause::new(Code::UNSUPPORTED_HMAC, auth.hmac_id.to_be_bytes()));
+            Err(AuthFailure::Algorithm) => {
+                context.causes.push(Cause::new(Code::UNSUPPORTED_HMAC, auth.hmac_id.to_be_bytes()));
                 Err(Reason("sctp_auth_algorithm"))
             }
-            Err(Disbelief::KeyId) => Err(Reason("sctp_auth_key")),
-            Err(Disbelief::Code) => Err(Reason("sctp_auth_code")),
+            Err(AuthFailure::KeyId) => Err(Reason("sctp_auth_key")),
+            Err(AuthFailure::Code) => Err(Reason("sctp_auth_code")),
         }
     }
 
     /// Sends the replies, in one packet, from the address that the packet came to.
-    pub(crate) fn answer(&mut self, turn: Turn<'_>) {
-        let mut chunks = turn.replies;
-        if !turn.causes.is_empty() && self.peer_tag != 0 {
-            chunks.push(Chunk::Error(turn.causes));
+    pub(crate) fn answer(&mut self, context: PacketContext<'_>) {
+        let mut chunks = context.replies;
+        if !context.causes.is_empty() && self.peer_tag != 0 {
+            chunks.push(Chunk::Error(context.causes));
         }
-        let mut room = self.answer_room(turn.src);
+        let mut room = self.answer_room(context.src);
         chunks.retain_mut(|chunk| {
             if let Chunk::AsconfAck(ack) = chunk {
                 ack.cut(room);
@@ -249,22 +252,23 @@ impl Association {
             fits
         });
         if !chunks.is_empty() {
-            self.reply(turn.src, turn.dst, chunks);
+            self.reply(context.src, context.dst, chunks);
         }
     }
 
     /// Returns the bytes that an answer to `peer` has for chunks.
     pub(crate) fn answer_room(&self, peer: Ipv4Addr) -> usize {
         let mtu = self.paths.get(peer).map_or(self.config.mtu, |path| path.mtu);
-        usize::from(mtu).saturating_sub(IP_HEADER + HEADER + SLACK)
+        usize::from(mtu).saturating_sub(ipv4::HEADER + HEADER + SLACK)
     }
 
     /// Sends a packet from `dst` back to `src`. `dst` may be an address whose addition is not confirmed: the peer
     /// knows it, and a probe must be answered from where it came to. It may be an address whose deletion was
     /// requested, if the host has returned to it.
     pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
-        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding | Use::Here))
-            || self.locals.preferred == Some(dst);
+        let here =
+            matches!(self.locals.get(dst), Some(AddressUse::All | AddressUse::Adding | AddressUse::Here))
+                || self.locals.preferred == Some(dst);
         let Some(from) = Some(dst).filter(|_| here).or_else(|| self.locals.source(&[])) else { return };
         let bytes = self.seal(chunks);
         self.outbox.push_back(Transmit::new(from, src, bytes));
@@ -273,7 +277,7 @@ impl Association {
     // --- data and acknowledgments ----------------------------------------------------------------------------------
 
     /// Handles DATA (section 6.2).
-    fn data(&mut self, turn: &mut Turn<'_>, data: &Data) {
+    fn data(&mut self, context: &mut PacketContext<'_>, data: &Data) {
         if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent) {
             return;
         }
@@ -284,19 +288,19 @@ impl Association {
         }
         if !self.inbound.knows(data.stream) {
             let [high, low] = data.stream.to_be_bytes();
-            turn.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
+            context.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
         }
         let readable = self.inbound.readable();
         match self.inbound.take(data) {
-            Ok(taken) => turn.data = turn.data.and(taken),
+            Ok(taken) => context.data = context.data.and(taken),
             Err(violation) => return self.violated(violation.0),
         }
         if !readable && self.inbound.readable() {
             self.events.push_back(Event::Data);
         }
-        let before = self.arriving.replace((turn.dst, turn.src));
-        if before.is_some_and(|(local, _)| local != turn.dst) {
-            self.events.push_back(Event::Arriving(turn.dst));
+        let before = self.arriving.replace((context.dst, context.src));
+        if before.is_some_and(|(local, _)| local != context.dst) {
+            self.events.push_back(Event::Arriving(context.dst));
         }
     }
 
@@ -316,7 +320,7 @@ impl Association {
         self.acknowledged(news);
     }
 
-    fn acknowledged(&mut self, news: Result<News, Unsent>) {
+    fn acknowledged(&mut self, news: Result<AckEffects, Unsent>) {
         let Ok(news) = news else {
             // It acknowledges data that were not sent, so it did not receive what it acknowledges: an attack (RFC
             // 5062, section 5).
@@ -389,14 +393,14 @@ impl Association {
 
     // --- the end (section 9.2) -------------------------------------------------------------------------------------
 
-    fn shutdown_came(&mut self, turn: &Turn<'_>, cumulative: u32) {
+    fn shutdown_came(&mut self, context: &PacketContext<'_>, cumulative: u32) {
         if !self.is_open() {
             return;
         }
-        let news = self.outbound.acknowledge(turn.now, &mut self.paths, cumulative, None);
+        let news = self.outbound.acknowledge(context.now, &mut self.paths, cumulative, None);
         self.acknowledged(news);
         // The answer leaves between the same two addresses.
-        (self.shutdown_to, self.shutdown_by) = (Some(turn.src), Some(turn.dst));
+        (self.shutdown_to, self.shutdown_by) = (Some(context.src), Some(context.dst));
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
@@ -412,10 +416,10 @@ impl Association {
         }
     }
 
-    fn shutdown_ack_came(&mut self, turn: &mut Turn<'_>) {
+    fn shutdown_ack_came(&mut self, context: &mut PacketContext<'_>) {
         match self.state {
             State::ShutdownSent | State::ShutdownAckSent => {
-                turn.replies.push(Chunk::ShutdownComplete { reflected: false });
+                context.replies.push(Chunk::ShutdownComplete { reflected: false });
                 self.end(Ended::Finished);
             }
             // Section 8.5.1, E: the packet is out of the blue for us, but ends the association for the peer.
@@ -423,7 +427,7 @@ impl Association {
                 let (src_port, dst_port) = (self.local_port, self.peer_port);
                 let chunks = vec![Chunk::ShutdownComplete { reflected: true }];
                 let bytes = Packet { src_port, dst_port, tag: self.local_tag, chunks }.emit();
-                self.outbox.push_back(Transmit::new(turn.dst, turn.src, bytes));
+                self.outbox.push_back(Transmit::new(context.dst, context.src, bytes));
             }
             _ => {}
         }

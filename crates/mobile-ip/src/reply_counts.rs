@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 /// Number of replies by code number: at most 256 entries.
 #[derive(Debug, Default)]
-pub(crate) struct Codes(BTreeMap<u8, u64>);
+pub(crate) struct ReplyCounts(BTreeMap<u8, u64>);
 
-impl Codes {
+impl ReplyCounts {
     /// Counts a reply.
     pub(crate) fn count(&mut self, code: Code) {
         *self.0.entry(code.number()).or_default() += 1;

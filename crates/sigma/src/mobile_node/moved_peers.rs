@@ -7,38 +7,38 @@ use super::MobileNode;
 use crate::mark::Event;
 use crate::message::Name;
 use node::Outbox;
-use sctp::{AssociationId, Change, Event as News};
+use sctp::{AssociationId, Change, Event as SctpEvent};
 use std::collections::BTreeSet;
 use wire::{Instant, Ipv4Addr};
 
 impl MobileNode {
     /// Records which configured peer an association is with, and that it was heard.
-    pub(super) fn heed(&mut self, event: &News, id: AssociationId) {
+    pub(super) fn heed(&mut self, event: &SctpEvent, id: AssociationId) {
         match event {
-            News::Opened | News::Silent(_) if !self.met.contains_key(&id) => {
+            SctpEvent::Opened | SctpEvent::Silent(_) if !self.met.contains_key(&id) => {
                 let known = self.transport.peer_addresses(id);
                 let is = |name: &&crate::config::Peer| name.addresses.iter().any(|it| known.contains(it));
                 if let Some(peer) = self.config.peers.iter().find(is) {
                     self.met.insert(id, peer.name.clone());
                 }
             }
-            News::Closed(_) => {
+            SctpEvent::Closed(_) => {
                 self.met.remove(&id);
                 self.sought.remove(&id);
             }
-            News::Data
-            | News::Room(_)
-            | News::Arriving(_)
-            | News::Changed(..)
-            | News::PeerAdded(_)
-            | News::PeerDeleted(_)
-            | News::PeerPrimary(_)
-            | News::PeerFinished => _ = self.sought.remove(&id),
-            News::Opened
-            | News::Restarted { .. }
-            | News::Path(..)
-            | News::Silent(_)
-            | News::Switched { .. } => {}
+            SctpEvent::Data
+            | SctpEvent::Room(_)
+            | SctpEvent::Arriving(_)
+            | SctpEvent::Changed(..)
+            | SctpEvent::PeerAdded(_)
+            | SctpEvent::PeerDeleted(_)
+            | SctpEvent::PeerPrimary(_)
+            | SctpEvent::PeerFinished => _ = self.sought.remove(&id),
+            SctpEvent::Opened
+            | SctpEvent::Restarted { .. }
+            | SctpEvent::Path(..)
+            | SctpEvent::Silent(_)
+            | SctpEvent::Switched { .. } => {}
         }
     }
 

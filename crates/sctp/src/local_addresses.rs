@@ -4,7 +4,7 @@ use wire::{Instant, Ipv4Addr};
 
 /// What an address may be used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Use {
+pub(crate) enum AddressUse {
     /// The host has it, but the peer was not asked to add it yet. Only packets whose association the peer finds
     /// without the address leave from it: ASCONF, COOKIE ECHO, and answers to packets that came to it.
     Here,
@@ -20,8 +20,8 @@ pub(crate) enum Use {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Locals {
-    list: Vec<(Ipv4Addr, Use)>,
+pub(crate) struct LocalAddresses {
+    list: Vec<(Ipv4Addr, AddressUse)>,
     /// The addresses that the peer has, by its answers so far.
     known: Vec<Ipv4Addr>,
     /// Addresses that the host no longer has, whatever the peer was asked for: nothing leaves from them.
@@ -32,27 +32,27 @@ pub(crate) struct Locals {
     pub(crate) detour: Option<Ipv4Addr>,
 }
 
-impl Locals {
+impl LocalAddresses {
     pub(crate) fn new(addresses: &[Ipv4Addr]) -> Self {
-        let list = addresses.iter().map(|address| (*address, Use::All)).collect();
+        let list = addresses.iter().map(|address| (*address, AddressUse::All)).collect();
         Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None, detour: None }
     }
 
     /// Begins anew with the addresses that the peer knows after its restart. Those that the host no longer has remain
     /// absent.
     pub(crate) fn begin_again(&mut self, addresses: &[Ipv4Addr]) {
-        self.list = addresses.iter().map(|address| (*address, Use::All)).collect();
+        self.list = addresses.iter().map(|address| (*address, AddressUse::All)).collect();
         self.known = addresses.to_vec();
         self.absent.retain(|absent| addresses.contains(absent));
         self.preferred = self.preferred.filter(|preferred| addresses.contains(preferred));
         self.detour = None;
     }
 
-    pub(crate) fn get(&self, address: Ipv4Addr) -> Option<Use> {
+    pub(crate) fn get(&self, address: Ipv4Addr) -> Option<AddressUse> {
         self.list.iter().find(|(known, _)| *known == address).map(|(_, usage)| *usage)
     }
 
-    pub(crate) fn set(&mut self, address: Ipv4Addr, usage: Use) {
+    pub(crate) fn set(&mut self, address: Ipv4Addr, usage: AddressUse) {
         match self.list.iter_mut().find(|(known, _)| *known == address) {
             Some((_, old)) => *old = usage,
             None => self.list.push((address, usage)),
@@ -62,7 +62,7 @@ impl Locals {
     /// Prefers `address`, which is in the list, as the source. The host is there, so other addresses of use `Here`
     /// are removed.
     pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
-        self.list.retain(|(known, usage)| *usage != Use::Here || *known == address);
+        self.list.retain(|(known, usage)| *usage != AddressUse::Here || *known == address);
         self.is_here(address);
         if self.preferred.replace(address) != Some(address) {
             self.detour = None;
@@ -94,27 +94,27 @@ impl Locals {
 
     /// Returns whether packets to `address` are accepted.
     pub(crate) fn receives(&self, now: Instant, address: Ipv4Addr) -> bool {
-        self.get(address).is_some_and(|usage| !matches!(usage, Use::Gone(until) if until <= now))
+        self.get(address).is_some_and(|usage| !matches!(usage, AddressUse::Gone(until) if until <= now))
     }
 
     /// Returns whether packets of all kinds may leave from `address`.
     pub(crate) fn sends(&self, address: Ipv4Addr) -> bool {
-        self.get(address) == Some(Use::All) && !self.absent.contains(&address)
+        self.get(address) == Some(AddressUse::All) && !self.absent.contains(&address)
     }
 
     /// Removes deleted addresses whose time is over.
     pub(crate) fn forget(&mut self, now: Instant) {
-        self.list.retain(|(_, usage)| !matches!(usage, Use::Gone(until) if *until <= now));
+        self.list.retain(|(_, usage)| !matches!(usage, AddressUse::Gone(until) if *until <= now));
     }
 
     /// Returns the addresses with this use.
-    pub(crate) fn with(&self, wanted: Use) -> impl Iterator<Item = Ipv4Addr> {
+    pub(crate) fn with(&self, wanted: AddressUse) -> impl Iterator<Item = Ipv4Addr> {
         self.list.iter().filter(move |(_, usage)| *usage == wanted).map(|(address, _)| *address)
     }
 
     /// Returns the addresses that remain after all requested changes.
     pub(crate) fn lasting(&self) -> impl Iterator<Item = Ipv4Addr> {
-        let lasting = |usage: &Use| matches!(usage, Use::All | Use::Adding);
+        let lasting = |usage: &AddressUse| matches!(usage, AddressUse::All | AddressUse::Adding);
         self.list.iter().filter(move |(_, usage)| lasting(usage)).map(|(address, _)| *address)
     }
 
@@ -123,7 +123,7 @@ impl Locals {
     pub(crate) fn source(&self, candidates: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
         let candidates = candidates.iter().copied().chain([self.preferred]);
         let candidates = std::iter::once(self.detour).chain(candidates).flatten();
-        let any = || self.with(Use::All).find(|address| self.sends(*address));
+        let any = || self.with(AddressUse::All).find(|address| self.sends(*address));
         candidates.into_iter().find(|address| self.sends(*address)).or_else(any)
     }
 
@@ -133,17 +133,18 @@ impl Locals {
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
             let is_here = !deleted.contains(address) && !self.absent.contains(address);
-            is_here && matches!(self.get(*address), Some(Use::All | Use::Adding))
+            is_here && matches!(self.get(*address), Some(AddressUse::All | AddressUse::Adding))
         };
-        let usable = self.with(Use::All).find(allowed);
+        let usable = self.with(AddressUse::All).find(allowed);
         let back = |preferred: &Ipv4Addr| {
-            allowed(preferred) || matches!(self.get(*preferred), Some(Use::Deleting | Use::Here))
+            allowed(preferred)
+                || matches!(self.get(*preferred), Some(AddressUse::Deleting | AddressUse::Here))
         };
         let detour = self.detour.filter(allowed);
         detour
             .or_else(|| self.preferred.filter(back))
             .or(usable)
-            .or_else(|| self.with(Use::Adding).find(allowed))
+            .or_else(|| self.with(AddressUse::Adding).find(allowed))
     }
 
     /// Returns an address that the peer knows, by which it finds the association: `source` if that is one.

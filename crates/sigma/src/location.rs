@@ -1,6 +1,6 @@
 //! The location of a mobile node, as its location manager stores it.
 
-use crate::message::{Name, Record, class, kind};
+use crate::message::{Name, ResourceRecord, class, kind};
 use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
 /// Number of addresses, and of texts, of one mobile node at most.
@@ -14,7 +14,7 @@ pub(crate) const CODES: usize = 16;
 /// The state of a mobile node, and of its last update. The latter is kept when the addresses lapse, so that an old
 /// update cannot be replayed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// In the order in which they were added: the primary is the first.
     pub(crate) addresses: Vec<Ipv4Addr>,
     /// Data of TXT records.
@@ -29,7 +29,7 @@ pub(crate) struct Place {
 
 const FORMAT: u8 = 1;
 
-impl Place {
+impl Location {
     /// Returns whether there are no records.
     pub(crate) const fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.texts.is_empty()
@@ -45,8 +45,8 @@ impl Place {
     }
 
     /// Returns the records of a type.
-    pub(crate) fn records(&self, name: &Name, of: u16, ttl: u32) -> Vec<Record> {
-        let record = |data| Record { name: name.clone(), kind: of, class: class::IN, ttl, data };
+    pub(crate) fn records(&self, name: &Name, of: u16, ttl: u32) -> Vec<ResourceRecord> {
+        let record = |data| ResourceRecord { name: name.clone(), kind: of, class: class::IN, ttl, data };
         self.data(of).into_iter().map(record).collect()
     }
 
@@ -119,33 +119,33 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_back_and_what_is_damaged_is_refused() {
-        let place = Place {
+        let location = Location {
             addresses: vec![Ipv4Addr::new(10, 1, 6, 100), Ipv4Addr::new(10, 1, 8, 100)],
             texts: vec![b"\x05seq=7".to_vec()],
             ends: WallTime(5),
             signed: 9,
             codes: vec![[7; 32]],
         };
-        let bytes = place.emit();
-        assert_eq!(Place::parse(&bytes), Ok(place));
+        let bytes = location.emit();
+        assert_eq!(Location::parse(&bytes), Ok(location));
         for len in 0..bytes.len() {
-            assert!(Place::parse(&bytes[..len]).is_err(), "{len}");
+            assert!(Location::parse(&bytes[..len]).is_err(), "{len}");
         }
-        assert!(Place::parse(&[bytes.as_slice(), &[0]].concat()).is_err());
+        assert!(Location::parse(&[bytes.as_slice(), &[0]].concat()).is_err());
     }
 
     #[test]
     fn codes_are_those_of_the_latest_second() {
-        let mut place = Place::default();
+        let mut location = Location::default();
         for code in 0..CODES {
-            assert!(!place.is_full_at(100), "{code}");
-            place.accepted(100, &[code as u8; 32]);
+            assert!(!location.is_full_at(100), "{code}");
+            location.accepted(100, &[code as u8; 32]);
         }
-        assert!(place.is_full_at(100) && !place.is_full_at(101));
-        assert_eq!((place.codes.len(), place.codes[15]), (CODES, [15; 32]));
-        place.accepted(101, &[1; 32]);
-        assert_eq!(place.codes, [[1; 32]]);
-        assert!(!place.is_full_at(101));
+        assert!(location.is_full_at(100) && !location.is_full_at(101));
+        assert_eq!((location.codes.len(), location.codes[15]), (CODES, [15; 32]));
+        location.accepted(101, &[1; 32]);
+        assert_eq!(location.codes, [[1; 32]]);
+        assert!(!location.is_full_at(101));
     }
 
     #[test]

@@ -9,12 +9,12 @@ const KEY_LIFE: Duration = Duration::from_hours(1);
 /// A generator of random numbers. [`Seed`] makes the sequence repeatable; the secret makes it unpredictable to others
 /// (RFC 9260, section 5.3.1: tags are random).
 #[derive(Clone, Debug)]
-pub(crate) struct Chance {
+pub(crate) struct Rng {
     secret: Key,
     seed: Seed,
 }
 
-impl Chance {
+impl Rng {
     pub(crate) const fn new(secret: Key, seed: Seed) -> Self {
         Self { secret, seed }
     }

@@ -1,6 +1,6 @@
 //! Per-segment recovery: what an acknowledgment does (Linux: `tcp_ack`).
 
-use super::segments::News;
+use super::segments::AckSummary;
 use super::states::Seen;
 use super::tail::Verdict;
 use super::undo::is_before;
@@ -28,48 +28,48 @@ impl Sender {
         let early = repair.rack.reordered && twice.is_some_and(|twice| !twice.probe);
         let dsack = twice.is_some();
         let head = repair.segments.first().map(|sent| sent.at);
-        let mut news = self.learn(now, ack, repair);
-        news.delivered += twice.map_or(0, |twice| twice.segments); // the copy has left the network too
-        let backwards = self.measured(now, &news, ack, repair, head);
+        let mut summary = self.learn(now, ack, repair);
+        summary.delivered += twice.map_or(0, |twice| twice.segments); // the copy has left the network too
+        let backwards = self.measured(now, &summary, ack, repair, head);
         repair.rack.adapt(early, self.una, self.max);
-        let pure = !advanced && ack.pure && same_window && !news.sacked;
+        let pure = !advanced && ack.pure && same_window && !summary.sacked;
         self.judge_probe(repair, ack.below, twice.is_some_and(|twice| twice.probe), pure);
         let losses = repair.segments.losses();
         let seen = Seen {
             now,
             before,
             advanced,
-            sacked: news.sacked,
-            original: news.original,
+            sacked: summary.sacked,
+            original: summary.original,
             duplicate: pure && !dsack && self.flight() > 0,
             older: repair.undo.is_older(ack.echoed, repair.tick),
         };
         let mut waits = false;
-        if news.sacked || dsack || seen.duplicate || repair.standing != Standing::Open {
+        if summary.sacked || dsack || seen.duplicate || repair.standing != Standing::Open {
             waits = self.alert(&seen, repair);
         }
         if repair.segments.len() == 0 {
             if advanced {
                 self.timer = Timer::Off;
             }
-        } else if (news.acked || backwards) && !waits {
+        } else if (summary.acked || backwards) && !waits {
             self.watch_tail(now, repair, true);
         }
-        self.steer(now, repair, &news, advanced, repair.segments.losses() > losses);
+        self.steer(now, repair, &summary, advanced, repair.segments.losses() > losses);
     }
 
     /// Handles an acknowledgment that a later one overtook: only its blocks count (Linux: `tcp_ack`, `old_ack`).
     pub(crate) fn answer_overtaken(&mut self, now: Instant, ack: &Ack<'_>) {
         let Some(mut repair) = self.repair.take_if(|_| !ack.blocks.is_empty()) else { return };
         let twice = self.came_twice(ack, &mut repair);
-        let news = self.learn(now, ack, &mut repair);
-        if twice.is_some() || news.sacked {
+        let summary = self.learn(now, ack, &mut repair);
+        if twice.is_some() || summary.sacked {
             let seen = Seen {
                 now,
                 before: self.una,
                 advanced: false,
-                sacked: news.sacked,
-                original: news.original,
+                sacked: summary.sacked,
+                original: summary.original,
                 duplicate: false,
                 older: false,
             };
@@ -104,8 +104,8 @@ impl Sender {
     }
 
     /// Marks the segments that the acknowledgment reports as received.
-    fn learn(&mut self, now: Instant, ack: &Ack<'_>, repair: &mut Repair) -> News {
-        let mut news = repair.segments.news();
+    fn learn(&mut self, now: Instant, ack: &Ack<'_>, repair: &mut Repair) -> AckSummary {
+        let mut summary = repair.segments.summary();
         let (segments, rack) = (&mut repair.segments, &mut repair.rack);
         let una = self.una.latest(ack.below);
         // A duplicate (RFC 2883) or an invalid block reports no arrival.
@@ -113,23 +113,23 @@ impl Sender {
         let mut blocks: Blocks = ack.blocks.iter().copied().filter(valid).collect();
         blocks.sort_from(una);
         for (from, end) in blocks.as_slice() {
-            segments.sack(*from, *end, repair.high, &mut news, |sent| rack.arrived(now, sent));
+            segments.sack(*from, *end, repair.high, &mut summary, |sent| rack.arrived(now, sent));
         }
         // After a time-out that cannot be undone, the order of blocks is no sign of reordering.
-        news.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
+        summary.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
         if ack.below.after(self.una) {
             self.forget(ack.below);
             // An echo from before the retransmission acknowledges the original, and gives no time of the copy (RFC
             // 8985, section 6.2, step 2).
             let older = |sent: &Sent| sent.ever_resent && is_before(ack.echoed, Some(sent.at), repair.tick);
-            segments.acked(ack.below, repair.high, &mut news, |sent| {
+            segments.acked(ack.below, repair.high, &mut summary, |sent| {
                 if !older(sent) {
                     rack.arrived(now, sent);
                 }
             });
         }
-        rack.reordered |= news.reordered;
-        news
+        rack.reordered |= summary.reordered;
+        summary
     }
 
     /// Takes a round-trip sample: of data that was sent once, or else of the timestamps (RFC 7323, section 4). Returns
@@ -138,22 +138,22 @@ impl Sender {
     fn measured(
         &mut self,
         now: Instant,
-        news: &News,
+        summary: &AckSummary,
         ack: &Ack<'_>,
         repair: &mut Repair,
         head: Option<Instant>,
     ) -> bool {
-        let oldest = news.oldest.filter(|_| !news.again);
-        let newest = news.sacked_newest.or(news.newest.filter(|_| !news.again));
-        let echoed = ack.echoed.filter(|_| news.acked);
-        let sent = oldest.or(news.sacked_oldest).or(echoed);
+        let oldest = summary.oldest.filter(|_| !summary.again);
+        let newest = summary.sacked_newest.or(summary.newest.filter(|_| !summary.again));
+        let echoed = ack.echoed.filter(|_| summary.acked);
+        let sent = oldest.or(summary.sacked_oldest).or(echoed);
         if let Some(newest) = newest.or(echoed) {
             repair.measured(now.since(newest));
         }
         if let Some(sent) = sent {
             self.rto.sample(Sample { sent, now, samples: 1, una: self.una, max: self.max });
         }
-        news.sacked_oldest.zip(head).is_some_and(|(sacked, head)| !news.acked && sacked < head)
+        summary.sacked_oldest.zip(head).is_some_and(|(sacked, head)| !summary.acked && sacked < head)
     }
 
     fn judge_probe(&mut self, repair: &mut Repair, ack: Seq, dsack: bool, pure: bool) {
@@ -166,11 +166,18 @@ impl Sender {
     }
 
     /// Sets the window after an acknowledgment (Linux: `tcp_cong_control`).
-    fn steer(&mut self, now: Instant, repair: &mut Repair, news: &News, advanced: bool, more_lost: bool) {
+    fn steer(
+        &mut self,
+        now: Instant,
+        repair: &mut Repair,
+        summary: &AckSummary,
+        advanced: bool,
+        more_lost: bool,
+    ) {
         if repair.standing == Standing::Recovery {
-            self.slow_down(repair, news.delivered, advanced && !more_lost);
-        } else if news.acked && self.is_limited(repair) {
-            self.congestion.raise(now, self.rto.smoothed(), news.delivered);
+            self.slow_down(repair, summary.delivered, advanced && !more_lost);
+        } else if summary.acked && self.is_limited(repair) {
+            self.congestion.raise(now, self.rto.smoothed(), summary.delivered);
         }
     }
 

@@ -1,10 +1,11 @@
-//! The state that a router has of mobile hosts and their connections.
+//! The state that a router has of a mobile host.
 
-use crate::message::{CONNECTIONS, ConnectionId, Entry, Greeting, Halves, Side, Signed, SocketState};
+use super::connection::Connection;
+use crate::message::{CONNECTIONS, ConnectionId, Greeting, Signed};
 use auth::Key;
-use node::{StreamId, Tuple, Value};
+use node::{Tuple, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Iface, Ipv4Addr, Mac, Seq};
+use wire::{Iface, Ipv4Addr, Mac};
 
 /// A mobile host.
 #[derive(Debug)]
@@ -193,192 +194,11 @@ pub(super) struct Departure {
     pub(super) accepted: bool,
 }
 
-/// A connection.
-#[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) entry: Entry,
-    pub(super) near: Option<StreamId>,
-    pub(super) far: Option<StreamId>,
-    /// The sequence of the call by which it began. `None` if it came from another router. A greeting with a lower
-    /// sequence does not name it.
-    pub(super) called: Option<u64>,
-    /// The number of the latest attempt to hand it over, by any router.
-    pub(super) attempt: u32,
-    pub(super) stage: Stage,
-}
-
-impl Connection {
-    /// Returns a connection that is expected from another router.
-    pub(super) const fn expected(entry: Entry) -> Self {
-        Self { entry, near: None, far: None, called: None, attempt: 0, stage: Stage::Expected }
-    }
-
-    /// Returns the commit that is not answered, if any. Only the router to which it was sent knows whether the attempt
-    /// succeeded.
-    pub(super) const fn committed(&self) -> Option<Commit> {
-        match &self.stage {
-            Stage::Leaving(leaving) => leaving.committed,
-            _ => None,
-        }
-    }
-
-    /// Returns whether both halves have ended cleanly.
-    pub(super) const fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
-    }
-
-    /// Returns whether its host called for it after the greeting with this sequence. That greeting does not name it,
-    /// and the router that was greeted does not know it.
-    pub(super) fn is_called_after(&self, sequence: u64) -> bool {
-        self.called.is_some_and(|called| called > sequence)
-    }
-
-    /// Returns the streams of the existing halves.
-    pub(super) fn halves(&self) -> impl Iterator<Item = (Side, StreamId)> + use<> {
-        let near = self.near.map(|id| (Side::Near, id));
-        near.into_iter().chain(self.far.map(|id| (Side::Far, id)))
-    }
-
-    pub(super) fn of(&mut self, side: Side) -> &mut Option<StreamId> {
-        match side {
-            Side::Near => &mut self.near,
-            Side::Far => &mut self.far,
-        }
-    }
-
-    pub(super) fn gone(&mut self, side: Side) {
-        *self.of(side) = None;
-    }
-}
-
-/// The stage of a connection.
-#[derive(Debug)]
-pub(super) enum Stage {
-    /// The far half is being opened.
-    Connecting,
-    /// It is served here: both halves are relayed, or one has ended.
-    Serving,
-    /// It is frozen, to be handed over to another router.
-    Leaving(Leaving),
-    /// A greeting names it, and no other router has sent it yet.
-    Expected,
-    /// Its state is being received.
-    Arriving(Arriving),
-    /// Both halves have ended cleanly. The host may not know that yet. So each router to which the host names the
-    /// connection has to know that nothing was lost, until the host does not name it any more.
-    Over,
-}
-
-impl Stage {
-    pub(super) const fn name(&self) -> &'static str {
-        match self {
-            Self::Connecting => "connecting",
-            Self::Serving => "serving",
-            Self::Leaving(_) => "leaving",
-            Self::Expected => "expected",
-            Self::Arriving(_) => "arriving",
-            Self::Over => "over",
-        }
-    }
-}
-
-/// The progress of a connection that leaves.
-#[derive(Debug, Default)]
-pub(super) struct Leaving {
-    /// After `Part`: the bytes on their way up to the peer, and down to the host.
-    pub(super) staged: Option<[Vec<u8>; 2]>,
-    /// The near half's state, then the far half's. A half that is over has none.
-    pub(super) states: Vec<SocketState>,
-    /// Halves that have ended cleanly but still had a socket. The bytes that they had received are in `staged`.
-    pub(super) over: Vec<Side>,
-    /// The commit was sent. From then on only the router to which it was sent knows the owner, wherever the host moves.
-    pub(super) committed: Option<Commit>,
-}
-
-impl Leaving {
-    /// Returns the next of these halves that is neither exported nor known to be over.
-    pub(super) fn next(&self, halves: impl Iterator<Item = (Side, StreamId)>) -> Option<StreamId> {
-        let known = |side| self.over.contains(&side) || self.states.iter().any(|state| state.side == side);
-        halves.into_iter().find(|(side, _)| !known(*side)).map(|(_, id)| id)
-    }
-}
-
-/// A commit that was sent and not answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Commit {
-    pub(super) to: Ipv4Addr,
-    pub(super) attempt: u32,
-    /// The sequence of the greeting that named that router.
-    pub(super) sequence: u64,
-}
-
-/// The progress of a connection that comes.
-#[derive(Debug)]
-pub(super) struct Arriving {
-    /// The stream to the old router by which it comes.
-    pub(super) by: StreamId,
-    pub(super) near: Arrival,
-    pub(super) far: Arrival,
-    pub(super) staged: [Vec<u8>; 2],
-    /// Halves that have no bytes to relay ([`SocketState::is_self_contained`]).
-    pub(super) self_contained: Vec<Side>,
-    /// Bytes in both states and in the user buffers.
-    pub(super) buffered: usize,
-    /// The next sequence number that the near half expects from the mobile host.
-    pub(super) expected: Option<Seq>,
-    /// The handoff of the commit, if it has come.
-    pub(super) commit: Option<u64>,
-}
-
-/// The progress of one half.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Arrival {
-    Missing,
-    Importing,
-    Here,
-}
-
-impl Arriving {
-    pub(super) fn new(by: StreamId) -> Self {
-        let (near, far) = (Arrival::Missing, Arrival::Missing);
-        let (staged, self_contained) = (Default::default(), Vec::new());
-        Self { by, near, far, staged, self_contained, buffered: 0, expected: None, commit: None }
-    }
-
-    const fn arrival(&self, side: Side) -> Arrival {
-        match side {
-            Side::Near => self.near,
-            Side::Far => self.far,
-        }
-    }
-
-    /// Returns whether the received state matches a commit: the states of the halves that exist, and no others. If only
-    /// one half exists, it has no bytes for the other.
-    pub(super) fn is(&self, halves: Halves) -> bool {
-        let sides = [Side::Near, Side::Far];
-        let as_said = sides.iter().all(|side| halves.has(*side) == (self.arrival(*side) != Arrival::Missing));
-        let here = sides.iter().filter(|side| halves.has(**side));
-        let alone = self.staged.iter().all(Vec::is_empty)
-            && here.clone().all(|side| self.self_contained.contains(side));
-        as_said && (halves == Halves::BOTH || alone)
-    }
-
-    /// Returns whether each half that has come is imported.
-    pub(super) fn is_set_up(&self) -> bool {
-        [self.near, self.far].iter().all(|half| *half != Arrival::Importing)
-    }
-
-    pub(super) const fn of(&mut self, side: Side) -> &mut Arrival {
-        match side {
-            Side::Near => &mut self.near,
-            Side::Far => &mut self.far,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::connection::Stage;
     use super::*;
+    use crate::message::Entry;
 
     const fn id(number: u32, call: u64) -> ConnectionId {
         ConnectionId { number, call }

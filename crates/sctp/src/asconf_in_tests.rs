@@ -1,8 +1,8 @@
 use super::*;
-use crate::chance::Chance;
+use crate::asconf_out::outcomes;
 use crate::message::Init;
-use crate::ours::outcomes;
-use crate::{Config, Outcome, PathState};
+use crate::rng::Rng;
+use crate::{ChangeOutcome, Config, PathState};
 use auth::Key;
 use std::sync::Arc;
 use wire::Seed;
@@ -15,10 +15,10 @@ const fn peer(last: u8) -> Ipv4Addr {
 
 /// An open association with a peer at `peer(1)` whose first ASCONF is number 100.
 fn association(config: Config) -> Association {
-    let chance = Chance::new(Key::new([1; 32]), Seed::new(1));
+    let rng = Rng::new(Key::new([1; 32]), Seed::new(1));
     let config = Arc::new(config);
     let ours = Init { tag: 1, tsn: 1, ..Init::default() };
-    let mut it = Association::new(Instant::ZERO, &config, chance, ours, &[US], peer(1), (80, 4000));
+    let mut it = Association::new(Instant::ZERO, &config, rng, ours, &[US], peer(1), (80, 4000));
     let theirs = Init { tag: 2, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: 100, parameters: Vec::new() };
     it.adopt(Instant::ZERO, &theirs, peer(1));
     it.established(Instant::ZERO, peer(1));
@@ -39,10 +39,10 @@ fn answers(
     requests: &[Request],
 ) -> Vec<AsconfAck> {
     let taken = [peer(66)];
-    let mut turn = Turn::new(Instant::from_millis(at), src, US, &taken);
+    let mut context = PacketContext::new(Instant::from_millis(at), src, US, &taken);
     let asconf = Asconf { serial, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
-    it.asconf_came(&mut turn, &asconf);
-    let acks = turn.replies.into_iter().map(|chunk| match chunk {
+    it.asconf_came(&mut context, &asconf);
+    let acks = context.replies.into_iter().map(|chunk| match chunk {
         Chunk::AsconfAck(ack) => ack,
         other => panic!("{other:?}"),
     });
@@ -163,11 +163,11 @@ fn an_answer_that_is_too_long_is_cut() {
     let mut requests = vec![wish(Action::Add, 0, peer(2))];
     requests.extend((1..70).map(|number| wish(Action::Delete, number, peer(200))));
     requests.push(wish(Action::Add, 70, peer(3)));
-    let mut turn = Turn::new(Instant::ZERO, peer(1), US, &[]);
+    let mut context = PacketContext::new(Instant::ZERO, peer(1), US, &[]);
     let asconf = Asconf { serial: 100, lookup: Address::Ipv4(peer(1)), requests };
     it.outbox.clear();
-    it.asconf_came(&mut turn, &asconf);
-    it.answer(turn);
+    it.asconf_came(&mut context, &asconf);
+    it.answer(context);
     let answer = it.outbox.pop_front().unwrap();
     assert!(20 + answer.bytes.len() <= 1500, "{}", answer.bytes.len());
     let packet = crate::message::Packet::parse(&answer.bytes).unwrap();
@@ -175,7 +175,8 @@ fn an_answer_that_is_too_long_is_cut() {
     assert_eq!((ack.serial, &ack.responses[0]), (100, &Response::Success(0)));
     assert!((45..70).contains(&ack.responses.len()), "{}", ack.responses.len());
     assert!(it.paths.get(peer(3)).is_some(), "all is carried out");
-    let done: Vec<bool> = outcomes(&asconf, ack).iter().map(|outcome| *outcome == Outcome::Done).collect();
+    let done: Vec<bool> =
+        outcomes(&asconf, ack).iter().map(|outcome| *outcome == ChangeOutcome::Done).collect();
     assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
 }
 
@@ -197,7 +198,7 @@ fn an_answer_that_is_cut_says_the_same() {
         for most in (0..200).step_by(4) {
             let mut ack = whole.clone();
             ack.cut(most);
-            let is_done = outcomes(&asconf, &ack).into_iter().map(|outcome| outcome == Outcome::Done);
+            let is_done = outcomes(&asconf, &ack).into_iter().map(|outcome| outcome == ChangeOutcome::Done);
             assert!(is_done.eq(verdicts(bits)), "{bits:b} in {most} bytes: {ack:?}");
         }
     }
@@ -281,7 +282,7 @@ fn the_answer_to_a_change_clears_the_errors_of_its_path() {
     let mut it = association(Config::default());
     let introduced = |byte| crate::association::introduction(&it.config, 1, 1, [byte; 32], &[]);
     let keys = crate::keys::Keys::derive(&it.config, &introduced(1), &introduced(2));
-    (it.keys, it.ours.supported) = (keys, true);
+    (it.keys, it.asconf_out.supported) = (keys, true);
     it.change(Instant::ZERO, &[crate::Change::Add(Ipv4Addr::new(10, 9, 1, 9))]).unwrap();
     while it.poll_transmit(Instant::ZERO).is_some() {}
     it.paths.get_mut(peer(1)).unwrap().errors = 3;
@@ -292,11 +293,11 @@ fn the_answer_to_a_change_clears_the_errors_of_its_path() {
 
 /// Returns the answer, which must fit one packet.
 fn answer_to(it: &mut Association, serial: u32, requests: &[Request]) -> AsconfAck {
-    let mut turn = Turn::new(Instant::ZERO, peer(1), US, &[]);
+    let mut context = PacketContext::new(Instant::ZERO, peer(1), US, &[]);
     let asconf = Asconf { serial, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
     it.outbox.clear();
-    it.asconf_came(&mut turn, &asconf);
-    it.answer(turn);
+    it.asconf_came(&mut context, &asconf);
+    it.answer(context);
     let answer = it.outbox.pop_front().expect("an answer");
     assert!(
         20 + answer.bytes.len() <= usize::from(it.paths.get(peer(1)).unwrap().mtu),
@@ -320,11 +321,11 @@ fn a_refusal_that_is_longer_than_a_packet_is_answered_without_what_it_repeats() 
         let requests = [wish(Action::Add, 1, peer(2)), unknown(2), wish(Action::Add, 3, peer(3)), unknown(4)];
         let ack = answer_to(&mut it, 100, &requests);
         let asconf = Asconf { serial: 100, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
-        let refused = |code| Outcome::Refused(code);
+        let refused = |code| ChangeOutcome::Refused(code);
         let unrecognized = refused(Some(Code::UNRECOGNIZED_PARAMETERS));
         assert_eq!(
             outcomes(&asconf, &ack),
-            [Outcome::Done, unrecognized, Outcome::Done, refused(None)],
+            [ChangeOutcome::Done, unrecognized, ChangeOutcome::Done, refused(None)],
             "{mtu} {len}"
         );
         assert_eq!(answer_to(&mut it, 100, &requests), ack, "it comes again");
@@ -341,7 +342,8 @@ fn more_requests_than_an_answer_has_room_for_are_refused() {
     requests.push(wish(Action::Add, 400, peer(2)));
     let ack = answer_to(&mut it, 100, &requests);
     let asconf = Asconf { serial: 100, lookup: Address::Ipv4(peer(1)), requests };
-    let done: Vec<bool> = outcomes(&asconf, &ack).iter().map(|outcome| *outcome == Outcome::Done).collect();
+    let done: Vec<bool> =
+        outcomes(&asconf, &ack).iter().map(|outcome| *outcome == ChangeOutcome::Done).collect();
     let told = done.iter().filter(|done| **done).count();
     assert!((150..180).contains(&told), "{told}");
     assert_eq!(done, (0..=400).map(|number| number > 0 && number <= told).collect::<Vec<_>>());

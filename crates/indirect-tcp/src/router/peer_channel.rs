@@ -1,10 +1,10 @@
 //! The connection between two routers. The router that hands over opens it, so there are two if each hands over to the
 //! other.
 
-use super::ledger::Host;
-use super::{Due, Outgoing, SupportRouter, Use, refusal};
+use super::host::Host;
+use super::{Outgoing, StreamUse, SupportRouter, Timer, refusal};
 use crate::config::SupportRouterConfig;
-use crate::message::{Body, Channel, ConnectionId, Frame, Frames, PORT};
+use crate::message::{Body, ConnectionId, Frame, FrameAuth, Frames, PORT};
 use node::{Addr, Outbox, SocketOption, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
@@ -21,7 +21,7 @@ const STALLED: Duration = Duration::from_secs(3);
 
 /// One end of a connection between routers.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PeerChannel {
     /// The router at the other end. The router that opened the connection knows it from the start, the other one from
     /// the hello.
     pub(super) peer: Option<Ipv4Addr>,
@@ -33,12 +33,12 @@ pub(super) struct Link {
     /// The other end has sent a frame with the key that both hellos make, so its hello is not a replay.
     pub(super) proven: bool,
     nonce: [u8; 16],
-    channel: Option<Channel>,
+    auth: Option<FrameAuth>,
     frames: Frames,
     outgoing: Outgoing,
     /// The number of handoffs offered on it.
     handoffs: u64,
-    /// The peer's offers, by the number of the handoff.
+    /// The peer's offers, by the number of the handoff: at most one for each host that is configured here.
     pub(super) offers: BTreeMap<u64, Offer>,
 }
 
@@ -52,11 +52,8 @@ pub(super) struct Offer {
     pub(super) current: Option<ConnectionId>,
 }
 
-/// Open offers on one connection, at most. A peer that sends more is refused.
-const OFFERS: usize = 1024;
-
-impl Link {
-    fn new(peer: Option<Ipv4Addr>, nonce: [u8; 16], channel: Option<Channel>) -> Self {
+impl PeerChannel {
+    fn new(peer: Option<Ipv4Addr>, nonce: [u8; 16], auth: Option<FrameAuth>) -> Self {
         Self {
             peer,
             opened: peer.is_some(),
@@ -64,7 +61,7 @@ impl Link {
             source: None,
             proven: false,
             nonce,
-            channel,
+            auth,
             frames: Frames::default(),
             outgoing: Outgoing::default(),
             handoffs: 0,
@@ -73,32 +70,43 @@ impl Link {
     }
 
     pub(super) fn accepted(room: usize, source: Ipv4Addr) -> Self {
-        let mut link = Self::new(None, [0; 16], None);
-        (link.outgoing.room, link.source) = (room, Some(source));
-        link
+        let mut channel = Self::new(None, [0; 16], None);
+        (channel.outgoing.room, channel.source) = (room, Some(source));
+        channel
     }
 
     /// Sends a frame. Returns its length with the code, in bytes, or 0 if the hello has not come yet.
     fn send(&mut self, id: StreamId, frame: &Frame, out: &mut Outbox) -> usize {
-        let Some(channel) = &mut self.channel else { return 0 };
-        let bytes = channel.seal(frame);
+        let Some(auth) = &mut self.auth else { return 0 };
+        let bytes = auth.seal(frame);
         self.outgoing.push(id, &bytes, out);
         bytes.len()
     }
 }
 
+/// Returns the connection to another router that uses stream `id`. `None` if the stream has another use or has ended.
+pub(super) fn channel_of(
+    streams: &mut BTreeMap<StreamId, StreamUse>,
+    id: StreamId,
+) -> Option<&mut PeerChannel> {
+    match streams.get_mut(&id)? {
+        StreamUse::Router(channel) => Some(channel),
+        StreamUse::Caller { .. } | StreamUse::Half(..) => None,
+    }
+}
+
 impl SupportRouter {
     /// Opens the connection to another router if there is none. Returns whether frames can be sent on it now.
-    pub(super) fn link_to(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) -> bool {
-        self.due.set_by(Due::Stalled(router), now + STALLED);
-        if let Some(id) = self.links.get(&router) {
-            return matches!(self.streams.get(id), Some(Use::Link(link)) if link.up);
+    pub(super) fn open_channel(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) -> bool {
+        self.timers.set_by(Timer::Stalled(router), now + STALLED);
+        if let Some(id) = self.channels.get(&router) {
+            return matches!(self.streams.get(id), Some(StreamUse::Router(channel)) if channel.up);
         }
         let Some(key) = self.routers.get(&router).cloned() else { return false };
         let nonce = self.nonce();
-        let link = Link::new(Some(router), nonce, Some(Channel::new(key, true)));
-        let id = self.new_stream(Use::Link(Box::new(link)));
-        self.links.insert(router, id);
+        let channel = PeerChannel::new(Some(router), nonce, Some(FrameAuth::new(key, true)));
+        let id = self.new_stream(StreamUse::Router(Box::new(channel)));
+        self.channels.insert(router, id);
         let peer = Addr::new(router, PORT);
         // With Nagle's algorithm the last bytes of a state would wait for an acknowledgment, which the peer may delay.
         out.stream(id, StreamOp::Set(SocketOption::Nagle(false)));
@@ -107,7 +115,7 @@ impl SupportRouter {
     }
 
     /// Sets the buffers of an accepted connection from a router, which was accepted with those of a half.
-    pub(super) fn set_link(&self, id: StreamId, out: &mut Outbox) {
+    pub(super) fn set_channel(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
         let receives = receive_buffer.map(|_| SocketOption::ReceiveBuffer(LINK));
@@ -117,67 +125,74 @@ impl SupportRouter {
     }
 
     fn nonce(&mut self) -> [u8; 16] {
-        let words = [self.chance.draw(), self.chance.draw()].map(u64::to_be_bytes);
+        let words = [self.rng.draw(), self.rng.draw()].map(u64::to_be_bytes);
         words.as_flattened().try_into().unwrap_or_default()
     }
 
     /// Returns the number of the next handoff to another router, or `None` if there is no connection to it.
     pub(super) fn next_handoff(&mut self, router: Ipv4Addr) -> Option<u64> {
-        let Some(Use::Link(link)) = self.streams.get_mut(self.links.get(&router)?) else { return None };
-        link.handoffs += 1;
-        Some(link.handoffs)
+        let id = *self.channels.get(&router)?;
+        let channel = channel_of(&mut self.streams, id)?;
+        channel.handoffs += 1;
+        Some(channel.handoffs)
     }
 
     /// Sends a frame on the connection that this router opened to another. Returns its length with the code, in bytes.
     pub(super) fn send_to(&mut self, router: Ipv4Addr, handoff: u64, body: Body, out: &mut Outbox) -> usize {
-        let Some(id) = self.links.get(&router).copied() else { return 0 };
+        let Some(id) = self.channels.get(&router).copied() else { return 0 };
         self.send_on(id, handoff, body, out)
     }
 
     pub(super) fn send_on(&mut self, id: StreamId, handoff: u64, body: Body, out: &mut Outbox) -> usize {
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return 0 };
-        link.send(id, &Frame { handoff, body }, out)
+        let Some(channel) = channel_of(&mut self.streams, id) else { return 0 };
+        channel.send(id, &Frame { handoff, body }, out)
     }
 
     /// Handles an event of a connection between routers.
-    pub(super) fn link(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+    pub(super) fn channel_event(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        event: StreamEvent<'_>,
+        out: &mut Outbox,
+    ) {
         let own = self.config.address;
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return };
-        let router = link.peer.filter(|_| link.opened);
+        let Some(channel) = channel_of(&mut self.streams, id) else { return };
+        let router = channel.peer.filter(|_| channel.opened);
         if let Some(router) = router {
-            let answers = link.up && matches!(event, StreamEvent::Room(_));
-            self.link_works(now, router, answers || matches!(event, StreamEvent::Data(_)));
+            let answers = channel.up && matches!(event, StreamEvent::Room(_));
+            self.channel_works(now, router, answers || matches!(event, StreamEvent::Data(_)));
         }
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return };
+        let Some(channel) = channel_of(&mut self.streams, id) else { return };
         match event {
             StreamEvent::Opened(_) => {
-                let body = Body::Hello { router: own, nonce: link.nonce };
-                link.send(id, &Frame { handoff: 0, body }, out);
+                let body = Body::Hello { router: own, nonce: channel.nonce };
+                channel.send(id, &Frame { handoff: 0, body }, out);
                 out.stream(id, StreamOp::Read(CHUNK));
             }
-            StreamEvent::Room(more) => link.outgoing.grant(id, more, out),
-            StreamEvent::Data(bytes) => self.link_heard(now, id, bytes, out),
+            StreamEvent::Room(more) => channel.outgoing.grant(id, more, out),
+            StreamEvent::Data(bytes) => self.channel_data(now, id, bytes, out),
             StreamEvent::Finished => {
                 out.stream(id, StreamOp::Abort);
             }
-            StreamEvent::Closed(_) => self.link_lost(now, id, out),
+            StreamEvent::Closed(_) => self.channel_lost(now, id, out),
             _ => {}
         }
         if let Some(router) = router {
-            self.link_rests(router);
+            self.channel_rests(router);
         }
     }
 
-    pub(super) fn link_heard(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
-        if let Some(Use::Link(link)) = self.streams.get_mut(&id) {
-            link.frames.push(bytes);
+    pub(super) fn channel_data(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+        if let Some(channel) = channel_of(&mut self.streams, id) {
+            channel.frames.push(bytes);
         }
         loop {
             match self.next_frame(now, id, out) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(reason) => {
-                    self.count(reason);
+                    self.refused.count(reason);
                     return out.stream(id, StreamOp::Abort);
                 }
             }
@@ -186,19 +201,19 @@ impl SupportRouter {
     }
 
     fn next_frame(&mut self, now: Instant, id: StreamId, out: &mut Outbox) -> Result<bool, Reason> {
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(false) };
-        let Some(bytes) = link.frames.next_frame()? else { return Ok(false) };
-        if !link.up {
+        let Some(channel) = channel_of(&mut self.streams, id) else { return Ok(false) };
+        let Some(bytes) = channel.frames.next_frame()? else { return Ok(false) };
+        if !channel.up {
             self.hello(now, id, &bytes, out)?;
             return Ok(true);
         }
-        let channel = link.channel.as_mut().ok_or(refusal::UNEXPECTED)?;
-        let frame = channel.open(&bytes)?;
-        if !std::mem::replace(&mut link.proven, true) {
-            link.frames.trust();
-            self.due.stop(Due::Caller(id));
+        let auth = channel.auth.as_mut().ok_or(refusal::UNEXPECTED)?;
+        let frame = auth.open(&bytes)?;
+        if !std::mem::replace(&mut channel.proven, true) {
+            channel.frames.trust();
+            self.timers.stop(Timer::Caller(id));
         }
-        let (opened, peer) = (link.opened, link.peer);
+        let (opened, peer) = (channel.opened, channel.peer);
         let peer = peer.ok_or(refusal::UNEXPECTED)?;
         if opened {
             self.answered(now, peer, &frame, out)?;
@@ -213,18 +228,18 @@ impl SupportRouter {
     fn hello(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address;
         let nonce = self.nonce();
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
-        if let Some(router) = link.peer {
-            let channel = link.channel.as_mut().ok_or(refusal::UNEXPECTED)?;
-            let Body::Hello { router: said, nonce } = channel.open(bytes)?.body else {
+        let Some(channel) = channel_of(&mut self.streams, id) else { return Ok(()) };
+        if let Some(router) = channel.peer {
+            let auth = channel.auth.as_mut().ok_or(refusal::UNEXPECTED)?;
+            let Body::Hello { router: said, nonce } = auth.open(bytes)?.body else {
                 return Err(refusal::UNEXPECTED);
             };
             if said != router {
                 return Err(refusal::MISDIRECTED);
             }
-            channel.agreed([link.nonce, nonce]);
-            link.up = true;
-            self.linked(now, router, out);
+            auth.agreed([channel.nonce, nonce]);
+            channel.up = true;
+            self.channel_up(now, router, out);
             return Ok(());
         }
         // The router that it claims to be determines the key.
@@ -233,67 +248,61 @@ impl SupportRouter {
             return Err(refusal::UNEXPECTED);
         };
         let key = self.routers.get(&router).ok_or(refusal::STRANGER)?;
-        let mut channel = Channel::new(key.clone(), false);
-        channel.open(bytes)?;
-        (link.peer, link.nonce, link.channel) = (Some(router), nonce, Some(channel));
-        link.send(id, &Frame { handoff: 0, body: Body::Hello { router: own, nonce } }, out);
-        if let Some(channel) = &mut link.channel {
-            channel.agreed([theirs, nonce]);
+        let mut auth = FrameAuth::new(key.clone(), false);
+        auth.open(bytes)?;
+        (channel.peer, channel.nonce, channel.auth) = (Some(router), nonce, Some(auth));
+        channel.send(id, &Frame { handoff: 0, body: Body::Hello { router: own, nonce } }, out);
+        if let Some(auth) = &mut channel.auth {
+            auth.agreed([theirs, nonce]);
         }
-        link.up = true;
+        channel.up = true;
         Ok(())
     }
 
-    /// Notes a new offer, which replaces earlier ones for the same host. Returns an error if there are [`OFFERS`]
-    /// others.
-    pub(super) fn note_offer(
-        &mut self,
-        id: StreamId,
-        handoff: u64,
-        host: Ipv4Addr,
-        sequence: u64,
-    ) -> Result<(), Reason> {
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
-        link.offers.retain(|_, offer| offer.host != host);
-        if link.offers.len() >= OFFERS {
-            return Err(refusal::UNEXPECTED);
+    /// Notes a new offer, which replaces earlier ones for the same host. An offer for a host that is not configured here
+    /// is not noted, so a connection has at most one offer for each configured host.
+    pub(super) fn note_offer(&mut self, id: StreamId, handoff: u64, host: Ipv4Addr, sequence: u64) {
+        let Some(channel) = channel_of(&mut self.streams, id) else { return };
+        if self.hosts.contains_key(&host) {
+            channel.offers.retain(|_, offer| offer.host != host);
+            channel.offers.insert(handoff, Offer { host, sequence, current: None });
         }
-        link.offers.insert(handoff, Offer { host, sequence, current: None });
-        Ok(())
     }
 
     /// Closes earlier connections that the same router opened. It uses this one, so the earlier ones are broken at its
     /// end, and frames still in flight on them must not count. The code of its first frame after the hello has proved
     /// that this hello is not a replay.
     pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
-        let Some(Use::Link(link)) = self.streams.get(&id) else { return };
-        let peer = link.peer;
-        let earlier = |(other, what): (&StreamId, &Use)| match what {
-            Use::Link(link) if !link.opened && link.peer == peer && *other != id => Some(*other),
+        let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return };
+        let peer = channel.peer;
+        let earlier = |(other, what): (&StreamId, &StreamUse)| match what {
+            StreamUse::Router(channel) if !channel.opened && channel.peer == peer && *other != id => {
+                Some(*other)
+            }
             _ => None,
         };
         let earlier: Vec<StreamId> = self.streams.iter().filter_map(earlier).collect();
         for other in earlier {
             out.stream(other, StreamOp::Abort);
-            self.link_ended(other, out);
+            self.channel_ended(other, out);
         }
     }
 
     /// Removes a connection between routers. The state that came by it and was not taken is discarded. Returns the
     /// other router if this was the connection that this router opened to it.
-    fn link_ended(&mut self, id: StreamId, out: &mut Outbox) -> Option<Ipv4Addr> {
-        let Some(Use::Link(link)) = self.streams.remove(&id) else { return None };
-        self.due.stop(Due::Caller(id));
-        for offer in link.offers.values() {
+    fn channel_ended(&mut self, id: StreamId, out: &mut Outbox) -> Option<Ipv4Addr> {
+        let Some(StreamUse::Router(channel)) = self.streams.remove(&id) else { return None };
+        self.timers.stop(Timer::Caller(id));
+        for offer in channel.offers.values() {
             self.arrival_interrupted(offer.host, id, out);
         }
-        link.peer.filter(|router| self.links.get(router) == Some(&id))
+        channel.peer.filter(|router| self.channels.get(router) == Some(&id))
     }
 
     /// Restarts the stall timer of a connection that this router opened. If the other router accepts or sends bytes
     /// (`answers`), also restarts the give-up timers of all hosts whose connections go there.
-    fn link_works(&mut self, now: Instant, router: Ipv4Addr, answers: bool) {
-        self.due.set(Due::Stalled(router), now + STALLED);
+    fn channel_works(&mut self, now: Instant, router: Ipv4Addr, answers: bool) {
+        self.timers.set(Timer::Stalled(router), now + STALLED);
         let waits = |host: &Host| answers && host.waits_for(router);
         let hosts = self.hosts.iter().filter(|(_, host)| waits(host)).map(|(address, _)| *address);
         for address in hosts.collect::<Vec<_>>() {
@@ -302,9 +311,9 @@ impl SupportRouter {
     }
 
     /// Stops the stall timer if the connection is not needed: then silence is no error.
-    pub(super) fn link_rests(&mut self, router: Ipv4Addr) {
+    pub(super) fn channel_rests(&mut self, router: Ipv4Addr) {
         if !self.is_needed(router) {
-            self.due.stop(Due::Stalled(router));
+            self.timers.stop(Timer::Stalled(router));
         }
     }
 
@@ -318,21 +327,21 @@ impl SupportRouter {
 
     /// Aborts the connection that this router opened to another.
     pub(super) fn hang_up_on(&mut self, router: Ipv4Addr, out: &mut Outbox) {
-        if let Some(id) = self.links.get(&router).copied() {
+        if let Some(id) = self.channels.get(&router).copied() {
             out.stream(id, StreamOp::Abort);
         }
     }
 
-    fn link_lost(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        let Some(router) = self.link_ended(id, out) else { return };
-        self.links.remove(&router);
+    fn channel_lost(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
+        let Some(router) = self.channel_ended(id, out) else { return };
+        self.channels.remove(&router);
         for departure in self.hosts.values_mut().filter_map(|host| host.departure.as_mut()) {
             if departure.to == router {
                 (departure.handoff, departure.accepted) = (None, false);
             }
         }
         if self.is_needed(router) {
-            self.due.set(Due::Relink(router), now + RETRY);
+            self.timers.set(Timer::Reopen(router), now + RETRY);
         }
     }
 
@@ -342,14 +351,14 @@ impl SupportRouter {
     }
 
     /// Opens a broken connection again, if it is still needed.
-    pub(super) fn relink(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
+    pub(super) fn reopen_channel(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
-            self.link_to(now, router, out);
+            self.open_channel(now, router, out);
         }
     }
 
     /// The connection to another router is up. Asks about the commits first, then sends the offers.
-    fn linked(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
+    fn channel_up(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         self.ask_whose(router, out);
         let bound = self
             .hosts

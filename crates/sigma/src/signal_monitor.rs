@@ -22,14 +22,14 @@ struct Level {
 
 /// The signals of all cells.
 #[derive(Debug)]
-pub(crate) struct Monitor {
+pub(crate) struct SignalMonitor {
     config: SignalConfig,
     cells: BTreeMap<Cell, Level>,
     moved: Option<Instant>,
     flips: u32,
 }
 
-impl Monitor {
+impl SignalMonitor {
     pub(crate) const fn new(config: SignalConfig) -> Self {
         Self { config, cells: BTreeMap::new(), moved: None, flips: 0 }
     }
@@ -109,7 +109,7 @@ mod tests {
     const B: Cell = Cell(2);
 
     /// Samples both cells ten times a second from `from` to `to`, in milliseconds.
-    fn hear(monitor: &mut Monitor, from: u64, to: u64, a: i16, b: i16, current: Cell) {
+    fn hear(monitor: &mut SignalMonitor, from: u64, to: u64, a: i16, b: i16, current: Cell) {
         for at in (from..=to).step_by(100).map(Instant::from_millis) {
             monitor.hear(at, A, a);
             monitor.hear(at, B, b);
@@ -117,8 +117,8 @@ mod tests {
         }
     }
 
-    fn monitor() -> Monitor {
-        Monitor::new(SignalConfig::default())
+    fn monitor() -> SignalMonitor {
+        SignalMonitor::new(SignalConfig::default())
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         assert!(!monitor.may_go(at(1000), B), "five are not enough");
         hear(&mut monitor, 1100, 2000, -75, -62, A);
         let first = (1100..=2000).step_by(100).find(|ms| {
-            let mut other = Monitor::new(SignalConfig::default());
+            let mut other = SignalMonitor::new(SignalConfig::default());
             hear(&mut other, 0, 1000, -70, -65, A);
             hear(&mut other, 1100, *ms, -75, -62, A);
             other.may_go(at(*ms), B)

@@ -1,9 +1,9 @@
 //! Changes of our own addresses: requests to the peer, and its answers (RFC 5061, sections 5.1 and 5.3).
 
 use crate::association::{Association, Transmit};
-use crate::event::{Cannot, Change, Event, Outcome};
+use crate::event::{Change, ChangeOutcome, Event, RequestError};
 use crate::handshake::unicast;
-use crate::locals::Use;
+use crate::local_addresses::AddressUse;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
@@ -11,7 +11,7 @@ use wire::{Duration, Instant, Ipv4Addr};
 /// Number of chunks that may wait for the answer to the outstanding one.
 const QUEUE: usize = 16;
 /// Number of changes in one chunk at most, so that it fits the narrowest path.
-const WISHES: usize = 16;
+const CHANGES_PER_CHUNK: usize = 16;
 
 /// Changes that share a chunk.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ struct Outstanding {
 
 /// The state of the requesting side.
 #[derive(Clone, Debug)]
-pub(crate) struct Ours {
+pub(crate) struct AsconfOut {
     /// Both ends support address changes.
     pub(crate) supported: bool,
     /// The serial number of the next chunk. The first is our initial TSN (section 5.1, A1).
@@ -45,7 +45,7 @@ pub(crate) struct Ours {
     out: Option<Outstanding>,
 }
 
-impl Ours {
+impl AsconfOut {
     pub(crate) const fn new(tsn: u32) -> Self {
         Self { supported: false, serial: tsn, correlation: 1, queue: VecDeque::new(), out: None }
     }
@@ -110,15 +110,15 @@ impl Batch {
 
 impl Association {
     /// Queues changes: all of them, or none and an error.
-    pub(crate) fn request(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
+    pub(crate) fn request(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         if !self.is_open() {
-            return Err(Cannot::NotOpen);
+            return Err(RequestError::NotOpen);
         }
         if !self.reconfigurable() {
-            return Err(Cannot::Unsupported);
+            return Err(RequestError::Unsupported);
         }
-        if self.ours.queue.len() >= QUEUE || changes.len() > WISHES {
-            return Err(Cannot::Full);
+        if self.asconf_out.queue.len() >= QUEUE || changes.len() > CHANGES_PER_CHUNK {
+            return Err(RequestError::Full);
         }
         self.check(changes)?;
         let before = self.sources();
@@ -126,10 +126,10 @@ impl Association {
             match change {
                 Change::Add(address) => {
                     self.locals.is_here(*address);
-                    self.locals.set(*address, Use::Adding);
+                    self.locals.set(*address, AddressUse::Adding);
                 }
                 Change::Delete(address) => {
-                    self.locals.set(*address, Use::Deleting);
+                    self.locals.set(*address, AddressUse::Deleting);
                     self.locals.preferred = self.locals.preferred.filter(|preferred| preferred != address);
                     self.locals.detour = self.locals.detour.filter(|detour| detour != address);
                 }
@@ -137,25 +137,25 @@ impl Association {
             }
         }
         self.rerouted(&before);
-        self.ours.queue.push_back(Batch { changes: changes.to_vec() });
+        self.asconf_out.queue.push_back(Batch { changes: changes.to_vec() });
         self.settle(now);
         Ok(())
     }
 
     /// Checks whether each change is valid after those before it.
-    fn check(&self, changes: &[Change]) -> Result<(), Cannot> {
+    fn check(&self, changes: &[Change]) -> Result<(), RequestError> {
         let mut after: Vec<Ipv4Addr> = self.locals.lasting().collect();
         for change in changes {
             let address = change.address();
             let ours = after.contains(&address);
             match change {
-                Change::Add(_) if !unicast(address) => return Err(Cannot::Address),
-                Change::Add(_) if ours || self.locals.get(address) == Some(Use::Deleting) => {
-                    return Err(Cannot::Known);
+                Change::Add(_) if !unicast(address) => return Err(RequestError::Address),
+                Change::Add(_) if ours || self.locals.get(address) == Some(AddressUse::Deleting) => {
+                    return Err(RequestError::Known);
                 }
                 Change::Add(_) => after.push(address),
-                Change::Delete(_) | Change::SetPrimary(_) if !ours => return Err(Cannot::Unknown),
-                Change::Delete(_) if after.len() == 1 => return Err(Cannot::Last),
+                Change::Delete(_) | Change::SetPrimary(_) if !ours => return Err(RequestError::Unknown),
+                Change::Delete(_) if after.len() == 1 => return Err(RequestError::Last),
                 Change::Delete(_) => after.retain(|other| *other != address),
                 Change::SetPrimary(_) => {}
             }
@@ -168,7 +168,7 @@ impl Association {
     /// Returns the ASCONF that is due, at most one at a time (section 5.1, A6).
     pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.next_change();
-        let out = self.ours.out.as_mut().filter(|out| out.due)?;
+        let out = self.asconf_out.out.as_mut().filter(|out| out.due)?;
         out.due = false;
         // Section 5.1, B3: the peer's address may have been removed since.
         if self.paths.get(out.to).is_none() {
@@ -190,8 +190,8 @@ impl Association {
 
     /// Begins the next change of the queue, if none is outstanding.
     pub(crate) fn next_change(&mut self) {
-        if self.ours.out.is_none()
-            && let Some(batch) = self.ours.queue.pop_front()
+        if self.asconf_out.out.is_none()
+            && let Some(batch) = self.asconf_out.queue.pop_front()
         {
             self.begin_change(batch);
         }
@@ -202,8 +202,8 @@ impl Association {
         // Section 5.1, A4 and A5: an address that the peer knows, in case it does not know the source.
         let lookup = source.and_then(|source| self.locals.known_to_peer(source));
         let Some(lookup) = lookup else { return self.refuse(&batch) };
-        let first = self.ours.correlation;
-        self.ours.correlation = first.wrapping_add(batch.changes.len() as u32);
+        let first = self.asconf_out.correlation;
+        self.asconf_out.correlation = first.wrapping_add(batch.changes.len() as u32);
         let requests = (0..).zip(&batch.changes).map(|(at, change)| Request::Change {
             action: match change {
                 Change::Add(_) => Action::Add,
@@ -214,16 +214,16 @@ impl Association {
             address: Address::Ipv4(change.address()),
         });
         let requests = requests.collect();
-        let asconf = Asconf { serial: self.ours.serial, lookup: Address::Ipv4(lookup), requests };
-        self.ours.serial = self.ours.serial.wrapping_add(1);
+        let asconf = Asconf { serial: self.asconf_out.serial, lookup: Address::Ipv4(lookup), requests };
+        self.asconf_out.serial = self.asconf_out.serial.wrapping_add(1);
         let to = self.paths.for_data();
         let (due, t4, left, again) = (true, None, None, false);
-        self.ours.out = Some(Outstanding { asconf, batch, to, due, t4, left, again });
+        self.asconf_out.out = Some(Outstanding { asconf, batch, to, due, t4, left, again });
     }
 
     /// Handles the expiry of T4: the same chunk is sent again, to another address if there is one (section 5.1, B).
     pub(crate) fn change_timeout(&mut self) {
-        let Some(out) = &mut self.ours.out else { return };
+        let Some(out) = &mut self.asconf_out.out else { return };
         out.t4 = None;
         // `hasten` has set T4 as well: no time-out, so no failure.
         if std::mem::replace(&mut out.due, true) {
@@ -240,8 +240,8 @@ impl Association {
 
     /// Handles ASCONF-ACK (section 5.1, C and D).
     pub(crate) fn asconf_ack_came(&mut self, now: Instant, ack: &AsconfAck) {
-        let Some(out) = self.ours.out.take_if(|out| out.asconf.serial == ack.serial) else {
-            if ack.serial.wrapping_sub(self.ours.serial).cast_signed() >= 0 {
+        let Some(out) = self.asconf_out.out.take_if(|out| out.asconf.serial == ack.serial) else {
+            if ack.serial.wrapping_sub(self.asconf_out.serial).cast_signed() >= 0 {
                 let cause = Cause::new(Code::ILLEGAL_ASCONF_ACK, []);
                 self.abort_with(cause, crate::Ended::Violation("ASCONF-ACK for what was not asked"));
             }
@@ -255,9 +255,9 @@ impl Association {
         let outcomes = outcomes(&out.asconf, ack);
         for (change, outcome) in out.batch.changes.iter().zip(outcomes) {
             let is_gone = matches!(change, Change::Delete(_))
-                && outcome == Outcome::Refused(Some(Code::UNRESOLVABLE_ADDRESS));
+                && outcome == ChangeOutcome::Refused(Some(Code::UNRESOLVABLE_ADDRESS));
             // An address that the peer does not have counts as deleted.
-            self.answered(now, *change, if is_gone { Outcome::Done } else { outcome });
+            self.answered(now, *change, if is_gone { ChangeOutcome::Done } else { outcome });
         }
         self.rerouted(&before);
         if before.iter().all(|(_, source)| source.is_none()) {
@@ -267,33 +267,35 @@ impl Association {
             self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
         }
         let mut gone = out.batch.deleted();
-        gone.retain(|address| matches!(self.locals.get(*address), Some(Use::Gone(_) | Use::Here) | None));
+        gone.retain(|address| {
+            matches!(self.locals.get(*address), Some(AddressUse::Gone(_) | AddressUse::Here) | None)
+        });
         self.outbound.lose_from(&mut self.paths, &gone);
     }
 
-    fn answered(&mut self, now: Instant, change: Change, outcome: Outcome) {
+    fn answered(&mut self, now: Instant, change: Change, outcome: ChangeOutcome) {
         let address = change.address();
         match (change, outcome) {
-            (Change::Add(_), Outcome::Done) => self.locals.answered(address, true),
-            (Change::Delete(_), Outcome::Done) => self.locals.answered(address, false),
+            (Change::Add(_), ChangeOutcome::Done) => self.locals.answered(address, true),
+            (Change::Delete(_), ChangeOutcome::Done) => self.locals.answered(address, false),
             _ => {}
         }
         match (change, outcome) {
-            (Change::Add(_), Outcome::Done) if self.locals.get(address) == Some(Use::Adding) => {
-                self.locals.set(address, Use::All);
+            (Change::Add(_), ChangeOutcome::Done) if self.locals.get(address) == Some(AddressUse::Adding) => {
+                self.locals.set(address, AddressUse::All);
             }
-            (Change::Add(_), Outcome::Refused(_)) => self.locals.remove(address),
+            (Change::Add(_), ChangeOutcome::Refused(_)) => self.locals.remove(address),
             // The host has returned to the address after it requested its deletion.
-            (Change::Delete(_), Outcome::Done) if self.locals.preferred == Some(address) => {
-                self.locals.set(address, Use::Here);
+            (Change::Delete(_), ChangeOutcome::Done) if self.locals.preferred == Some(address) => {
+                self.locals.set(address, AddressUse::Here);
             }
-            (Change::Delete(_), Outcome::Done) => {
+            (Change::Delete(_), ChangeOutcome::Done) => {
                 // Late packets to it are accepted for two time-outs (section 5.3).
                 let rto =
                     self.paths.get(self.data_path).map_or(self.config.rto_initial, |path| path.rto.current());
-                self.locals.set(address, Use::Gone(now + rto * 2));
+                self.locals.set(address, AddressUse::Gone(now + rto * 2));
             }
-            (Change::Delete(_), Outcome::Refused(_)) => self.locals.set(address, Use::All),
+            (Change::Delete(_), ChangeOutcome::Refused(_)) => self.locals.set(address, AddressUse::All),
             _ => {}
         }
         self.events.push_back(Event::Changed(change, outcome));
@@ -302,13 +304,13 @@ impl Association {
     /// Requests no more changes: the peer does not support them.
     pub(crate) fn cannot_change(&mut self) {
         self.abandon_changes();
-        self.ours.supported = false;
+        self.asconf_out.supported = false;
     }
 
     /// Reports all requested changes as refused, as they will not be answered.
     pub(crate) fn abandon_changes(&mut self) {
-        let out = self.ours.out.take().map(|out| out.batch);
-        let waiting = std::mem::take(&mut self.ours.queue);
+        let out = self.asconf_out.out.take().map(|out| out.batch);
+        let waiting = std::mem::take(&mut self.asconf_out.queue);
         for batch in out.into_iter().chain(waiting) {
             self.refuse(&batch);
         }
@@ -316,26 +318,26 @@ impl Association {
 
     fn refuse(&mut self, batch: &Batch) {
         for change in &batch.changes {
-            self.answered(Instant::ZERO, *change, Outcome::Refused(None));
+            self.answered(Instant::ZERO, *change, ChangeOutcome::Refused(None));
         }
     }
 }
 
 /// Returns the outcome of each request (RFC 5061, section 5.1, C). A request without a response is done if it
 /// precedes the first refusal, and refused if it follows it.
-pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<Outcome> {
+pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<ChangeOutcome> {
     let mut refused = false;
     let judge = |request: &Request| {
         let correlation = request.correlation();
         let answer = ack.responses.iter().find_map(|response| match response {
-            Response::Success(number) if *number == correlation => Some(Outcome::Done),
+            Response::Success(number) if *number == correlation => Some(ChangeOutcome::Done),
             Response::Refused(number, causes) if *number == correlation => {
-                Some(Outcome::Refused(causes.first().map(|cause| cause.code)))
+                Some(ChangeOutcome::Refused(causes.first().map(|cause| cause.code)))
             }
             _ => None,
         });
-        refused |= matches!(answer, Some(Outcome::Refused(_)));
-        answer.unwrap_or(if refused { Outcome::Refused(None) } else { Outcome::Done })
+        refused |= matches!(answer, Some(ChangeOutcome::Refused(_)));
+        answer.unwrap_or(if refused { ChangeOutcome::Refused(None) } else { ChangeOutcome::Done })
     };
     asconf.requests.iter().map(judge).collect()
 }

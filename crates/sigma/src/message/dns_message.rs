@@ -11,7 +11,7 @@ pub struct Header {
     pub id: u16,
     /// Whether it is an answer.
     pub is_response: bool,
-    /// One of [`super::opcode`].
+    /// The purpose: one of [`super::opcode`], or another number up to 15.
     pub opcode: u8,
     /// AA: the server is authoritative for the name.
     pub authoritative: bool,
@@ -24,22 +24,22 @@ pub struct Header {
 /// A question; in an update, the zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// The name.
+    /// The name that is asked for; in an update, that of the zone.
     pub name: Name,
-    /// One of [`kind`].
+    /// The type of record: one of [`kind`], or another number.
     pub kind: u16,
-    /// One of [`class`].
+    /// The class: one of [`class`], or another number.
     pub class: u16,
 }
 
-/// A resource record.
+/// A resource record (RFC 1035, section 4.1.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
-    /// The name.
+pub struct ResourceRecord {
+    /// The name to which the record belongs.
     pub name: Name,
-    /// One of [`kind`].
+    /// The type of record: one of [`kind`], or another number.
     pub kind: u16,
-    /// One of [`class`].
+    /// The class: one of [`class`], or another number.
     pub class: u16,
     /// Time to live: for how long it may be cached, in seconds.
     pub ttl: u32,
@@ -47,7 +47,7 @@ pub struct Record {
     pub data: Vec<u8>,
 }
 
-impl Record {
+impl ResourceRecord {
     /// Returns the A record of a host.
     pub fn address(name: Name, ttl: u32, address: Ipv4Addr) -> Self {
         Self { name, kind: kind::A, class: class::IN, ttl, data: address.octets().to_vec() }
@@ -60,19 +60,19 @@ impl Record {
     }
 }
 
-/// A message without its signature.
+/// A message without its signature (RFC 1035, section 4.1; in an update, RFC 2136, section 2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Message {
     /// The header.
     pub header: Header,
-    /// In an update: the zone.
+    /// The questions; in an update, the zone.
     pub questions: Vec<Question>,
-    /// In an update: prerequisites.
-    pub answers: Vec<Record>,
-    /// In an update: the changes.
-    pub authority: Vec<Record>,
+    /// The answers; in an update, the prerequisites.
+    pub answers: Vec<ResourceRecord>,
+    /// The authority records; in an update, the changes.
+    pub authority: Vec<ResourceRecord>,
     /// All other records, without the signature.
-    pub additional: Vec<Record>,
+    pub additional: Vec<ResourceRecord>,
 }
 
 /// A message that was received, and its signature.
@@ -150,16 +150,17 @@ impl<'a> Cursor<'a> {
         Ok(Question { name: self.name()?, kind: self.u16()?, class: self.u16()? })
     }
 
-    fn record(&mut self) -> Result<Record, Malformed> {
+    fn record(&mut self) -> Result<ResourceRecord, Malformed> {
         let (name, kind, class) = (self.name()?, self.u16()?, self.u16()?);
         let ttl = Reader::new(self.take(4)?, SHORT).u32()?;
         let length = usize::from(self.u16()?);
-        Ok(Record { name, kind, class, ttl, data: self.take(length)?.to_vec() })
+        Ok(ResourceRecord { name, kind, class, ttl, data: self.take(length)?.to_vec() })
     }
 }
 
 impl Received {
-    /// Parses a message of at most 64 questions and records, and a signature.
+    /// Parses a message of at most 64 questions and records, and a signature. Fails if it has more, if it is
+    /// malformed, or if a signature is not the last record (RFC 8945, section 5.1).
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header = Header::peek(bytes)?;
         let mut r = Reader::new(bytes.get(4..).unwrap_or_default(), SHORT);
@@ -220,7 +221,7 @@ impl Message {
         bytes
     }
 
-    fn emit_record(&self, record: &Record, bytes: &mut Vec<u8>) {
+    fn emit_record(&self, record: &ResourceRecord, bytes: &mut Vec<u8>) {
         const FIRST_QUESTION: [u8; 2] = [0xc0, HEADER as u8];
         match self.questions.first() {
             Some(first) if first.name.as_bytes() == record.name.as_bytes() => bytes.extend(FIRST_QUESTION),
@@ -262,9 +263,14 @@ mod tests {
     fn what_is_emitted_is_read() {
         let header = Header { id: 7, opcode: opcode::UPDATE, recursion_desired: true, ..Header::default() };
         let zone = Question { name: name("example"), kind: kind::SOA, class: class::IN };
-        let gone =
-            Record { name: name("mn.example"), kind: kind::A, class: class::ANY, ttl: 0, data: Vec::new() };
-        let new = Record::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
+        let gone = ResourceRecord {
+            name: name("mn.example"),
+            kind: kind::A,
+            class: class::ANY,
+            ttl: 0,
+            data: Vec::new(),
+        };
+        let new = ResourceRecord::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
         let message =
             Message { header, questions: vec![zone], authority: vec![gone, new], ..Message::default() };
         assert_eq!(Received::parse(&message.emit()).unwrap().message, message);
@@ -281,7 +287,7 @@ mod tests {
         many[10] = 1;
         assert_eq!(refused(&many), "dns_too_many_records");
         let full = |records: usize| {
-            let record = Record::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
+            let record = ResourceRecord::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
             Message { answers: vec![record; records], ..Message::default() }.emit()
         };
         assert_eq!(refused(&full(RECORDS + 1)), "dns_too_many_records");

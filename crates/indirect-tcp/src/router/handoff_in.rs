@@ -1,13 +1,13 @@
 //! The new router's side of a handoff. It accepts only connections that an authentic greeting names, and sends nothing
 //! on a connection before its state is complete.
 
-use super::greet::same;
-use super::ledger::{Arrival, Arriving, Connection, Stage};
-use super::link::Offer;
-use super::{Due, SupportRouter, Use, refusal};
+use super::connection::{Arrival, Arriving, Connection, Stage};
+use super::peer_channel::{Offer, channel_of};
+use super::registration::same;
+use super::{StreamUse, SupportRouter, Timer, refusal};
 use crate::mark::Event;
-use crate::message::{Body, ConnectionId, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
-use node::{Outbox, StreamEvent, StreamId, StreamOp, Tuple};
+use crate::message::{Body, ConnectionId, Direction, Entry, Frame, Halves, Side, SocketState, Verdict};
+use node::{Outbox, StreamId, StreamOp, Tuple};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
@@ -52,12 +52,12 @@ impl SupportRouter {
             }
             _ => {}
         }
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
-        let offer = link.offers.get_mut(&handoff).ok_or(refusal::UNEXPECTED)?;
+        let Some(channel) = channel_of(&mut self.streams, id) else { return Ok(()) };
+        let offer = channel.offers.get_mut(&handoff).ok_or(refusal::UNEXPECTED)?;
         let (address, sequence) = (offer.host, offer.sequence);
         self.still_comes(now, address, self.judge(address, sequence));
-        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
-        let Some(Offer { current, .. }) = link.offers.get_mut(&handoff) else { return Ok(()) };
+        let Some(channel) = channel_of(&mut self.streams, id) else { return Ok(()) };
+        let Some(Offer { current, .. }) = channel.offers.get_mut(&handoff) else { return Ok(()) };
         match frame.body {
             Body::Entry(entry, attempt) => {
                 *current = Some(entry.id);
@@ -90,8 +90,8 @@ impl SupportRouter {
                 }
             }
             Body::Done => {
-                let old = link.peer;
-                link.offers.remove(&handoff);
+                let old = channel.peer;
+                channel.offers.remove(&handoff);
                 if let Some(old) = old {
                     self.all_came_from(now, old, (address, sequence), out);
                 }
@@ -116,7 +116,7 @@ impl SupportRouter {
         if verdict == Verdict::Taken && !self.is_named(host, id) {
             return Err(refusal::MISDIRECTED);
         }
-        self.note_offer(id, handoff, host, sequence)?;
+        self.note_offer(id, handoff, host, sequence);
         self.still_comes(now, host, verdict);
         self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
         Ok(())
@@ -142,7 +142,7 @@ impl SupportRouter {
         let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
         let host = self.hosts.get(&address).filter(|_| verdict == Verdict::Taken);
         if host.is_some_and(|host| host.connections.values().any(missing)) {
-            self.due.set(Due::Patience(address), now + self.config.patience * 3);
+            self.timers.set(Timer::Patience(address), now + self.config.patience * 3);
         }
     }
 
@@ -157,9 +157,9 @@ impl SupportRouter {
     /// Returns whether the host's greeting names the router at the other end as one that may have its connections. This
     /// router has sent a forward pointer to no other.
     fn is_named(&self, address: Ipv4Addr, id: StreamId) -> bool {
-        let Some(Use::Link(link)) = self.streams.get(&id) else { return false };
+        let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return false };
         let greeting = self.hosts.get(&address).and_then(|host| host.greeting.as_ref());
-        greeting.zip(link.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
+        greeting.zip(channel.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
     }
 
     /// Returns the connection with this number, if its call is the same.
@@ -225,7 +225,7 @@ impl SupportRouter {
         *half = Arrival::Importing;
         arriving.self_contained.extend(self_contained.then_some(side));
         arriving.buffered += tcp.unread.len() + tcp.unacknowledged.len();
-        let id = self.new_stream(Use::Half(address, number, side));
+        let id = self.new_stream(StreamUse::Half(address, number, side));
         if let Some(connection) = self.connection(address, number) {
             *connection.of(side) = Some(id);
         }
@@ -233,7 +233,13 @@ impl SupportRouter {
         out.stream(id, StreamOp::Import(Box::new(tcp)));
     }
 
-    fn stage(&mut self, address: Ipv4Addr, of: ConnectionId, by: StreamId, (way, bytes): (Way, Vec<u8>)) {
+    fn stage(
+        &mut self,
+        address: Ipv4Addr,
+        of: ConnectionId,
+        by: StreamId,
+        (way, bytes): (Direction, Vec<u8>),
+    ) {
         let Some(connection) = self.connection_by_id(address, of) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
         if arriving.by != by {
@@ -242,8 +248,8 @@ impl SupportRouter {
         let Arriving { staged: [up, down], buffered, .. } = arriving;
         *buffered += bytes.len();
         match way {
-            Way::Up => *up = bytes,
-            Way::Down => *down = bytes,
+            Direction::Up => *up = bytes,
+            Direction::Down => *down = bytes,
         }
     }
 
@@ -275,36 +281,9 @@ impl SupportRouter {
         self.send_on(by, handoff, body, out);
     }
 
-    /// Handles an event of a half that is being imported.
-    pub(super) fn arriving(
-        &mut self,
-        now: Instant,
-        address: Ipv4Addr,
-        number: u32,
-        side: Side,
-        event: StreamEvent<'_>,
-        out: &mut Outbox,
-    ) {
-        let Some(connection) = self.connection(address, number) else { return };
-        let Stage::Arriving(arriving) = &mut connection.stage else { return };
-        match event {
-            StreamEvent::Imported => {
-                *arriving.of(side) = Arrival::Here;
-                self.take(now, address, number, out);
-            }
-            StreamEvent::Closed(_) => {
-                *arriving.of(side) = Arrival::Missing;
-                if arriving.commit.is_some() {
-                    self.cannot_come(now, address, number, out);
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Takes the connection if its state is complete. The answer to the commit is sent before any segment of the
     /// connection.
-    fn take(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    pub(super) fn take(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
         let Some(handoff) = arriving.commit.filter(|_| arriving.is_set_up()) else { return };
@@ -358,7 +337,7 @@ impl SupportRouter {
     }
 
     /// The connection has come and cannot be set up. The old router resets both ends, and the host is notified.
-    fn cannot_come(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    pub(super) fn cannot_come(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         self.lose(now, address, &[number], "cannot be set up", out);
     }
 

@@ -1,9 +1,9 @@
 //! Detection of spurious time-outs (RFC 5682, section 3.1: F-RTO with selective acknowledgments). New data is sent
 //! instead of what seems lost. The next acknowledgment shows whether the original segments arrived.
 
-/// The step of F-RTO.
+/// The step of F-RTO (RFC 5682, section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Forward {
+pub enum FRto {
     /// F-RTO is not in progress.
     #[default]
     Off,
@@ -42,7 +42,7 @@ pub(crate) enum Step {
     Mend,
 }
 
-impl Forward {
+impl FRto {
     /// Steps 2 and 3.
     pub(crate) fn judge(&mut self, seen: Seen) -> Step {
         let before = std::mem::take(self);
@@ -83,33 +83,27 @@ mod tests {
     /// RFC 5682, section 3.1: steps 1, 2b, 3b.
     #[test]
     fn what_was_only_late_is_found_out() {
-        let mut forward = Forward::Asked;
-        assert_eq!((forward.judge(ADVANCED), forward), (Step::SendNew, Forward::NewData));
+        let mut forward = FRto::Asked;
+        assert_eq!((forward.judge(ADVANCED), forward), (Step::SendNew, FRto::NewData));
         let late = Seen { original: true, new_sent: true, ..ADVANCED };
-        assert_eq!((forward.judge(late), forward), (Step::Spurious, Forward::Off));
+        assert_eq!((forward.judge(late), forward), (Step::Spurious, FRto::Off));
     }
 
     /// Steps 2a and 3a.
     #[test]
     fn what_was_lost_is_lost() {
-        let mut forward = Forward::Asked;
-        assert_eq!(
-            (forward.judge(Seen { recovered: true, ..ADVANCED }), forward),
-            (Step::Mend, Forward::Off)
-        );
-        let mut forward = Forward::NewData;
+        let mut forward = FRto::Asked;
+        assert_eq!((forward.judge(Seen { recovered: true, ..ADVANCED }), forward), (Step::Mend, FRto::Off));
+        let mut forward = FRto::NewData;
         let duplicate = Seen { advanced: false, duplicate: true, new_sent: true, ..ADVANCED };
-        assert_eq!((forward.judge(duplicate), forward), (Step::Mend, Forward::Off));
-        let mut forward = Forward::Asked;
-        assert_eq!(
-            (forward.judge(Seen { can_send: false, ..ADVANCED }), forward),
-            (Step::Mend, Forward::Off)
-        );
+        assert_eq!((forward.judge(duplicate), forward), (Step::Mend, FRto::Off));
+        let mut forward = FRto::Asked;
+        assert_eq!((forward.judge(Seen { can_send: false, ..ADVANCED }), forward), (Step::Mend, FRto::Off));
     }
 
     #[test]
     fn who_does_not_ask_learns_nothing() {
-        let mut forward = Forward::Off;
-        assert_eq!((forward.judge(Seen { original: true, ..ADVANCED }), forward), (Step::Mend, Forward::Off));
+        let mut forward = FRto::Off;
+        assert_eq!((forward.judge(Seen { original: true, ..ADVANCED }), forward), (Step::Mend, FRto::Off));
     }
 }

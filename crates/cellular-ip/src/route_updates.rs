@@ -61,8 +61,8 @@ struct Clock {
 
 impl Clock {
     /// Makes the next timestamp. Strictly increasing; the bits that nanoseconds leave unused are random (draft 3.3.2).
-    fn stamp(&mut self, now: Instant, chance: &mut Seed) {
-        let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | chance.draw() & 3;
+    fn stamp(&mut self, now: Instant, rng: &mut Seed) {
+        let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
         let next = self.last.wrapping_add(1);
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
     }
@@ -95,7 +95,7 @@ pub(crate) struct Clocks {
     clock: Clock,
     /// Boxed, as few hosts have former clocks.
     before: Option<Box<Before>>,
-    chance: Seed,
+    rng: Seed,
 }
 
 /// The clocks that a host had before.
@@ -127,8 +127,8 @@ impl Before {
 }
 
 impl Clocks {
-    pub(crate) fn new(chance: Seed) -> Self {
-        Self { clock: Clock::default(), before: None, chance }
+    pub(crate) fn new(rng: Seed) -> Self {
+        Self { clock: Clock::default(), before: None, rng }
     }
 
     /// Sets the clock at the start of the host.
@@ -165,7 +165,7 @@ impl Clocks {
         let mut stamps = Vec::with_capacity(1);
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
         for clock in former.into_iter().chain([&mut self.clock]) {
-            clock.stamp(now, &mut self.chance);
+            clock.stamp(now, &mut self.rng);
             stamps.push(clock.last_and_first());
         }
         let Some(before) = &mut self.before else { return stamps };
@@ -278,12 +278,12 @@ mod tests {
     #[test]
     fn whatever_steps_a_clock_makes_one_of_its_timestamps_is_accepted() {
         for seed in 0..300 {
-            let (mut clocks, mut node, mut chance) = (clocks(seed), Node::default(), Seed::new(seed));
+            let (mut clocks, mut node, mut rng) = (clocks(seed), Node::default(), Seed::new(seed));
             let mut now = Instant::ZERO;
             for turn in 0..60 {
-                now += Duration::from_millis(1 + chance.draw() % 700);
-                if chance.draw().is_multiple_of(3) {
-                    let step = i64::try_from(chance.draw() % 9).unwrap();
+                now += Duration::from_millis(1 + rng.draw() % 700);
+                if rng.draw().is_multiple_of(3) {
+                    let step = i64::try_from(rng.draw() % 9).unwrap();
                     clocks.set(now, ahead(2000 * step - 8000));
                 }
                 assert!(node.accepts(now, &mut clocks), "seed {seed}, turn {turn}");

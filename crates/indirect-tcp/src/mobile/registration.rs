@@ -1,6 +1,6 @@
 //! Greetings to routers, and their answers.
 
-use super::{Connection, MobileHost, Said, State, Timer};
+use super::{Connection, MobileHost, PendingGreeting, State, Timer};
 use crate::mark::Event;
 use crate::message::{CONNECTIONS, Entry, Greeting, GreetingReply, Lost, PORT, PREVIOUS, Signed, Welcome};
 use crate::router::refusal;
@@ -70,7 +70,7 @@ impl MobileHost {
         let key_of = |router| self.config.key_of(router);
         let greeting = if has_codes { greeting.with_codes(key_of) } else { greeting };
         let greeting = Signed::new(greeting, key_of(router));
-        self.greeting = Some(Said { greeting, attempt: 0 });
+        self.greeting = Some(PendingGreeting { greeting, attempt: 0 });
         self.answered = None;
         self.timers.stop(Timer::Refresh);
         self.timers.set(Timer::Hopeless, now + HOPELESS);
@@ -86,7 +86,7 @@ impl MobileHost {
         if let Some(answered) = self.answered.take() {
             let message = Greeting { again: true, codes: Vec::new(), ..answered.message };
             let greeting = Signed::new(message, self.config.key_of(answered.message.router));
-            self.greeting = Some(Said { greeting, attempt: 0 });
+            self.greeting = Some(PendingGreeting { greeting, attempt: 0 });
             self.repeat(now, out);
         }
     }
@@ -100,7 +100,7 @@ impl MobileHost {
 
     /// Sends the greeting, and sets the timer for its repetition.
     pub(super) fn repeat(&mut self, now: Instant, out: &mut Outbox) {
-        let Some(Said { greeting, attempt }) = &mut self.greeting else { return };
+        let Some(PendingGreeting { greeting, attempt }) = &mut self.greeting else { return };
         let pause = (FIRST_REPEAT * (1 << (*attempt).min(6))).min(LONGEST_REPEAT);
         *attempt += 1;
         let router = greeting.message.router;
@@ -125,7 +125,7 @@ impl MobileHost {
         if !reply.is_by(self.config.key_of(router)) {
             return Err(refusal::FORGED);
         }
-        let Said { greeting, .. } = self.greeting.as_ref().ok_or(refusal::STALE)?;
+        let PendingGreeting { greeting, .. } = self.greeting.as_ref().ok_or(refusal::STALE)?;
         if host != self.config.address || router != greeting.message.router {
             return Err(refusal::MISDIRECTED);
         }
@@ -176,7 +176,7 @@ impl MobileHost {
     }
 
     pub(super) fn despair(&mut self, out: &mut Outbox) {
-        let Some(Said { greeting, .. }) = &self.greeting else { return };
+        let Some(PendingGreeting { greeting, .. }) = &self.greeting else { return };
         let router = greeting.message.router;
         out.mark(Event::NotWelcome { router, why: "no answer" }.into());
         let programs = self.connections.iter().filter(|(_, connection)| connection.is_known_to_router());

@@ -1,11 +1,10 @@
 //! Connections that begin here: this router opens them for a mobile host, from the host's own address.
 
-use super::ledger::{Connection, Stage};
-use super::link::Link;
-use super::{Due, SupportRouter, Use, refusal};
+use super::connection::{Connection, Stage};
+use super::peer_channel::PeerChannel;
+use super::{StreamUse, SupportRouter, Timer, refusal};
 use crate::mark::Event;
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Side, Signed};
-use node::stream::refusal as refused;
 use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
@@ -24,11 +23,11 @@ impl SupportRouter {
     /// A host or a router has connected.
     pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
         if let Some(oldest) = self.displaced_by(*near.remote.ip()) {
-            self.count(refusal::BUSY);
+            self.refused.count(refusal::BUSY);
             self.hang_up(oldest, out);
         }
-        self.streams.insert(id, Use::Caller { near, heard: Vec::new(), room: 0 });
-        self.due.set(Due::Caller(id), now + PREAMBLE);
+        self.streams.insert(id, StreamUse::Caller { near, heard: Vec::new(), room: 0 });
+        self.timers.set(Timer::Caller(id), now + PREAMBLE);
         out.stream(id, StreamOp::Read(TELLING));
     }
 
@@ -40,8 +39,8 @@ impl SupportRouter {
         let mut unproved: BTreeMap<Ipv4Addr, Vec<StreamId>> = BTreeMap::new();
         for (id, what) in &self.streams {
             let from = match what {
-                Use::Caller { near, .. } => Some(*near.remote.ip()),
-                Use::Link(link) if !link.proven => link.source,
+                StreamUse::Caller { near, .. } => Some(*near.remote.ip()),
+                StreamUse::Router(channel) if !channel.proven => channel.source,
                 _ => None,
             };
             if let Some(from) = from {
@@ -58,14 +57,14 @@ impl SupportRouter {
     pub(super) fn caller(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
         match event {
             StreamEvent::Room(more) => {
-                if let Some(Use::Caller { room, .. }) = self.streams.get_mut(&id) {
+                if let Some(StreamUse::Caller { room, .. }) = self.streams.get_mut(&id) {
                     *room += more;
                 }
             }
             StreamEvent::Data(bytes) => self.heard(now, id, bytes, out),
             StreamEvent::Finished => self.hang_up(id, out),
             StreamEvent::Closed(_) => {
-                self.due.stop(Due::Caller(id));
+                self.timers.stop(Timer::Caller(id));
                 self.streams.remove(&id);
             }
             _ => {}
@@ -73,16 +72,17 @@ impl SupportRouter {
     }
 
     fn heard(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
-        let Some(Use::Caller { near, heard, room }) = self.streams.get_mut(&id) else { return };
+        let Some(StreamUse::Caller { near, heard, room }) = self.streams.get_mut(&id) else { return };
         heard.extend(bytes);
         let missing = match heard.len() {
             len if len < TELLING => TELLING - len,
             _ if !heard.starts_with(&CALL) => {
                 // The timer stays set until the router has authenticated itself.
-                let (link, heard) = (Link::accepted(*room, *near.remote.ip()), std::mem::take(heard));
-                self.set_link(id, out);
-                self.streams.insert(id, Use::Link(Box::new(link)));
-                return self.link_heard(now, id, &heard, out);
+                let (channel, heard) =
+                    (PeerChannel::accepted(*room, *near.remote.ip()), std::mem::take(heard));
+                self.set_channel(id, out);
+                self.streams.insert(id, StreamUse::Router(Box::new(channel)));
+                return self.channel_data(now, id, &heard, out);
             }
             len => Call::LEN.saturating_sub(len),
         };
@@ -90,16 +90,16 @@ impl SupportRouter {
             return out.stream(id, StreamOp::Read(missing));
         }
         let (near, heard) = (*near, std::mem::take(heard));
-        self.due.stop(Due::Caller(id));
+        self.timers.stop(Timer::Caller(id));
         let called = Signed::parse(&heard).map_err(Reason::from);
         if let Err(reason) = called.and_then(|call| self.called(id, near, &call, out)) {
-            self.count(reason);
+            self.refused.count(reason);
             self.hang_up(id, out);
         }
     }
 
     fn hang_up(&mut self, id: StreamId, out: &mut Outbox) {
-        self.due.stop(Due::Caller(id));
+        self.timers.stop(Timer::Caller(id));
         self.streams.remove(&id);
         out.stream(id, StreamOp::Abort);
     }
@@ -140,8 +140,8 @@ impl SupportRouter {
             unanswered: false,
             calling: false,
         };
-        let far = self.new_stream(Use::Half(address, number, Side::Far));
-        self.streams.insert(id, Use::Half(address, number, Side::Near));
+        let far = self.new_stream(StreamUse::Half(address, number, Side::Far));
+        self.streams.insert(id, StreamUse::Half(address, number, Side::Near));
         let (near, far_id, called) = (Some(id), Some(far), Some(sequence));
         let connection =
             Connection { entry, near, far: far_id, called, attempt: 0, stage: Stage::Connecting };
@@ -163,52 +163,27 @@ impl SupportRouter {
         }
     }
 
-    /// The far half is open or has failed, or the host has closed the near half.
-    pub(super) fn connecting(
-        &mut self,
-        address: Ipv4Addr,
-        number: u32,
-        side: Side,
-        event: StreamEvent<'_>,
-        out: &mut Outbox,
-    ) {
+    /// The far half is open: notifies the host, and begins to relay.
+    pub(super) fn connected(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
-        let (near, far) = (connection.near, connection.far);
-        match (side, event) {
-            (Side::Far, StreamEvent::Opened(_)) => {
-                let (Some(near), Some(far)) = (near, far) else { return };
-                connection.stage = Stage::Serving;
-                self.answer(near, address, Answer { connection: number, code: Code::Connected }, out);
-                out.stream(near, StreamOp::Join(far, [Vec::new(), Vec::new()]));
-                out.mark(Event::Connected { host: address, connection: number }.into());
-            }
-            (Side::Far, StreamEvent::Closed(why)) => {
-                if let Some(near) = near {
-                    let answer = Answer { connection: number, code: code(why) };
-                    self.answer(near, address, answer, out);
-                    out.stream(near, StreamOp::Finish);
-                }
-                self.forget(address, number);
-            }
-            (Side::Near, StreamEvent::Closed(_)) => {
-                if let Some(far) = far {
-                    out.stream(far, StreamOp::Abort);
-                }
-                self.forget(address, number);
-            }
-            _ => {}
+        let Some((near, far)) = connection.near.zip(connection.far) else { return };
+        self.answer(near, address, Answer { connection: number, code: Code::Connected }, out);
+        out.stream(near, StreamOp::Join(far, [Vec::new(), Vec::new()]));
+        out.mark(Event::Connected { host: address, connection: number }.into());
+    }
+
+    /// The far half could not be opened: notifies the host, and ends the near half.
+    pub(super) fn not_connected(&mut self, address: Ipv4Addr, number: u32, code: Code, out: &mut Outbox) {
+        if let Some(near) = self.forget(address, number).and_then(|connection| connection.near) {
+            self.answer(near, address, Answer { connection: number, code }, out);
+            out.stream(near, StreamOp::Finish);
         }
     }
-}
 
-/// Returns the code that reports to the host why a connection failed.
-fn code(why: Option<&str>) -> Code {
-    match why {
-        Some(refused::REFUSED) => Code::Refused,
-        Some(refused::TIMED_OUT) => Code::TimedOut,
-        Some(refused::UNREACHABLE) => Code::Unreachable,
-        Some(refused::IN_USE) => Code::InUse,
-        Some(refused::FULL) => Code::Full,
-        _ => Code::Failed,
+    /// The host has closed the near half before the far half was open.
+    pub(super) fn call_ended(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+        if let Some(far) = self.forget(address, number).and_then(|connection| connection.far) {
+            out.stream(far, StreamOp::Abort);
+        }
     }
 }

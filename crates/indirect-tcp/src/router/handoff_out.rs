@@ -1,12 +1,12 @@
 //! The old router's side of a handoff. It starts the transfer, and owns each connection until the new router has
 //! answered that it took it.
 
-use super::ledger::{Commit, Connection, Leaving, Stage};
-use super::{Due, SupportRouter, refusal};
+use super::connection::{Commit, Connection, Leaving, Stage};
+use super::host::{Departure, Host};
+use super::{SupportRouter, Timer, refusal};
 use crate::mark::Event;
-use crate::message::{Body, CODE, ConnectionId, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
-use node::stream::refusal as refused;
-use node::{Guard, Outbox, StreamEvent, StreamOp};
+use crate::message::{Body, CODE, ConnectionId, Direction, Entry, Frame, Halves, Side, SocketState, Verdict};
+use node::{Guard, Outbox, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 /// The time without a sign of the new router after which the handoff of a host's connections is given up. The
@@ -18,7 +18,7 @@ impl SupportRouter {
     /// open.
     pub(super) fn depart(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(to) = self.departure(address).map(|departure| departure.to) else { return };
-        if !self.link_to(now, to, out) {
+        if !self.open_channel(now, to, out) {
             return;
         }
         let Some(handoff) = self.next_handoff(to) else { return };
@@ -32,7 +32,7 @@ impl SupportRouter {
         out.mark(Event::Offered { host: address, bytes, codes: CODE }.into());
     }
 
-    fn departure(&self, address: Ipv4Addr) -> Option<&super::ledger::Departure> {
+    fn departure(&self, address: Ipv4Addr) -> Option<&Departure> {
         self.hosts.get(&address)?.departure.as_ref()
     }
 
@@ -44,7 +44,7 @@ impl SupportRouter {
         frame: &Frame,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let of = |host: &super::ledger::Host| {
+        let of = |host: &Host| {
             host.departure.as_ref().is_some_and(|d| d.to == router && d.handoff == Some(frame.handoff))
         };
         if let Body::CommitAnswer { host, connection, attempt, verdict } = frame.body {
@@ -77,7 +77,7 @@ impl SupportRouter {
 
     /// Restarts the give-up timer, as the other router has answered.
     pub(super) fn progress(&mut self, now: Instant, address: Ipv4Addr) {
-        self.due.set(Due::GiveUp(address), now + GIVE_UP);
+        self.timers.set(Timer::GiveUp(address), now + GIVE_UP);
     }
 
     /// Asks a router, on a new connection to it, whether it took the connections that were committed to it.
@@ -146,55 +146,12 @@ impl SupportRouter {
     }
 
     /// Exports the state of the next half. If all states are known, ships the connection.
-    fn export_next(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    pub(super) fn export_next(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &connection.stage else { return };
         match leaving.next(connection.halves()) {
             Some(id) => out.stream(id, StreamOp::Export),
             None => self.ship(address, number, out),
-        }
-    }
-
-    /// Handles an event of a frozen half: the answers to `Part` and `Export`.
-    pub(super) fn leaving(
-        &mut self,
-        address: Ipv4Addr,
-        number: u32,
-        side: Side,
-        event: StreamEvent<'_>,
-        out: &mut Outbox,
-    ) {
-        let moves_unread = self.config.moves_unread;
-        let Some(connection) = self.connection(address, number) else { return };
-        let Stage::Leaving(leaving) = &mut connection.stage else { return };
-        match event {
-            StreamEvent::Parted(staged) => {
-                leaving.staged =
-                    Some(if moves_unread { staged.map(<[u8]>::to_vec) } else { Default::default() });
-                self.export_next(address, number, out);
-            }
-            // Both halves have finished, and each has all bytes of the other. So the relay has ended, and no bytes are
-            // between them.
-            StreamEvent::Refused(refused::NOT_JOINED) => {
-                leaving.staged = Some(Default::default());
-                self.export_next(address, number, out);
-            }
-            StreamEvent::Exported(state) => {
-                let mut state = state.clone();
-                if !moves_unread {
-                    state.unread.clear();
-                }
-                leaving.states.push(SocketState::new(side, state));
-                self.export_next(address, number, out);
-            }
-            // It has ended cleanly: its peer has acknowledged all bytes. `Part` has returned the bytes that it had
-            // received.
-            StreamEvent::Refused(refused::NOT_ESTABLISHED) => {
-                leaving.over.push(side);
-                self.export_next(address, number, out);
-            }
-            StreamEvent::Refused(_) | StreamEvent::Closed(_) => self.cannot_leave(address, number, out),
-            _ => {}
         }
     }
 
@@ -302,7 +259,7 @@ impl SupportRouter {
         }
         self.hold(&entry, out);
         self.listen();
-        self.due.set(Due::Patience(address), now + self.config.patience);
+        self.timers.set(Timer::Patience(address), now + self.config.patience);
     }
 
     /// The new router rejected the offer: the host has moved on, and its present router will send a forward pointer.
@@ -337,7 +294,7 @@ impl SupportRouter {
     }
 
     /// The connection cannot be moved. Both its ends are reset, and the new router is notified.
-    fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    pub(super) fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number).map(|here| here.entry.id) else { return };
         self.reset(address, number, "cannot be moved", out);
         if let Some(departure) = self.departure(address)
@@ -419,14 +376,14 @@ impl SupportRouter {
         out: &mut Outbox,
     ) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
-        host.departure = Some(super::ledger::Departure { to, sequence, handoff: None, accepted: false });
+        host.departure = Some(Departure { to, sequence, handoff: None, accepted: false });
         self.progress(now, address);
         self.depart(now, address, out);
     }
 }
 
 /// Halves, their states, and the bytes between them in each direction.
-type Shipment = (Halves, Vec<SocketState>, Vec<(Way, Vec<u8>)>);
+type Shipment = (Halves, Vec<SocketState>, Vec<(Direction, Vec<u8>)>);
 
 /// Returns what is shipped of a connection: which halves exist, their states, and the bytes between them. If only one
 /// half is left, nothing is relayed any more. The bytes that were on their way to it are added to its unsent bytes,
@@ -441,6 +398,6 @@ fn parts(states: &[SocketState], staged: &[Vec<u8>; 2]) -> Shipment {
         tcp.finishing = true;
         return (halves, states, Vec::new());
     }
-    let between = [(Way::Up, up.clone()), (Way::Down, down.clone())];
+    let between = [(Direction::Up, up.clone()), (Direction::Down, down.clone())];
     (halves, states, between.into())
 }

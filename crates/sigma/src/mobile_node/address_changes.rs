@@ -4,7 +4,7 @@
 use super::{MobileNode, Standing, Timer};
 use crate::mark::Event;
 use node::Outbox;
-use sctp::{AssociationId, Cannot, Change, Event as News, Outcome};
+use sctp::{AssociationId, Change, ChangeOutcome, Event as SctpEvent, RequestError};
 use wire::{Duration, Instant, Ipv4Addr};
 
 /// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
@@ -33,12 +33,12 @@ impl MobileNode {
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
             // The address is being deleted, or the association does not have it, or too many changes wait.
-            Err(Cannot::Known | Cannot::Full | Cannot::Unknown | Cannot::Last) => {
+            Err(RequestError::Known | RequestError::Full | RequestError::Unknown | RequestError::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
             // The peer cannot be asked.
-            Err(Cannot::NotOpen | Cannot::Unsupported | Cannot::Address) => {}
+            Err(RequestError::NotOpen | RequestError::Unsupported | RequestError::Address) => {}
         }
     }
 
@@ -137,11 +137,11 @@ impl MobileNode {
                 self.heed(&event, id);
                 match event {
                     // A restarted peer knows only the addresses of INIT ACK.
-                    News::Opened | News::Restarted { intact: true } => self.opened(now, id, out),
-                    News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
-                    News::Silent(_) => self.seek(now, [id].into(), out),
-                    News::Arriving(address) => self.arriving(address, out),
-                    News::Closed(_) => {
+                    SctpEvent::Opened | SctpEvent::Restarted { intact: true } => self.opened(now, id, out),
+                    SctpEvent::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
+                    SctpEvent::Silent(_) => self.seek(now, [id].into(), out),
+                    SctpEvent::Arriving(address) => self.arriving(address, out),
+                    SctpEvent::Closed(_) => {
                         self.asked.retain(|(other, _)| *other != id);
                         self.lacking.remove(&id);
                         self.waiting.remove(&id);
@@ -158,11 +158,11 @@ impl MobileNode {
         now: Instant,
         id: AssociationId,
         change: Change,
-        outcome: Outcome,
+        outcome: ChangeOutcome,
         out: &mut Outbox,
     ) {
         self.asked.remove(&(id, change));
-        if outcome == Outcome::Done {
+        if outcome == ChangeOutcome::Done {
             self.accepted.insert(change);
         } else {
             out.mark(Event::ChangeRefused { address: change.address() }.into());

@@ -3,10 +3,8 @@
 use crate::association::{Association, Transmit};
 use crate::event::State;
 use crate::message::{Chunk, DATA_HEADER, HEADER, kind};
-use wire::{Instant, Ipv4Addr};
+use wire::{Instant, Ipv4Addr, ipv4};
 
-/// Length of an IPv4 header, in bytes.
-const IP_HEADER: usize = 20;
 /// Length of the longest AUTH chunk, in bytes.
 const AUTH: usize = 40;
 /// Chunk type of SACK.
@@ -73,7 +71,7 @@ impl Association {
         let arriving = back.filter(|_| acknowledges).map(|(local, _)| local);
         // The user's choice precedes the address that the peer happens to send to.
         let src = self.locals.source(&[path.source, self.locals.preferred, arriving])?;
-        let mut room = usize::from(path.mtu).saturating_sub(IP_HEADER + HEADER + self.overhead());
+        let mut room = usize::from(path.mtu).saturating_sub(ipv4::HEADER + HEADER + self.overhead());
         let mut chunks = Vec::new();
         if acknowledges {
             let sack = Chunk::Sack(self.inbound.sack(room - DATA_HEADER));
@@ -88,7 +86,7 @@ impl Association {
             return None;
         }
         let (bytes, mtu) = (self.seal(chunks), self.paths.get(dst)?.mtu);
-        let cut = Some(mtu).filter(|mtu| IP_HEADER + bytes.len() > usize::from(*mtu));
+        let cut = Some(mtu).filter(|mtu| ipv4::HEADER + bytes.len() > usize::from(*mtu));
         Some(Transmit { src, dst, bytes, cut })
     }
 

@@ -11,7 +11,7 @@ pub(crate) const CLIENTS_OF_ADDRESS: usize = 256;
 
 /// The properties of a client that decide whether it is disconnected.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ClientActivity {
     host: Ipv4Addr,
     /// Whether the server has served it anything.
     pub(crate) served: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Standing {
     pub(crate) active: Instant,
 }
 
-impl Standing {
+impl ClientActivity {
     /// The standing of a client that has just connected from this address.
     pub(crate) const fn new(now: Instant, host: Ipv4Addr) -> Self {
         Self { host, served: false, active: now }
@@ -28,10 +28,10 @@ impl Standing {
 
 /// Returns the client to disconnect for a new one from `host`; `None` if there is room for both.
 pub(crate) fn gives_way<'a>(
-    clients: impl Iterator<Item = (StreamId, &'a Standing)> + Clone,
+    clients: impl Iterator<Item = (StreamId, &'a ClientActivity)> + Clone,
     host: Ipv4Addr,
 ) -> Option<StreamId> {
-    let of_host = |(_, other): &(StreamId, &Standing)| other.host == host;
+    let of_host = |(_, other): &(StreamId, &ClientActivity)| other.host == host;
     let full_for_host = clients.clone().filter(of_host).count() >= CLIENTS_OF_ADDRESS;
     if !full_for_host && clients.clone().count() < CLIENTS {
         return None;

@@ -11,11 +11,11 @@ pub const SAMPLING: Duration = Duration::from_millis(100);
 ///
 /// Decibels are integers, so that a run does not depend on a machine's floating-point rounding.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Course {
+pub struct SignalCourse {
     cells: BTreeMap<Cell, Vec<(Instant, i16)>>,
 }
 
-impl Course {
+impl SignalCourse {
     /// The receiver sensitivity, in dBm: 802.11b at 1 Mb/s, from the data sheets of cards. Weaker cells are not heard.
     pub const SENSITIVITY: i16 = -94;
 
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn strength_changes_evenly_and_ends_where_nothing_is_heard() {
         let at = Instant::from_millis;
-        let course = Course::default().with(Cell(1), vec![(at(1000), -50), (at(2000), -100)]);
+        let course = SignalCourse::default().with(Cell(1), vec![(at(1000), -50), (at(2000), -100)]);
         let heard = |ms| course.strength(Cell(1), at(ms));
         assert_eq!([heard(0), heard(1000), heard(1500)], [Some(-50), Some(-50), Some(-75)]);
         assert_eq!([heard(1880), heard(1900), heard(5000)], [Some(-94), None, None]);
@@ -78,25 +78,26 @@ mod tests {
     #[test]
     fn samples_go_with_the_course() {
         let first = |points: [u64; 2]| {
-            let cell = |course: Course, (number, at)| {
+            let cell = |course: SignalCourse, (number, at)| {
                 course.with(
                     Cell(number),
                     vec![(Instant::from_millis(at), -50), (Instant::from_millis(9000), -60)],
                 )
             };
-            (1..).zip(points).fold(Course::default(), cell).first_sample()
+            (1..).zip(points).fold(SignalCourse::default(), cell).first_sample()
         };
         assert_eq!(
             [first([0, 1234]), first([1570, 1234]), first([1500, 2000])],
             [0, 34, 0].map(Instant::from_millis)
         );
-        assert_eq!(Course::default().first_sample(), Instant::ZERO);
+        assert_eq!(SignalCourse::default().first_sample(), Instant::ZERO);
     }
 
     #[test]
     fn a_jump_is_two_points_at_one_instant() {
         let at = Instant::from_millis;
-        let course = Course::default().with(Cell(1), vec![(at(0), -50), (at(1000), -50), (at(1000), -120)]);
+        let course =
+            SignalCourse::default().with(Cell(1), vec![(at(0), -50), (at(1000), -50), (at(1000), -120)]);
         assert_eq!(course.strength(Cell(1), at(999)), Some(-50));
         assert_eq!(course.strength(Cell(1), at(1000)), None);
     }

@@ -1,7 +1,8 @@
 //! Greetings of hosts that come, and forward pointers about hosts that have left.
 
-use super::ledger::{Connection, Host, Stage};
-use super::{Due, SupportRouter, refusal, routed};
+use super::connection::{Connection, Stage};
+use super::host::Host;
+use super::{SupportRouter, Timer, refusal, routed};
 use crate::mark::Event;
 use crate::message::{
     ConnectionId, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
@@ -54,7 +55,7 @@ impl SupportRouter {
             out.route(near_way(address), Route { action, lifetime: Lifetime::Permanent });
             self.welcome_connections(now, &greeting, out);
             if let Some(departure) = departure {
-                self.link_rests(departure.to);
+                self.channel_rests(departure.to);
             }
         }
         let Some(host) = self.hosts.get_mut(&address) else { return Ok(()) };
@@ -124,10 +125,10 @@ impl SupportRouter {
         self.listen();
         let awaits = self.hosts.get(&address).is_some_and(|host| !host.awaited.is_empty());
         if awaits {
-            self.due.set(Due::Called(address), now + CALLED);
+            self.timers.set(Timer::Called(address), now + CALLED);
         }
         if !expected.is_empty() {
-            self.due.set(Due::Patience(address), now + self.config.patience);
+            self.timers.set(Timer::Patience(address), now + self.config.patience);
         }
         let connections = expected.iter().filter(|entry| !entry.closing).count();
         out.mark(Event::Greeted { host: address, connections }.into());
@@ -156,7 +157,7 @@ impl SupportRouter {
         let pointer = Signed::new(ForwardPointer { new: own, old, greeting }, key);
         out.mark(Event::Pointed { host: address, to: old }.into());
         out.send_routed(routed(own, old, &pointer.emit()));
-        self.due.set(Due::Pointer(address, old), now + pause);
+        self.timers.set(Timer::Pointer(address, old), now + pause);
     }
 
     /// Handles the answer to a forward pointer. If no earlier router has a connection, the expected ones are lost.
@@ -178,7 +179,7 @@ impl SupportRouter {
             return Err(refusal::STALE); // a repeated answer gives no more time
         }
         pointer.answer = Some(connections);
-        self.due.stop(Due::Pointer(address, old));
+        self.timers.stop(Timer::Pointer(address, old));
         if connections > 0 {
             self.still_comes(now, address, Verdict::Taken);
         }
@@ -197,7 +198,7 @@ impl SupportRouter {
         let Some(host) = self.hosts.get_mut(&address).filter(|host| host.greeted == sequence) else { return };
         let Some(pointer) = host.pointers.get_mut(&old) else { return };
         pointer.answer = Some(0);
-        self.due.stop(Due::Pointer(address, old));
+        self.timers.stop(Timer::Pointer(address, old));
         self.lose_what_nobody_has(now, address, out);
     }
 
@@ -245,7 +246,7 @@ impl SupportRouter {
         let fresh = message.sequence > host.greeted;
         if fresh {
             Self::left(host, message, out);
-            self.due.stop(Due::Patience(message.host));
+            self.timers.stop(Timer::Patience(message.host));
             self.end_unlisted(greeting, out);
             self.drop_expected(now, message.host, out);
             self.drop_connecting(now, message.host, out);
