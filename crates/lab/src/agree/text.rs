@@ -132,7 +132,7 @@ fn line(report: &Report) -> String {
     let _ = write!(line, " ({runs_sim} runs in the simulator, {runs_linux} on Linux");
     let untrusted: usize = report.untrusted.iter().map(Vec::len).sum();
     if untrusted > 0 {
-        let _ = write!(line, ", {untrusted} of them not to be trusted and not counted");
+        let _ = write!(line, ", {untrusted} of them not valid and not counted");
     }
     line + ")"
 }
