@@ -7,73 +7,75 @@ use serde::Deserialize;
 use std::sync::Arc;
 use wire::{Duration, Ipv4Addr, Mac};
 
-/// A base station, or a gateway: a gateway is a node whose uplink is the Internet's router.
+/// A base station or a gateway. A gateway is a node whose uplink is the router of the Internet.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationConfig {
-    /// Its id, as mobile hosts name it in their route-updates.
+    /// The id of the node, which mobile hosts send in route-updates.
     pub id: u32,
-    /// The gateway's address: where control packets go.
+    /// The address of the gateway, to which control packets are sent.
     pub gateway: Ipv4Addr,
     /// The next node towards the gateway; for the gateway, the router of the Internet.
     pub uplink: Neighbor,
-    /// The interfaces to nodes further down.
+    /// The interfaces to the nodes below.
     #[serde(default)]
     pub downlinks: Vec<String>,
-    /// The air interface, if it has one.
+    /// The radio interface, if there is one.
     pub radio: Option<String>,
-    /// The network's key, which no mobile host is ever given.
+    /// The key of the network. Mobile hosts never get it.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub network_key: Key,
-    /// Which generation of the network's key that is.
+    /// The generation of the network's key.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// How long a mapping lives without a packet from its host: 9 s (draft).
+    /// The lifetime of a mapping without a packet from its host [default: 9 s, from the draft].
     #[serde(default = "route_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_timeout: Duration,
-    /// Whether S is understood: without it, a semisoft route-update moves the host at once.
+    /// Whether the flag S is supported. Without it, a semisoft route-update moves the host at once.
     #[serde(default = "yes")]
     pub semisoft: bool,
-    /// Packets that the delay device keeps back: 1 for UDP, 8 for TCP (paper); 8 here.
+    /// The number of packets that the delay device holds [default: 8; the paper has 1 for UDP and 8 for TCP].
     #[serde(default = "delay_device")]
     pub delay_device: usize,
-    /// Packets that all delay devices of this node keep together: 256 (ours; the paper says "a small pool").
+    /// The number of packets that all delay devices of this node hold together [default: 256, our choice; the paper has
+    /// "a small pool"].
     #[serde(default = "delay_pool")]
     pub delay_pool: usize,
-    /// How long a packet waits in the delay device at most: 500 ms (ours).
+    /// The longest time in which a packet waits in the delay device [default: 500 ms, our choice].
     #[serde(default = "delay_hold", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delay_hold: Duration,
-    /// Codepoints that overtake the delay device: EF and VOICE-ADMIT (ours).
+    /// The DSCPs that are not delayed by the delay device [default: EF and VOICE-ADMIT, our choice].
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
-    /// How far a mobile host's clock may be off: 5 s (ours).
+    /// The largest difference to a mobile host's clock [default: 5 s, our choice].
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// A mapping that no route-update has confirmed for three times as long is no longer kept by data: 20 s (ours), as the
-    /// mobile hosts have it; `0s` for no limit, as in the paper.
+    /// The period of route-updates of the mobile hosts [default: 20 s, our choice]. Data do not refresh a mapping that
+    /// no route-update has confirmed for three periods. `0s`: no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
     /// The node's own addresses, which no mobile host has: those of its host.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// Hosts that the cache takes; a new one beyond it is refused, none is pushed out (ours).
+    /// The number of hosts in the cache. A new host is refused if it is full (our choice).
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
-    /// Data packets without a mapping that this node looks at, a second; the rest are dropped unseen (ours).
+    /// The number of data packets without a mapping that this node processes per second. It drops the others (our
+    /// choice).
     #[serde(default = "strays")]
     pub strays: u16,
 }
 
-/// A neighbor by interface and link address.
+/// A neighbor, by interface and link address.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Neighbor {
-    /// The interface it is reached by.
+    /// The interface to it.
     pub interface: String,
     /// Its link address.
     #[serde(deserialize_with = "text")]
@@ -85,71 +87,72 @@ pub struct Neighbor {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileConfig {
-    /// Its home address, by which the network knows it.
+    /// The home address, which identifies the host in the network.
     pub address: Ipv4Addr,
-    /// The gateway's address: where control packets go.
+    /// The address of the gateway, to which control packets are sent.
     pub gateway: Ipv4Addr,
-    /// Its radio.
+    /// The radio interface.
     pub interface: String,
-    /// The base stations it may use. The first is where it begins. Hosts that may use the same share one list.
+    /// The base stations that it may use, beginning with the first one. Hosts with equal lists share one.
     #[serde(deserialize_with = "shared")]
     #[schemars(with = "Vec<Station>")]
     pub stations: Arc<[Station]>,
-    /// The key that registration gave it.
+    /// The session key, as from a registration.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub session_key: Key,
-    /// Which generation of the network's key that comes from.
+    /// The generation of the network's key from which the session key was derived.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// The random value of its registration, eight bytes in hexadecimal.
+    /// The random value of the registration, 8 bytes in hexadecimal.
     #[serde(deserialize_with = "hex_u64")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub r_mh: u64,
-    /// A route-update at the latest so long after the last packet sent: 3 s (draft).
+    /// The longest time after the last sent packet until a route-update is sent [default: 3 s, from the draft].
     #[serde(default = "route_update_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_update_time: Duration,
-    /// From the semisoft packet to the retuning: 100 ms (ours; the paper: in proportion to the round trip).
+    /// The time from the semisoft packet to the retuning [default: 100 ms, our choice; in the paper proportional to the
+    /// round trip].
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
-    /// When the route-update of a handoff is sent again, counted from the first (ours): one lost route-update would
-    /// otherwise leave the host cut off for as long as its own data keep the timer from running out.
+    /// The times after the first route-update of a handoff at which it is repeated (our choice). Without repetitions, a
+    /// lost route-update would cut off a host that sends data, because its data restart the timer.
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
-    /// A route-update at the latest so long after the last one, however many data packets were sent: 20 s (ours). A node
-    /// that lost its mapping hears of the host again; `0s` for none, as in the paper.
+    /// The longest time between two route-updates, even if data are sent [default: 20 s, our choice]. It restores a
+    /// mapping that a node has lost. `0s`: no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
-    /// Packets of its own that it keeps while it retunes (ours).
+    /// The number of the host's packets that are kept while its radio retunes (our choice).
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
-    /// Handoffs by timer.
+    /// Handoffs at given times.
     #[serde(default)]
     #[schemars(with = "Vec<Move>")]
     pub moves: Box<[Move]>,
 }
 
-/// A base station, as a mobile host knows it.
+/// The parameters of a base station that a mobile host knows.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
-    /// What the operator calls it.
+    /// Its name, for commands.
     pub name: String,
     /// Its id.
     pub id: u32,
-    /// The cell it serves.
+    /// Its cell.
     pub cell: u16,
-    /// Its link address on the air.
+    /// The link address of its radio.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::mac")]
     pub mac: Mac,
 }
 
-/// A handoff by timer.
+/// A handoff at a given time.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
@@ -157,19 +160,19 @@ pub struct Move {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// To which base station.
+    /// The base station to which the host moves.
     pub to: String,
-    /// How.
+    /// The kind of handoff.
     pub kind: Kind,
 }
 
-/// The two ways to hand off.
+/// A kind of handoff.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Retune, then route-update.
+    /// The host retunes, and then sends a route-update.
     Hard,
-    /// A route-update through the new base station first.
+    /// The host first sends a route-update through the new base station, and retunes later.
     Semisoft,
 }
 

@@ -17,32 +17,34 @@ const SMALLEST_BUFFER: u32 = 2048;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SupportRouterConfig {
-    /// Its address, by which mobile hosts and other routers know it.
+    /// Its address, which identifies it for mobile hosts and other routers.
     pub address: Ipv4Addr,
-    /// The mobile hosts that it serves, each with the key that it shares with this router.
+    /// The mobile hosts that it serves, each with the key that the host shares with this router.
     pub hosts: Vec<Peer>,
     /// The other routers.
     #[serde(default)]
     pub routers: Vec<Peer>,
-    /// How long the connections that a greeting names may take to come: 10 s, and three times as long again after each sign that an
-    /// earlier router hands them over. What comes for them meanwhile is kept. Those that have not come by then are lost.
+    /// The time in which the connections of a greeting must arrive [default: 10 s]. After each sign that an earlier
+    /// router sends them, three times this value. Their packets are kept meanwhile. Connections that do not arrive in
+    /// time are lost.
     #[serde(default = "patience", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
-    /// Packets of one half of a connection that it keeps meanwhile: 64.
+    /// The number of packets of one half of a connection that are kept meanwhile [default: 64].
     #[serde(default = "held")]
     pub held: usize,
-    /// How long it stays silent on what it has handed over, or resets what was lost: 2 min.
+    /// The time in which it drops the segments of connections that it has handed over, and resets those that were lost
+    /// [default: 2 min].
     #[serde(default = "silence", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub silence: Duration,
-    /// Bytes that each half of a connection may keep to be sent, all of which move with it; if none are given, as many as the
-    /// host's connections do.
+    /// The size of the send buffer of each half of a connection, in bytes [default: that of the host's connections].
+    /// Its content moves with the connection.
     pub send_buffer: Option<u32>,
-    /// The same of bytes that wait to be relayed: the largest window that either end is offered.
+    /// The size of the receive buffer of each half, in bytes: the largest window that is offered to an end.
     pub receive_buffer: Option<u32>,
-    /// Whether bytes that wait to be relayed move with a connection: yes. Without it they are lost, and neither end notices: it is
-    /// for experiments that show what the move of these bytes is for.
+    /// Whether bytes that wait to be relayed move with a connection [default: yes]. Otherwise they are lost, and
+    /// neither end is notified. This is for experiments that show why these bytes must move.
     #[serde(default = "moves_unread")]
     pub moves_unread: bool,
 }
@@ -53,23 +55,23 @@ pub struct SupportRouterConfig {
 pub struct MobileHostConfig {
     /// Its home address.
     pub address: Ipv4Addr,
-    /// What it shares with each support router that `routers` does not name.
+    /// The key that it shares with each support router that is not in `routers`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// Support routers with which it shares a key that no other has: one in wrong hands can then not take the host's connections
-    /// from the others.
+    /// Support routers with which it shares a separate key. Then a compromised router cannot take the host's
+    /// connections from the other routers.
     #[serde(default)]
     pub routers: Vec<Peer>,
 }
 
-/// Somebody who is known by an address and a key.
+/// A host or router, identified by its address and a key.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// Who.
+    /// Its address.
     pub address: Ipv4Addr,
-    /// What is shared with it.
+    /// The shared key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,

@@ -17,33 +17,34 @@ const RESERVED_SPIS: u32 = 255;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HomeAgentConfig {
-    /// Its address, and how long the prefix of the home network is.
+    /// Its address, with the length of the home network's prefix.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
     /// The interface to the home network.
     pub interface: String,
-    /// The mobile nodes that it serves. A node named twice has two associations.
+    /// The mobile nodes that it serves. A node that is listed twice has two security associations.
     pub mobile_nodes: Vec<Peer>,
-    /// The foreign agents that it has associations with, if any.
+    /// The foreign agents with which it has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
-    /// The longest registration: 1 h (ours).
+    /// The longest lifetime of a registration [default: 1 h, our choice].
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// How far a mobile node's clock may be off: 7 s (RFC 5944, section 5.7).
+    /// The largest difference to a mobile node's clock [default: 7 s, RFC 5944, section 5.7].
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The largest datagram that fits a tunnel, in bytes: an Ethernet's less the outer header.
+    /// The size of the largest datagram in a tunnel, in bytes [default: that of Ethernet minus the outer header].
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
-    /// When a new place is announced on the home network, counted from the change: 0, 1 and 3 s (ours).
+    /// The times after a change at which the home agent announces it on the home network [default: 0, 1 and 3 s, our
+    /// choice].
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
-    /// How it is heard.
+    /// Its advertisements.
     #[serde(default)]
     pub advertise: Advertise,
     /// All addresses of its host: no mobile node is there.
@@ -55,7 +56,7 @@ pub struct HomeAgentConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignAgentConfig {
-    /// Its care-of address, and how long the prefix of the visited network is.
+    /// Its care-of address, with the length of the visited network's prefix.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
@@ -73,52 +74,52 @@ pub struct ForeignAgentConfig {
     /// Those of them that home agents have.
     #[serde(skip)]
     pub beside: Vec<Ipv4Addr>,
-    /// The mobile nodes that it has associations with, if any.
+    /// The mobile nodes with which it has security associations.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,
-    /// The home agents that it has associations with, if any.
+    /// The home agents with which it has security associations.
     #[serde(default)]
     pub home_agents: Vec<Peer>,
-    /// The longest registration: 1 h (ours).
+    /// The longest lifetime of a registration [default: 1 h, our choice].
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// Mobile nodes that it serves at a time: 1024 by default (ours); beyond that it says that it is busy. Nothing proves a visit of a
-    /// mobile node or home agent without an association: a host on the link with a helper elsewhere can fill all
-    /// places for the longest registration.
+    /// The number of mobile nodes that it serves at a time [default: 1024, our choice]. If all places are taken, it
+    /// advertises that it is busy. A visit without a security association is not authenticated: a host on the link with
+    /// a helper elsewhere can take all places for the longest lifetime of a registration.
     #[serde(default = "visitors")]
     pub visitors: usize,
-    /// Registrations that wait for a home agent at a time: 1024, 2 of one mobile node (ours; RFC 5944, section 3.7.1, typically
-    /// 5). Those of registered visitors are not among them.
+    /// The number of registrations that wait for a home agent at a time [default: 1024, of which at most 2 of one
+    /// mobile node, our choice; RFC 5944, section 3.7.1, typically 5]. Those of registered visitors do not count.
     #[serde(default = "pending")]
     pub pending: usize,
-    /// How long a registration waits for the home agent: 7 s (RFC 5944, section 3.7.2.2).
+    /// The time in which a registration waits for the home agent [default: 7 s, RFC 5944, section 3.7.2.2].
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
-    /// How it is heard.
+    /// Its advertisements.
     #[serde(default)]
     pub advertise: Advertise,
 }
 
-/// How an agent is heard.
+/// The advertisements of an agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertise {
-    /// From one advertisement to the next: 1 s (RFC 2002's recommendation, and what the experiments use).
+    /// The interval between two advertisements [default: 1 s, recommended by RFC 2002 and used by the experiments].
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub interval: Duration,
-    /// How much sooner it may come, by chance, so that agents do not fall into step: 50 ms (ours).
+    /// The largest random reduction of the interval, so that agents do not synchronize [default: 50 ms, our choice].
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub jitter: Duration,
-    /// How long it is believed, in whole seconds: 3 s, three intervals (RFC 5944, section 2.3).
+    /// The lifetime of an advertisement, in whole seconds [default: 3 s, three intervals, RFC 5944, section 2.3].
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Solicitations answered one by one in a second (ours). Those beyond are answered together, by as many advertisements
-    /// to all.
+    /// The number of solicitations that are answered separately in a second (our choice). Further ones are answered by
+    /// at most as many multicast advertisements.
     pub answers: u16,
 }
 
@@ -137,58 +138,58 @@ impl Default for Advertise {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
-    /// Its home address, and how long the prefix of the home network is.
+    /// Its home address, with the length of the home network's prefix.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface that it moves with.
+    /// The interface of its radio.
     pub interface: String,
-    /// Its home agent: the association that it signs with.
+    /// Its home agent, with their security association.
     pub home_agent: Peer,
-    /// The foreign agents that it has associations with, if any.
+    /// The foreign agents with which it has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
-    /// The router of the home network; the home agent if none is named.
+    /// The router of the home network [default: the home agent].
     pub home_router: Option<Ipv4Addr>,
-    /// How it decides that it has moved.
+    /// The movement detection.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether it heeds the link: an interface that came up is a reason to ask and to register at once (RFC 5944,
-    /// appendix B, allows it).
+    /// Whether the link triggers movement detection: when the interface comes up, the node solicits and registers at
+    /// once (allowed by RFC 5944, appendix B).
     #[serde(default = "yes")]
     pub link_trigger: bool,
-    /// For how long it registers, unless an agent offers less: 5 min (ours).
+    /// The lifetime that it requests, unless the agent offers less [default: 5 min, our choice].
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// When its return is announced on the home network, counted from the return: 0, 1 and 3 s (ours).
+    /// The times after its return at which it announces itself on the home network [default: 0, 1 and 3 s, our choice].
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
 }
 
-/// How a mobile node decides that it has moved.
+/// The movement detection of a mobile node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Movement {
-    /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 2.4.2.3,
-    /// would rather have it stay while it hears its agent.
+    /// Eager cell switching: it registers with each agent that it has not heard before. RFC 5944, section 2.4.2.3,
+    /// recommends that it stays while it hears its agent.
     #[default]
     Eager,
 }
 
-/// Somebody with whom there is a mobility security association.
+/// A node with which there is a mobility security association.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// Who; a mobile node by its home address.
+    /// Its address; of a mobile node, the home address.
     pub address: Ipv4Addr,
     /// The security parameter index.
     pub spi: u32,
-    /// How an authenticator is made: `hmac-sha256`, or `hmac-md5` for a peer that knows nothing better.
+    /// The algorithm of the authenticator: `hmac-sha256`, or `hmac-md5` for a peer that supports nothing else.
     #[serde(default)]
     pub algorithm: Algorithm,
-    /// The secret.
+    /// The shared key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,

@@ -50,7 +50,7 @@ pub struct Identity {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
-    /// The secret.
+    /// The shared key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
@@ -70,7 +70,7 @@ pub struct RegistrarConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
-    /// The secret.
+    /// The shared key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
@@ -218,7 +218,7 @@ pub struct SctpConfig {
 pub struct PairKey {
     /// Its number, which is not 0.
     pub id: u16,
-    /// The secret.
+    /// The shared key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,

@@ -47,14 +47,14 @@ pub enum Extension {
     },
 }
 
-/// How an authenticator is made.
+/// The algorithm of an authenticator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// 32 bytes, not cut.
+    /// HMAC-SHA-256, 32 bytes, not truncated.
     #[default]
     HmacSha256,
-    /// 16 bytes: what every implementation of RFC 5944 has.
+    /// HMAC-MD5, 16 bytes. Each implementation of RFC 5944 has it.
     HmacMd5,
 }
 
@@ -65,7 +65,7 @@ pub struct Association {
     pub spi: u32,
     /// How an authenticator is made. It is configured, never taken from a message.
     pub algorithm: Algorithm,
-    /// The secret.
+    /// The shared key.
     pub key: Key,
 }
 

@@ -16,7 +16,7 @@ const SHORT: Malformed = Malformed("tsig_truncated");
 pub struct TsigKey {
     /// Its name.
     pub name: Name,
-    /// The secret.
+    /// The shared key.
     pub secret: Key,
 }
 

@@ -30,7 +30,7 @@ pub(super) const MOVES: Written = ("moves", super::apps::TIMETABLE, |generator, 
     super::timetable_schema(generator, list, &[("kind", kind)])
 });
 
-/// What all hosts of a Cellular IP network share.
+/// Parameters that all hosts of a Cellular IP network share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellularIp {
@@ -38,7 +38,7 @@ pub(crate) struct CellularIp {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) network_key: Key,
-    /// Which generation of that key it is.
+    /// The generation of that key.
     #[serde(default = "first_generation")]
     pub(crate) key_generation: u8,
 }

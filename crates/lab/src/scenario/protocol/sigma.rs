@@ -18,7 +18,7 @@ pub(super) const WRITES: &[Written] =
         generator.subschema_for::<Vec<Ipv4Addr>>()
     })];
 
-/// What mobile nodes and their location manager share.
+/// Parameters that mobile nodes and their location manager share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sigma {
