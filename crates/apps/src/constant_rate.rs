@@ -10,21 +10,21 @@ use wire::{Duration, Instant};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantRateConfig {
-    /// To whom.
+    /// The receiver.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// Datagrams a second: 1 to 1000000.
+    /// The number of datagrams per second: 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// Bytes of payload in each, 8 to 1472; the first eight are its number.
+    /// The payload of a datagram, in bytes: 8 to 1472. The first eight bytes are its number.
     #[schemars(range(min = 8, max = 1472))]
     pub size: usize,
-    /// When the first goes out.
+    /// The time of the first datagram.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// After this, none goes out.
+    /// The end: no datagram is sent after this time.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Duration,

@@ -11,19 +11,19 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Iface, Instant};
 
-/// Who goes where, and when.
+/// The moves of a host between cells.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoamConfig {
-    /// The radio's interface.
+    /// The interface of the radio.
     pub interface: String,
-    /// The places there are; the host begins in the first.
+    /// The places. The host begins at the first one.
     pub places: Vec<Place>,
-    /// The timetable.
+    /// The times of the moves.
     #[serde(default)]
     pub moves: Vec<Move>,
-    /// Follow the strongest cell: by how many dB another one has to be stronger than its own. Without it, signals are not
-    /// looked at.
+    /// Follow the strongest cell. The host moves if another cell is stronger than its own by this number of dB. Without
+    /// this key, signals have no effect.
     pub follow: Option<u8>,
 }
 
@@ -37,15 +37,15 @@ pub struct Place {
     pub cell: u16,
 }
 
-/// A line of the timetable.
+/// A move.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
-    /// When, counted from the start.
+    /// The time, from the begin of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// To which place.
+    /// The place.
     pub to: String,
 }
 

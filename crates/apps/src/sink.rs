@@ -10,7 +10,7 @@ use wire::Instant;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SinkConfig {
-    /// Where it waits.
+    /// The address and port on which it listens.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,

@@ -49,7 +49,7 @@ pub struct SupportRouterConfig {
     pub moves_unread: bool,
 }
 
-/// The side of a mobile host.
+/// A mobile node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileHostConfig {

@@ -26,44 +26,46 @@ pub struct HostConfig {
     /// Its roles, in the order in which they are offered packets.
     #[serde(default, rename = "role")]
     pub roles: Vec<RoleConfig>,
-    /// The seed of its chance, so that a run can be repeated; from the system if none is given.
+    /// The random seed, so that a run can be repeated [default: from the system].
     pub seed: Option<u64>,
-    /// How its TCP behaves.
+    /// The parameters of its TCP.
     #[serde(default)]
     pub tcp: crate::TcpConfig,
-    /// What only a daemon needs.
+    /// The parameters of a daemon.
     #[serde(default)]
     pub daemon: DaemonConfig,
 }
 
-/// How a host runs as a daemon.
+/// The parameters of the daemon of a host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct DaemonConfig {
-    /// The UNIX socket where it takes commands.
+    /// The UNIX socket for commands.
     pub control: Option<PathBuf>,
-    /// The UNIX socket where programs of this host ask for connections through its roles: `wayfare exec`.
+    /// The UNIX socket for programs of this host (`wayfare exec`), whose connections its roles make.
     pub clients: Option<PathBuf>,
     /// The UNIX socket of a lab's radio process.
     pub radio: Option<PathBuf>,
-    /// Our number at that radio process.
+    /// The number of this host at the radio process.
     #[serde(default)]
     pub number: u32,
-    /// The file that takes its records when it ends.
+    /// The file to which it writes its records when it ends.
     pub records: Option<PathBuf>,
-    /// It takes them while the daemon runs: for a lab that kills it.
+    /// Write the records during the run: for a lab that kills the daemon.
     #[serde(default)]
     pub records_at_once: bool,
-    /// The file that keeps what its roles store, from one run to the next.
+    /// The file in which its roles store records. It outlives the daemon.
     pub store: Option<PathBuf>,
-    /// A role does not wait until its record is on the disk: the store survives the daemon's end, and not the machine's.
+    /// Roles do not wait until their records are on the disk. The store then survives the end of the daemon, and not a
+    /// crash of the machine.
     #[serde(default)]
     pub store_without_sync: bool,
-    /// Nothing is stored while the disk has no free block, though the store has room within its file: for a lab that fills it.
+    /// Store nothing while the disk has no free block, even if the store's file has room: for a lab that fills the
+    /// disk.
     #[serde(default)]
     pub store_needs_room: bool,
-    /// Wait to be told when to begin.
+    /// Wait for a request to begin.
     #[serde(default)]
     pub hold: bool,
 }
@@ -72,17 +74,17 @@ pub struct DaemonConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// Its name; on Linux the device's.
+    /// Its name; on Linux that of the device.
     pub name: String,
     /// Its link address, as text.
     pub mac: String,
-    /// The largest datagram it takes.
+    /// The MTU, in bytes.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u16,
-    /// Whether it is a radio that is told which cell to tune to.
+    /// Whether it is a radio whose cell the daemon selects.
     #[serde(default)]
     pub tunes: bool,
-    /// Its IP address and its link's prefix, as text: `10.1.0.1/24`. With one, the interface speaks ARP.
+    /// Its IP address with the link's prefix, as text: `10.1.0.1/24`. An interface with an address uses ARP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
@@ -95,13 +97,13 @@ const fn ethernet_mtu() -> u16 {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// To where.
+    /// The destination prefix.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     pub to: Prefix,
-    /// Out by which interface.
+    /// The outgoing interface.
     pub interface: String,
-    /// To which neighbor; without one, each destination is itself a neighbor.
+    /// The next hop. Without it, each destination is a neighbor.
     #[serde(default, deserialize_with = "some_text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub via: Option<Via>,
@@ -116,7 +118,7 @@ pub enum Via {
     Ip(Ipv4Addr),
 }
 
-/// The text is neither kind of address.
+/// The text is neither an IP address nor a link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a neighbor is an IPv4 address, as 10.1.0.254, or a link address, as 02:00:00:00:00:01")]
 pub struct ParseViaError;

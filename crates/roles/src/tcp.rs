@@ -6,26 +6,26 @@ use serde::Deserialize;
 use tcp::{Avoidance, Estimator, Mechanisms, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
 use wire::Duration;
 
-/// A host's TCP. What is not given is the profile's.
+/// The parameters of a host's TCP. Defaults are those of the profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpConfig {
-    /// The simulator's TCP begins with the constants of this one.
+    /// The profile: the set of defaults of the simulator's TCP.
     #[serde(default)]
     pub profile: ProfileName,
-    /// Congestion control of connections of this host: `reno`, which it is if none is given, or `cubic` (RFC 9438). Linux: any
-    /// that the kernel has, by its name there.
+    /// The congestion control of the host's connections: `reno` [default] or `cubic` (RFC 9438). Linux: each name that
+    /// the kernel knows.
     pub congestion: Option<String>,
-    /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582). `recovery` says more.
+    /// Simulator: partial acknowledgments continue fast recovery (RFC 6582). `recovery` has more choices.
     pub newreno: Option<bool>,
-    /// What is done about a loss. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also has selective acknowledgments
-    /// offered. Simulator and Linux: a list of those of the kernel's mechanisms that may be used, of `rack` and `tlp`
-    /// (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` has all. The kernel cannot do without `prr`, and
-    /// Linux 6.18 not without `rack`.
+    /// The loss recovery. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also offers selective
+    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms: `rack` and `tlp` (RFC 8985), `prr` (RFC
+    /// 6937) and `frto` (RFC 5682) [default of the profile `linux`: all]. The kernel always uses `prr`, and Linux 6.18
+    /// always `rack`.
     pub recovery: Option<RecoveryGiven>,
-    /// Simulator: whether the first two duplicates let a new segment out each (RFC 3042).
+    /// Simulator: whether each of the first two duplicate acknowledgments releases a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
-    /// Simulator: how round-trip times become a time-out: `rfc6298`, `bsd`, or `linux`.
+    /// Simulator: the estimator of the time-out: `rfc6298`, `bsd`, or `linux`.
     pub estimator: Option<EstimatorName>,
     /// Simulator: initial congestion window, in segments.
     pub initial_window: Option<u32>,
@@ -41,100 +41,100 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_max: Option<Duration>,
-    /// Simulator: timers go off at the ticks of a clock, this far apart, whose phase is the host's own; zero is when they
-    /// are due. With `profile = "linux"`: at the slots of a wheel with such ticks.
+    /// Simulator: the tick of the timers, whose phase differs between hosts; zero: timers are exact. With
+    /// `profile = "linux"`: the tick of the timer wheel.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick: Option<Duration>,
     /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
     pub sack: Option<bool>,
-    /// Whether segments that came twice are reported in selective acknowledgments (RFC 2883), as the profile `linux` does.
+    /// Whether selective acknowledgments report duplicate segments (RFC 2883) [default of the profile `linux`: yes].
     /// Linux: `tcp_dsack` of the host's namespace.
     pub dsack: Option<bool>,
     /// Simulator: whether timestamps are offered (RFC 7323).
     pub timestamps: Option<bool>,
     /// Simulator: whether window scaling is offered (RFC 7323).
     pub window_scale: Option<bool>,
-    /// Simulator: whether idling puts the congestion window back to the initial (RFC 5681, section 4.1).
+    /// Simulator: whether an idle time resets the congestion window to the initial window (RFC 5681, section 4.1).
     pub idle_restart: Option<bool>,
     /// Simulator: whether each time-out lowers the slow start threshold, as in 4.4BSD.
     pub ssthresh_each_rto: Option<bool>,
-    /// Simulator: what is done when a segment was too big for the path: `resend-at-once` or `await-timeout`.
+    /// Simulator: the reaction to a segment that was too large for the path: `resend-at-once` or `await-timeout`.
     pub too_big: Option<TooBigName>,
-    /// Simulator: whether the congestion window, the threshold, the round trip, the time-out and the state are written down
-    /// as marks when they change.
+    /// Simulator: whether changes of the congestion window, threshold, round trip, time-out and state are recorded as
+    /// marks.
     #[serde(default)]
     pub traced: bool,
-    /// Simulator: K, how often the estimator of RFC 6298 adds the variance.
+    /// Simulator: K of RFC 6298, the factor of the variance.
     pub rto_variances: Option<u32>,
-    /// Simulator: the least that the variance adds (RFC 6298, G).
+    /// Simulator: G of RFC 6298, the smallest value of the variance term.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub granularity: Option<Duration>,
-    /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go; a wheel has none of these.
+    /// Simulator: with `tick`, the tick of delayed acknowledgments; not used by a timer wheel.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub fast_tick: Option<Duration>,
-    /// Simulator: with `tick`, when the first tick comes, or when the slots of a wheel begin together; each host draws its
-    /// own if none is given.
+    /// Simulator: with `tick`, the phase of the first tick, or of the slots of a timer wheel [default: random for each
+    /// host].
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick_phase: Option<Duration>,
-    /// Simulator: least time before a closed window is probed.
+    /// Simulator: the smallest time before a closed window is probed.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_min: Option<Duration>,
-    /// Simulator: largest time between such probes.
+    /// Simulator: the largest time between two window probes.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_max: Option<Duration>,
-    /// Simulator: how long TIME-WAIT lasts.
+    /// Simulator: the duration of TIME-WAIT.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub time_wait: Option<Duration>,
-    /// Simulator: time-outs in a row that are survived.
+    /// Simulator: the number of consecutive time-outs after which the connection is given up.
     pub max_retransmissions: Option<u32>,
     /// Simulator: largest payload, in bytes.
     pub mss: Option<u16>,
-    /// Simulator: duplicates that mean a loss, in segments.
+    /// Simulator: the number of duplicates that mean a loss.
     pub duplicates: Option<u32>,
-    /// Simulator: of how many segments the last is acknowledged at once.
+    /// Simulator: the number of segments after which an acknowledgment is sent at once.
     pub ack_every: Option<u32>,
-    /// Simulator: how many segments are acknowledged at once, at the begin of a connection.
+    /// Simulator: the number of segments at the begin of a connection that are acknowledged at once.
     pub quick_acks: Option<u32>,
     /// Simulator: the tick of the timestamp clock.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub timestamp_tick: Option<Duration>,
-    /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
+    /// Simulator: the longest delay of an acknowledgment; zero: no delay.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delayed_ack: Option<Duration>,
     /// Simulator: whether small segments wait while data is unacknowledged (Nagle).
     pub nagle: Option<bool>,
-    /// Simulator: bytes that may wait to be acknowledged.
+    /// Simulator: the size of the send buffer, in bytes.
     pub send_buffer: Option<u32>,
-    /// Bytes that may wait to be read. Linux: about the largest window that is offered; the kernel's own choice if none
-    /// is given.
+    /// The size of the receive buffer, in bytes. Linux: about the largest window that is offered [default: the kernel's
+    /// choice].
     pub receive_buffer: Option<u32>,
 }
 
-/// Where a profile begins.
+/// A profile of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileName {
-    /// Linux as it speaks by default, but for the congestion control, which is Reno's.
+    /// Linux with its defaults, except congestion control, which is Reno.
     #[default]
     Linux,
     /// The constants of Linux with RFC 6582 (`NewReno`), without selective acknowledgments and timestamps.
     LinuxLike,
-    /// What the RFCs say: RFC 5681 with Reno, RFC 6298.
+    /// The constants of the RFCs: RFC 5681 with Reno, RFC 6298.
     Rfc6298Reno,
-    /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, one segment to begin with.
+    /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, an initial window of one segment.
     Bsd44,
 }
 
-/// What a sender does about a loss that duplicates tell of.
+/// The reaction of a sender to a loss that duplicate acknowledgments report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecoveryName {
@@ -142,13 +142,13 @@ pub enum RecoveryName {
     Tahoe,
     /// Fast retransmit and fast recovery (RFC 5681).
     Reno,
-    /// Partial acknowledgments keep fast recovery going (RFC 6582).
+    /// Partial acknowledgments continue fast recovery (RFC 6582).
     NewReno,
-    /// Selective acknowledgments say what is missing (RFC 6675).
+    /// Selective acknowledgments report the missing data (RFC 6675).
     Sack,
 }
 
-/// What is done about a loss, as configurations write it.
+/// The loss recovery, as a configuration has it.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
@@ -157,7 +157,7 @@ pub enum RecoveryName {
 pub enum RecoveryGiven {
     /// One of the RFCs.
     Name(RecoveryName),
-    /// That of Linux, with these mechanisms alone.
+    /// That of Linux, with only these mechanisms.
     Mechanisms(Vec<MechanismName>),
 }
 
@@ -165,35 +165,35 @@ pub enum RecoveryGiven {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MechanismName {
-    /// Losses by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
+    /// Loss detection by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
     Rack,
-    /// Probes of the tail (RFC 8985). Linux: `tcp_early_retrans`.
+    /// Tail loss probes (RFC 8985). Linux: `tcp_early_retrans`.
     Tlp,
     /// Proportional rate reduction (RFC 6937). Linux always has it.
     Prr,
-    /// Spurious time-outs are found out (RFC 5682). Linux: `tcp_frto`.
+    /// Detection of spurious time-outs (RFC 5682). Linux: `tcp_frto`.
     Frto,
 }
 
-/// How round-trip times become a time-out.
+/// The estimator of the time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimatorName {
     /// RFC 6298, section 2.
     Rfc6298,
-    /// That of 4.4BSD, in whole ticks of its slow clock.
+    /// The estimator of 4.4BSD, in whole ticks of its slow clock.
     Bsd,
-    /// That of Linux: the least time-out is a round trip and 200 ms.
+    /// The estimator of Linux: the smallest time-out is a round trip plus 200 ms.
     Linux,
 }
 
-/// What a sender does when a segment was too big for the path.
+/// The reaction of a sender to a segment that was too large for the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooBigName {
-    /// What is unacknowledged is sent again at once, in segments that fit.
+    /// Unacknowledged data are retransmitted at once, in segments that fit.
     ResendAtOnce,
-    /// It is left to the retransmission timer, as before path MTU discovery.
+    /// The retransmission timer sends them again, as without path MTU discovery.
     AwaitTimeout,
 }
 

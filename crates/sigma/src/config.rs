@@ -17,36 +17,39 @@ const SHORTEST_KEY: usize = 16;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LocationManagerConfig {
-    /// Its address. It answers at port 53.
+    /// Its address. It answers on port 53.
     pub address: Ipv4Addr,
     /// The zone that it is responsible for.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
-    /// The mobile nodes that may tell it where they are.
+    /// The mobile nodes that may register.
     pub mobile_nodes: Vec<Identity>,
-    /// For how long an answer may be kept, in whole seconds: 5 s (ours; the shorter, the sooner a move is known).
+    /// The TTL of its answers, in whole seconds [default: 5 s, our choice]. With a shorter TTL, resolvers learn of a
+    /// move sooner.
     #[serde(default = "ttl", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub ttl: Duration,
-    /// For how long a mobile node is believed that says nothing more: 1 h (ours).
+    /// The lifetime of a registration without a refresh [default: 1 h, our choice].
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Updates of one mobile node taken in a second, at most 16; more are refused (ours).
+    /// The number of updates of one mobile node that are accepted per second, at most 16. Further ones are refused (our
+    /// choice).
     #[serde(default = "updates")]
     pub updates: u16,
-    /// Messages of one host answered in a second; the rest are dropped (ours). Updates of mobile nodes are not among them.
+    /// The number of messages of one host that are answered per second. Further ones are dropped (our choice). Updates
+    /// of mobile nodes do not count.
     #[serde(default = "answers")]
     pub answers: u16,
 }
 
-/// A mobile node, as its location manager knows it.
+/// A mobile node that a location manager serves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Its name in the zone, which is its key's name too. One that is known by its home address has that before `home`,
-    /// as `10.1.8.5.home.sigma.example`.
+    /// Its name in the zone, which is also the name of its key. A node that is identified by its home address has the
+    /// name `10.1.8.5.home.sigma.example`, with its address.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
@@ -56,7 +59,7 @@ pub struct Identity {
     pub key: Key,
 }
 
-/// What a mobile node has to know of its location manager.
+/// The parameters of a registration with a location manager.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegistrarConfig {
@@ -66,7 +69,7 @@ pub struct RegistrarConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
-    /// Our name in it, which is our key's name too.
+    /// The node's name in the zone, which is also the name of its key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
@@ -74,7 +77,7 @@ pub struct RegistrarConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// How often we say where we are, if nothing changes: every 20 min (ours).
+    /// The interval of refreshes [default: 20 min, our choice].
     #[serde(default = "refresh", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub refresh: Duration,
@@ -86,7 +89,7 @@ pub struct RegistrarConfig {
 pub struct CorrespondentConfig {
     /// Its address.
     pub address: Ipv4Addr,
-    /// Its SCTP.
+    /// The parameters of its SCTP.
     #[serde(default)]
     pub sctp: SctpConfig,
 }
@@ -95,33 +98,34 @@ pub struct CorrespondentConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
-    /// Its radios, by their interfaces: with two, it is in two networks at once.
+    /// Its radios, by their interfaces. With two radios, it is in two networks at the same time.
     pub radios: Vec<String>,
-    /// The networks that it may be in, each by its cell.
+    /// The networks in which it can be, each with its cell.
     pub networks: Vec<Network>,
-    /// How long it takes to get an address, once the link is up: nothing, as an address is configured here. DHCP and
-    /// SLAAC take their time.
+    /// The time from the link to an address [default: 0 s, because addresses are configured]. It stands in for DHCP or
+    /// SLAAC.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub address_delay: Duration,
-    /// When it prepares and when it moves.
+    /// The thresholds of signal strength.
     #[serde(default)]
     pub signal: SignalConfig,
-    /// For how long an address is kept in an association at most, after another was made primary: 60 s (ours).
+    /// The longest time in which an association keeps an address after another one became primary [default: 60 s, our
+    /// choice].
     #[serde(default = "park", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub park: Duration,
-    /// Whom it tells where it is, if anybody.
+    /// The location manager with which it registers [default: none].
     pub location_manager: Option<RegistrarConfig>,
-    /// Peers that move too. If one is silent, the location manager is asked where it is.
+    /// Peers that also move. If one is silent, the node queries the location manager for its address.
     #[serde(default)]
     pub peers: Vec<Peer>,
-    /// Its SCTP.
+    /// The parameters of its SCTP.
     #[serde(default)]
     pub sctp: SctpConfig,
 }
 
-/// A peer that moves too.
+/// A peer that also moves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
@@ -129,19 +133,19 @@ pub struct Peer {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
-    /// The addresses that it may have when an association with it begins.
+    /// The addresses that it can have at the begin of an association.
     pub addresses: Vec<Ipv4Addr>,
 }
 
-/// A network that a mobile node may be in.
+/// A network in which a mobile node can be.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Its name, for people.
+    /// Its name, for reports.
     pub name: String,
     /// Its cell.
     pub cell: u16,
-    /// Our address in it, and the length of its prefix.
+    /// The node's address in it, with the length of the prefix.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
@@ -149,23 +153,24 @@ pub struct Network {
     pub router: Ipv4Addr,
 }
 
-/// The thresholds of a mobile node, in dBm (all ours; the report gives none).
+/// The thresholds of a mobile node, in dBm. All are our choice; the report has none.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SignalConfig {
-    /// A cell that is at least so strong is prepared: -80.
+    /// The smallest signal of a cell that is prepared [default: -80].
     pub prepare: i16,
-    /// A cell has to be at least so strong to be moved to: -75.
+    /// The smallest signal of a cell to which the node moves [default: -75].
     pub go: i16,
-    /// And so much stronger than the one we are in, in dB: 6.
+    /// How much stronger than the present cell it must be, in dB [default: 6].
     pub hysteresis: i16,
-    /// For so long: 300 ms.
+    /// How long it must be stronger [default: 300 ms].
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub hold: Duration,
-    /// A cell that is weaker than this is as good as lost: -88.
+    /// A cell with a weaker signal counts as lost [default: -88].
     pub lost: i16,
-    /// From one move to the next, unless the link is lost: 1 s, and twice as long for each move within 10 s.
+    /// The shortest time between two moves, unless the link is lost [default: 1 s]. It doubles with each move within 10
+    /// s.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub dwell: Duration,
@@ -184,31 +189,31 @@ impl Default for SignalConfig {
     }
 }
 
-/// A host's SCTP. The defaults are those of RFC 9260, section 16.
+/// The parameters of a host's SCTP. Defaults are those of RFC 9260, section 16.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SctpConfig {
-    /// RTO.Min: 1 s. For handoffs 100 to 200 ms are usual.
+    /// RTO.Min [default: 1 s; for handoffs 100 to 200 ms are usual].
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
-    /// HB.interval: 30 s.
+    /// HB.interval [default: 30 s].
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub heartbeat_interval: Option<Duration>,
-    /// How long an acknowledgment may wait for a second packet: 200 ms.
+    /// The longest time in which an acknowledgment waits for a second packet [default: 200 ms].
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub sack_delay: Option<Duration>,
-    /// Bytes that may wait to be read, or to be acknowledged: 128 KiB.
+    /// The size of the receive buffer, and of the send buffer, in bytes [default: 128 KiB].
     pub buffer: Option<u32>,
-    /// How many addresses that it has not proved to be its own a peer may add in a minute: 10 (ours). More are refused, and the
-    /// peer asks again later. An address that answers a probe does not count.
+    /// The number of unconfirmed addresses that a peer may add per minute [default: 10, our choice]. Further ones are
+    /// refused, and the peer asks again later. An address that answers a probe does not count.
     pub added_per_minute: Option<u16>,
-    /// How many addresses a peer may have: 16 (ours). More are refused likewise.
+    /// The number of addresses of a peer [default: 16, our choice]. Further ones are refused.
     pub addresses: Option<u16>,
-    /// A key that both ends have, and its number: without one, who saw the handshake can change addresses (RFC 4895,
-    /// section 6.1).
+    /// The shared key of both ends, and its number. Without it, an attacker who saw the handshake can change addresses
+    /// (RFC 4895, section 6.1).
     pub pair_key: Option<PairKey>,
 }
 
@@ -216,7 +221,7 @@ pub struct SctpConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairKey {
-    /// Its number, which is not 0.
+    /// Its number, not 0.
     pub id: u16,
     /// The shared key.
     #[serde(deserialize_with = "text")]

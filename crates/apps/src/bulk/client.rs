@@ -15,14 +15,14 @@ pub struct BulkClientConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// What carries the bytes.
+    /// The transport.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects.
+    /// The time at which it connects.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// How often it marks how far it is; zero is never.
+    /// The interval of its progress marks; zero: none.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub progress: Duration,

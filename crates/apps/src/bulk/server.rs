@@ -9,21 +9,21 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// A server: how much it sends is a number of bytes or a span of time.
+/// A server. It sends a number of bytes, or for a given time.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkServerConfig {
-    /// Where it waits.
+    /// The address and port on which it listens.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
-    /// What carries the bytes.
+    /// The transport.
     #[serde(default)]
     pub transport: Carrier,
-    /// Bytes to each client: 1 or more.
+    /// The number of bytes for each client, at least 1.
     #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
-    /// So long to each client, from when it connects.
+    /// The time in which it sends to each client, from the begin of the connection.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,

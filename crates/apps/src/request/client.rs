@@ -16,24 +16,25 @@ pub struct RequestClientConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// What carries the bytes.
+    /// The transport.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects.
+    /// The time at which it connects.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// Bytes of a question: 100.
+    /// The length of a request, in bytes [default: 100].
     #[serde(default = "question")]
     pub question: u32,
-    /// Bytes of an answer: 1000, so that one segment carries it.
+    /// The length of an answer, in bytes [default: 1000, which fits one segment].
     #[serde(default = "answer")]
     pub answer: u32,
-    /// From beat to beat, counted from `start`: 50 ms. A question waits for a beat, and for the answer to the last one.
+    /// The interval of requests, counted from `start` [default: 50 ms]. A request waits for the next interval, and for
+    /// the answer to the last request.
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
-    /// After so many answers it finishes; never, if none is given.
+    /// The number of answers after which it finishes [default: it never finishes].
     pub exchanges: Option<u64>,
 }
 

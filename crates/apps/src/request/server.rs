@@ -14,11 +14,11 @@ use wire::{Instant, Ipv4Addr};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestServerConfig {
-    /// Where it waits.
+    /// The address and port on which it listens.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
-    /// What carries the bytes.
+    /// The transport.
     #[serde(default)]
     pub transport: Carrier,
 }

@@ -13,18 +13,18 @@ use std::fmt;
 use trace::{Event, EventKind};
 use wire::{Duration, Seed};
 
-/// Something that happens at an instant, as a scenario has it.
+/// An event of a scenario at an instant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = shapes()))]
 pub struct EventTable {
-    /// When, from the begin of the run.
+    /// The time, from the begin of the run.
     #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// What happens.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The host; of a `cut` or `restore` of a cell, the only host for which it is cut.
+    /// The host; for a `cut` or `restore` of a cell, the only host for which the cell is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The wire, by its name.
@@ -33,7 +33,7 @@ pub struct EventTable {
     /// The cell, by its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<u16>,
-    /// Of `loss`: the probability that a frame is lost from now on.
+    /// For kind `loss`: the probability that a frame is lost from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
@@ -46,7 +46,7 @@ pub struct EventTable {
     pub step: Option<Step>,
 }
 
-/// Events that happen at random instants, drawn from the run's seed.
+/// Events at random instants, which are drawn from the run's seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomTable {
@@ -73,27 +73,27 @@ pub struct RandomTable {
     )]
     #[schemars(schema_with = "node::config::schema::span")]
     pub to: Option<Duration>,
-    /// The hosts concerned: all, if the key is absent. Only with kinds that happen to hosts.
+    /// The hosts [default: all]. Only with kinds that apply to hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
-    /// The wires concerned: if both `wires` and `cells` are absent, all of both. Only with kinds that happen to links.
+    /// The wires [default: if `cells` is absent too, all wires and cells]. Only with kinds that apply to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub wires: Option<Vec<String>>,
-    /// The cells concerned.
+    /// The cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub cells: Option<Vec<u16>>,
-    /// Of `loss`.
+    /// The value for kind `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// Of `mtu`.
+    /// The value for kind `mtu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 68))]
     pub mtu: Option<u16>,
-    /// Of `clock`.
+    /// The value for kind `clock`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }

@@ -48,7 +48,7 @@ fn as_written(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), one.to_vec().into());
 }
 
-/// A time, and a place in metres.
+/// A time, and a position in metres.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct Stop(
     #[schemars(schema_with = "node::config::schema::span")]
@@ -63,12 +63,12 @@ pub(crate) struct Stop(
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {
-    /// Width and height, in metres, from [0, 0] on.
+    /// Width and height in metres, from [0, 0] on.
     pub(crate) area: Place,
-    /// Slowest and fastest, in metres a second. The slowest is above zero: otherwise hosts come to a standstill on average
-    /// (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
+    /// The lowest and the highest speed, in metres per second. The lowest must be above zero, because otherwise the
+    /// average speed goes to zero (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
     pub(crate) speed: [f64; 2],
-    /// How long it stays at each place.
+    /// The time at each point.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) pause: Duration,

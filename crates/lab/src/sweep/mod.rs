@@ -36,15 +36,15 @@ use trace::Fingerprint;
 /// Largest number of runs of a sweep: a larger one is taken for a mistake.
 const MOST: usize = 1_000_000;
 
-/// Many runs of the scenario: a grid of settings, and repetitions of each of its points.
+/// Several runs of the scenario: a grid of settings, and repetitions of each point.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Table {
-    /// Runs of each point, each with the next seed: ten.
+    /// The number of runs of each point, each with the next seed [default: 10].
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 1_000_000))]
     repetitions: usize,
-    /// What is varied: settings as in `--set`, quoted if they have dots, and for each a list of its values.
+    /// The varied settings, named as in `--set` and quoted if they have dots, each with a list of its values.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     set: toml::map::Map<String, toml::Value>,

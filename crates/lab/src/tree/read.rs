@@ -52,13 +52,13 @@ pub(crate) struct TreeTable {
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     root: OneOfThem,
-    /// Every mobile host.
+    /// Each mobile host.
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     host: OneOfThem,
 }
 
-/// Protocols that a tree knows.
+/// The protocols of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum With {
@@ -66,7 +66,7 @@ enum With {
     CellularIp,
 }
 
-/// What runs on the root, or on every host.
+/// The roles of the root, or of each host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneOfThem {

@@ -20,7 +20,7 @@ pub(super) const STATION_FILLS: &[&str] =
 /// Keys of a gateway or base station that are names of hosts in a scenario.
 pub(super) const STATION_WRITES: &[Written] = &[(
     "uplink",
-    "The next host towards the gateway; for the gateway, the router of the Internet.",
+    "The next node towards the gateway; for the gateway, the router of the Internet.",
     |_, _| json_schema!({ "type": "string" }),
 )];
 
@@ -57,7 +57,7 @@ pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), Strin
     let uplink = role
         .get("uplink")
         .and_then(Value::as_str)
-        .ok_or("`uplink`: name the next host towards the gateway")?;
+        .ok_or("`uplink`: name the next node towards the gateway")?;
     let uplink = uplink.to_owned();
     let (interface, mac) = layout.towards(host, &uplink)?;
     let down = layout.interfaces(host).filter(|name| *name != interface && *name != AIR);

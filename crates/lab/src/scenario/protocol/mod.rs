@@ -116,7 +116,7 @@ const KINDS: &[Kind] = &[
 
 const START: Written = (
     "start",
-    "The base station in whose cell it begins; the first, if none is named.",
+    "The base station in whose cell the host begins [default: the first one].",
     |_, _| json_schema!({ "type": "string" }),
 );
 
