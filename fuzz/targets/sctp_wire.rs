@@ -38,7 +38,7 @@ struct Wire {
     ends: [End; 2],
     /// Towards each end.
     queues: [VecDeque<Transmit>; 2],
-    /// Nobody spoke but the two, and neither began anew.
+    /// Only the two ends have sent, and neither restarted.
     honest: bool,
 }
 
@@ -119,7 +119,7 @@ impl Wire {
     }
 
     fn arrives(&mut self, who: usize, transmit: &Transmit) {
-        // Who is refused everything has changed nothing: the error says so, and the caller counts it.
+        // An end that refuses a packet has changed nothing. It returns an error, which its caller counts.
         _ = self.ends[who].endpoint.receive(self.now, transmit.src, transmit.dst, &transmit.bytes);
         self.flush(who);
     }

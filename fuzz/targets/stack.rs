@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 struct Host {
     stack: Stack,
-    /// Every stream that it was told of, and its credit.
+    /// Each stream that was reported to it, and its credit.
     streams: BTreeMap<StreamId, usize>,
     exported: Option<Box<wire::TcpState>>,
     next: u32,
@@ -168,7 +168,7 @@ impl World {
                 Told::Accepted { new, .. } => assert_eq!(host.streams.insert(new, 0), None, "given twice"),
                 Told::Opened(id, _) | Told::Imported(id) => assert_eq!(host.streams.insert(id, 0), None),
                 Told::Room(id, more) => {
-                    let credit = host.streams.get_mut(&id).expect("credit for nobody");
+                    let credit = host.streams.get_mut(&id).expect("credit for an unknown stream");
                     *credit += more;
                     assert!(*credit <= 8000, "more credit than buffer");
                 }
@@ -178,7 +178,7 @@ impl World {
                 Told::Exported(_, state) => host.exported = Some(state),
                 Told::Closed(id, _) => drop(host.streams.remove(&id)),
                 Told::Finished(id) | Told::Refused(id, _) | Told::Parted(id, _) => {
-                    assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
+                    assert!(host.streams.contains_key(&id) || host.next > id.0, "an unknown stream");
                 }
             }
         }

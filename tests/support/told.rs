@@ -57,7 +57,7 @@ pub(crate) fn all_checked(folder: &Path, files: &[&str]) {
     assert_eq!(names, checked);
 }
 
-#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
+#[expect(clippy::disallowed_methods, reason = "a switch for maintainers of the transcripts")]
 fn blessed() -> bool {
     std::env::var("WAYFARE_BLESS").is_ok()
 }

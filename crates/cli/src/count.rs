@@ -135,7 +135,7 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     }
     out.push('\n');
     out.push_str(&lab::report::books(ledger));
-    out.push_str("handoffs and delays are not judged without records\n");
+    out.push_str("handoffs and delays are not evaluated without records\n");
     let _ = writeln!(out, "fingerprint {:016x}", run.fingerprint);
     out
 }

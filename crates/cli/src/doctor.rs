@@ -85,7 +85,7 @@ fn tell_of_leftovers() {
 fn of_another(path: &impl std::fmt::Display, user: u32) -> String {
     let who = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     format!(
-        "{path} is of the daemons of {who}: what they left behind only `wayfare doctor --clean` by {who} undoes"
+        "{path} belongs to the daemons of {who}; only {who} can clean up after them, with `wayfare doctor --clean`"
     )
 }
 

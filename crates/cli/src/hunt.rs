@@ -114,7 +114,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Err(Failure::DidNotHold);
     }
     if found.iter().any(|(_, is_incomplete)| *is_incomplete) {
-        Err(Failure::no_result("seeds could not be judged".to_owned()))
+        Err(Failure::no_result("seeds could not be checked".to_owned()))
     } else {
         Ok(())
     }

@@ -15,7 +15,7 @@ pub(crate) fn list() {
     if let Ok(course) = compare::course() {
         let _ = writeln!(
             out,
-            "  {:24} a leg of the course of `wayfare compare`; CONTENDER is one of:",
+            "  {:24} one leg of `wayfare compare`; PROTOCOL is one of:",
             compare::PATTERN
         );
         for contender in &course.contenders {

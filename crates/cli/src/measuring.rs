@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Duration, Instant};
 
-/// Who carries the packets.
+/// The backend.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     Sim,

@@ -364,7 +364,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
 /// Executes a run on this kernel. It repeats the run, up to `repeats` times, if the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = lab::linux::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
-    let told = |why: &str| tell!("repeated, for the machine disturbed it: {why}");
+    let told = |why: &str| tell!("repeated (host too busy): {why}");
     lab::linux::run_undisturbed(plan, &programs, stop, repeats, &told).map_err(|error| linux_failure(&error))
 }
 

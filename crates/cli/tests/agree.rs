@@ -68,7 +68,7 @@ fn a_later_call_measures_what_is_missing_and_judges_without_a_run() {
     other.keep(first).unwrap();
     std::fs::write(folder.path().join("other.json"), other.json().unwrap()).unwrap();
     let simulated = ["agree", "--from", "other.json", "--simulate-again"];
-    assert!(out(&wayfare(folder.path(), &simulated[..3]), 1).contains("999"), "judged as it is recorded");
+    assert!(out(&wayfare(folder.path(), &simulated[..3]), 1).contains("999"), "evaluated as recorded");
     assert_eq!(out(&wayfare(folder.path(), &simulated), 1), text, "what the simulator gives now");
     let file = ["agree", "first", "--from", "page.linux.json", "--format", "json"];
     let json: serde_json::Value = serde_json::from_str(&out(&wayfare(folder.path(), &file), 1)).unwrap();

@@ -244,7 +244,7 @@ fn every_failure_has_its_number() {
         ),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
         (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
-        (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/CONTENDER/MOVE/WORKLOAD"),
+        (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/PROTOCOL/MOVE/WORKLOAD"),
         (&["run", "first", "--runs", "-1"], 2, "allowed: a whole number from 1 to"),
         (
             &["run", "first", "--seed", "18446744073709551615", "--runs", "2"],

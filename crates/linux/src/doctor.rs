@@ -157,7 +157,7 @@ fn pid_namespace() -> Result<String> {
     command.arg("--help").stdin(read).stdout(write).stderr(other);
     let ended = World::spawn(command)?.wait(None)?;
     match ended {
-        Some(status) if status.success() => Ok("with /proc of its own".to_owned()),
+        Some(status) if status.success() => Ok("with a separate /proc".to_owned()),
         other => Err(io::Error::other(format!("{other:?}"))).attempt("be pid 1 in", "a PID namespace"),
     }
 }

@@ -260,7 +260,7 @@ mod tests {
             wire.far.run(|| deafen(&["b0"])).unwrap().unwrap();
         }
         let mut answers = 0;
-        for frame in [arp_request(), datagram(b"is anybody there?")] {
+        for frame in [arp_request(), datagram(b"is there a receiver?")] {
             wire.near.send(&frame).unwrap();
             answers += hear(&wire.near, 200).len();
         }

@@ -274,7 +274,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let in_use = || {
-        let why = "another daemon uses this store; end that daemon, or give each a file of its own";
+        let why = "another daemon uses this store; end that daemon, or give each a separate file";
         io::Error::new(io::ErrorKind::ResourceBusy, why)
     };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {

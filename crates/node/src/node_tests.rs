@@ -253,6 +253,6 @@ fn an_address_that_the_host_refused_is_not_the_nodes() {
         node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
         assert_eq!(node.has_address(address.address), !is_added);
         let marks = std::iter::from_fn(|| out.next_act()).filter(|(_, act)| matches!(act, Act::Mark(_)));
-        assert_eq!(marks.count(), 1, "the role is told");
+        assert_eq!(marks.count(), 1, "the role is notified");
     }
 }

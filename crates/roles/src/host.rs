@@ -39,7 +39,7 @@ pub struct HostConfig {
 /// The parameters of the daemon of a host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
 pub struct DaemonConfig {
     /// The UNIX socket for commands.
     pub control: Option<PathBuf>,

@@ -6,7 +6,7 @@ use wire::{Duration, RtoBounds};
 /// The behavior of a TCP. Every field is public, because results of papers depend on them. The constructors are
 /// starting points.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent parameter")]
 pub struct Profile {
     /// The largest payload, in bytes: announced in the SYN, and the limit for what is sent (RFC 9293, section 3.7.1).
     /// Options that each segment carries are subtracted (RFC 6691).

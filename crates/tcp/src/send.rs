@@ -49,7 +49,7 @@ pub(crate) struct Chunk {
 
 /// The sending half: data that is not acknowledged, and the state that delivers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct Sender {
     /// The oldest number that is not acknowledged.
     pub(crate) una: Seq,

@@ -400,7 +400,7 @@ impl Doubt {
                 "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
-                write!(f, "{packets} appeared at {place}, and no record tells that they were sent")
+                write!(f, "{packets} appeared at {place}, and no record shows that they were sent")
             }
             Self::Unbalanced => write!(f, "the ledger does not balance"),
             Self::Unexplained { handoff, flow, from_s, part_ms, outage_ms } => {

@@ -132,7 +132,7 @@ fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
         return late(&output);
     }
     assert_exit(&output, 1, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");
-    assert_exit(&output, 1, "exit status: 7; it said: nobody there");
+    assert_exit(&output, 1, "exit status: 7; its last output: nobody there");
     let in_the_simulator = run(&["run", "programs.toml"], out.path());
     assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
 }

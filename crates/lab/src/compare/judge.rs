@@ -62,7 +62,7 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "both backends rank two protocols alike, if one tells them apart (by more than 30 ms and 15 %) and both agree about their outages",
+        text: "both backends rank two protocols alike, if one distinguishes them (by more than 30 ms and 15 %) and both agree about their outages",
         value: "part of the pairs told apart that were checked and have it; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
@@ -106,7 +106,7 @@ impl Verdict {
             (true, ..) => "INVALID",
             (false, true, _) => "holds",
             (false, false, Some(_)) => "DOES NOT HOLD",
-            (false, false, None) => "NOT JUDGED",
+            (false, false, None) => "NOT EVALUATED",
         }
     }
 }

@@ -327,7 +327,7 @@ fn what_is_not_to_be_believed_holds_nothing_and_is_no_row() {
     let comparison = made_up([(200.0, 100.0); 2], &invalid);
     assert!(verdicts(&comparison).iter().all(|verdict| verdict.invalid && !verdict.holds()));
     let outages: Vec<Row> = rows(&comparison).into_iter().filter(|row| row.metric == OUTAGE).collect();
-    assert_eq!(outages.len(), 16, "two contenders, two moves, two workloads, two worlds");
+    assert_eq!(outages.len(), 16, "two protocols, two moves, two workloads, two backends");
     assert!(outages.iter().all(|row| row.median.is_none() && row.invalid == 6 && row.why_not.is_some()));
     assert_eq!(comparison.invalid().len(), 16 * 6);
     let said = "invalid on linux: compare/mobile-ip/overlap/bulk 1/6: b1: the wall clock was set";

@@ -75,7 +75,7 @@ pub(super) const READY: Duration = Duration::from_secs(10);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// Time from the message to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
-/// Time for a daemon to write its records after it was told to end: several hundred megabytes after a long run, on a
+/// Time for a daemon to write its records after the request to end: several hundred megabytes after a long run, on a
 /// machine that may be busy. The death of a daemon is detected at once.
 const GOODBYE: Duration = Duration::from_mins(1);
 /// Time after which a daemon that is still stopped, although it was continued once, is killed: another process stops
@@ -421,7 +421,7 @@ fn watch(
     Ok(())
 }
 
-/// Tells every daemon to end, and takes their summaries. A daemon that was stopped is continued so that it can write
+/// Requests each daemon to end, and takes their summaries. A daemon that was stopped is continued so that it can write
 /// its records. Afterwards no daemon is left; the time for all of them is bounded.
 fn stop(daemons: &mut [Daemon]) {
     for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
@@ -516,7 +516,7 @@ impl Daemon {
         LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }
     }
 
-    /// Tells the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the radio
+    /// Requests the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the radio
     /// process.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));

@@ -159,7 +159,7 @@ fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
     Err((format!("{path}.mtu"), format!("a link takes at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
 }
 
-/// Checks that networks do not overlap. Otherwise a host could not tell by which link an address is reached.
+/// Checks that networks do not overlap. Otherwise the link to an address would be ambiguous.
 fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     let wires = scenario.wire.iter().filter_map(|(name, wire)| Some((format!("wire.{name}"), wire.net?)));
     let cells = scenario.cell.iter().filter_map(|(name, cell)| Some((format!("cell.{name}"), cell.net?)));

@@ -447,7 +447,7 @@ fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong
         if !seen.insert(name) {
             return wrong(
                 &format!("{key}[{index}]"),
-                format!("`{name}` stands there twice; each is as likely as the others"),
+                format!("`{name}` is listed twice; all are equally likely"),
             );
         }
     }

@@ -10,7 +10,7 @@ use wire::{InterfaceAddress, Ipv4Addr, Mac};
 /// Reads the configuration of one host. `file` is the name of the file in errors.
 pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> {
     if text.trim().is_empty() {
-        return Err(Source::new(file, text).whole("the file is empty; docs/node.md says what belongs there"));
+        return Err(Source::new(file, text).whole("the file is empty; docs/node.md describes its content"));
     }
     let (source, table) = read(file, text, [].iter())?;
     let config = expand::parse_config(&source, "", table)?;
@@ -177,7 +177,7 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
     let paths: Vec<PathBuf> = given.iter().map(|(_, path, _)| path.components().collect()).collect();
     match repeated(&paths) {
         Some((second, first)) => {
-            let problem = format!("that is the path of `{}`; allowed: a file of its own", given[first].0);
+            let problem = format!("`{}` has this path too; allowed: a separate file", given[first].0);
             Err(KeyError::new(given[second].0, problem))
         }
         None => Ok(()),

@@ -193,7 +193,7 @@ fn a_daemon_without_an_interface_or_without_a_word_is_refused() {
         "{refusal}"
     );
     let refusal = host_config("h.toml", " \n").unwrap_err().to_string();
-    assert_eq!(refusal, "h.toml: the file is empty; docs/node.md says what belongs there");
+    assert_eq!(refusal, "h.toml: the file is empty; docs/node.md describes its content");
 }
 
 /// Checks that `wayfare node` accepts the configurations that the lab writes.

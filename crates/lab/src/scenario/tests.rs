@@ -172,7 +172,7 @@ fn what_a_radio_hears_follows_from_where_its_host_goes() {
         let plan = Scenario::plan("w.toml", &text, &[], seed).unwrap();
         plan.hosts.last().unwrap().ports[0].course.clone()
     };
-    assert!(random(1) == random(1) && random(1) != random(2), "chance is the seed's");
+    assert!(random(1) == random(1) && random(1) != random(2), "random numbers are those of the seed");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn losses_may_come_in_bursts() {
     let cells = plan("burst = { enter = 0.01, leave = 0.25 }").unwrap().cells;
     assert!(cells.iter().any(|cell| (cell.faults.mean_loss() - 0.01 / 0.26).abs() < 1e-9));
     for (burst, expected) in [
-        ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: a chance is a number from 0 to 1"),
+        ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: a probability is a number from 0 to 1"),
         ("burst = { enter = 0.5 }", "`cell.2.burst.leave`: is missing"),
         ("rate = \"0kb/s\"", "duplicate key"),
     ] {

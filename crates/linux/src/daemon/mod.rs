@@ -72,7 +72,7 @@ pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
 
 /// The configuration of a daemon.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
 pub struct Spec {
     /// The host's name.
     pub name: String,

@@ -51,7 +51,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         Some(libc::EAGAIN | libc::EPROTOTYPE) => Err(in_use()),
         _ => {
             let why = format!(
-                "there is a socket of user {}, and whether somebody listens at it cannot be found out ({refused}); choose \
+                "there is a socket of user {}, and it is not known whether a process listens on it ({refused}); choose \
                  another path, or remove it",
                 file.uid()
             );

@@ -6,7 +6,7 @@ use wire::Instant;
 
 /// A segment that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub struct Sent {
     /// Its first number.
     pub from: Seq,
@@ -33,7 +33,7 @@ impl Sent {
 
 /// What an acknowledgment reports about segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct News {
     /// The number of segments that arrived, acknowledged in either way: `DeliveredData` of RFC 6937, in segments.
     pub(crate) delivered: u32,

@@ -89,7 +89,7 @@ fn a_lost_tail_is_mended_without_a_time_out() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     assert_eq!(talk.hears(150, 8, &[]), [] as [u32; 0]);
     assert_eq!(talk.waits(Timer::Tail(at(252))), [9], "the last again");
-    assert_eq!(talk.hears(302, 8, &[(9, 10)]), [8], "what lies before it is lost");
+    assert_eq!(talk.hears(302, 8, &[(9, 10)]), [8], "the segment before it is lost");
     assert_eq!((talk.standing(), talk.0.timeouts), (Standing::Recovery, 0));
     assert_eq!(talk.hears(352, 10, &[]), [] as [u32; 0]);
     assert_eq!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Off));
