@@ -4,6 +4,8 @@
 
 #[path = "tools.rs"]
 mod tools;
+#[path = "words.rs"]
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -118,7 +120,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// Returns the text files. Seeds and captures are binary.
 fn texts() -> Vec<(String, String)> {
-    let texts = ["rs", "toml", "md", "txt", "sh", "lua", "yml", "c", "h"];
+    let texts = ["rs", "toml", "md", "txt", "sh", "py", "lua", "yml", "c", "h"];
     let wanted = |path: &PathBuf| has_extension(path, &texts) || path.extension().is_none();
     let paths = files(&root()).into_iter().filter(wanted);
     let text = |path: PathBuf| {

@@ -30,7 +30,7 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
         if need("root, to become another user", geteuid().is_root()) {
             let mut command = again::<F>("nobody");
             command.uid(65534).gid(65534);
-            assert!(command.status().unwrap().success(), "as nobody");
+            assert!(command.status().unwrap().success(), "as the user nobody");
         }
         return;
     }

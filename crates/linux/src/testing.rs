@@ -52,7 +52,7 @@ pub(crate) fn in_world_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     if role().is_none() && need("root, to become another user", rustix::process::geteuid().is_root()) {
         let mut command = again::<F>("nobody");
         command.uid(65534).gid(65534);
-        assert!(command.status().unwrap().success(), "as nobody");
+        assert!(command.status().unwrap().success(), "as the user nobody");
     }
     in_world(body);
 }

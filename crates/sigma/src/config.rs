@@ -102,7 +102,7 @@ pub struct MobileNodeConfig {
     pub radios: Vec<String>,
     /// The networks in which it can be, each with its cell.
     pub networks: Vec<Network>,
-    /// The time from the link to an address [default: 0 s, because addresses are configured]. It stands in for DHCP or
+    /// The time from the link to an address [default: 0 s, because addresses are configured]. It models DHCP or
     /// SLAAC.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]

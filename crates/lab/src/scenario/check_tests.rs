@@ -59,8 +59,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "[\"server\", \"router\"]",
-        "[\"server\", \"nobody\"]",
-        "line 4, column 8: `wire.in.ends`: no host `nobody`; there are: server, router, west, mobile",
+        "[\"server\", \"absent\"]",
+        "line 4, column 8: `wire.in.ends`: no host `absent`; there are: server, router, west, mobile",
     ),
     (
         "[\"router\", \"west\"]",

@@ -55,7 +55,7 @@ def tunneled(step, entry):
     text = b"for the victim alone " + step.encode()
     up.send(AGENT_UP, ROUTER, ip(entry, CARE_OF, 4, udp(SENDER, HOME, 9000, text)))
     got = [frame[:6].hex() for frame in serve()[0] if text in frame]
-    print(step, *(sorted(got) or ["nobody"]), flush=True)
+    print(step, *(sorted(got) or ["none"]), flush=True)
 
 
 # The attacker's own request, and its replies on the visited link.

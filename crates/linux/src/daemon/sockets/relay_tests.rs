@@ -490,11 +490,11 @@ fn a_report_that_the_kernel_outlives_ends_nothing() {
             rig.round();
         }
         assert_eq!(rig.closed(), []);
-        rig.op(WIRED, StreamOp::Write(b"goes on".to_vec()));
+        rig.op(WIRED, StreamOp::Write(b"continues".to_vec()));
         let mut got = Vec::new();
         rig.until("what was written", |rig| {
             take(&mut rig.wired, &mut got).unwrap();
-            got == b"goes on"
+            got == b"continues"
         });
     });
 }
