@@ -6,8 +6,6 @@
 //!                       └── n1 ))) cell 2
 //! ```
 
-#![cfg(test)]
-
 use lab::Scenario;
 use lab::handoff::Experience;
 use lab::run::{Outcome, simulate};

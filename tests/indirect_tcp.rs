@@ -1,8 +1,6 @@
 //! A simulated run of Indirect TCP: a download moves with its host between two support routers. Roles, sockets, tunnels
 //! and cells are those of the product.
 
-#![cfg(test)]
-
 use lab::run::Outcome;
 use lab::{Plan, Scenario};
 use node::{Mark, Stage, Value};

@@ -1,8 +1,6 @@
 //! The ledger balances under every fault of a link, names the place, and notices a single missing record. The causes of
 //! an outage do as well.
 
-#![cfg(test)]
-
 use lab::handoff::{Handoff, Outage};
 use lab::ledger::{self, Ledger, Running, Vanished};
 use lab::run::{OnWorld, Outcome};

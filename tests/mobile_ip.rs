@@ -6,8 +6,6 @@
 //!                    └── foreign agent ))) cell 2: visited network
 //! ```
 
-#![cfg(test)]
-
 use lab::Scenario;
 use lab::plan::{HostPlan, Plan, PortPlan};
 use lab::run::Outcome;

@@ -1,7 +1,5 @@
 //! A simulated run of SIGMA: a mobile node with two radios changes its address during a download.
 
-#![cfg(test)]
-
 use lab::Scenario;
 use lab::run::Outcome;
 use node::{Mark, Value};

@@ -7,8 +7,6 @@
 //!                   far ──────────────────────────────── foreign agent ))) cell 2: visited network
 //! ```
 
-#![cfg(test)]
-
 use lab::flow::FlowEnd;
 use lab::run::{OnWorld, Outcome, simulate};
 use lab::scenario::Setting;

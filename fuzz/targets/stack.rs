@@ -1,7 +1,5 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use node::stream::Told;
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
@@ -15,11 +13,12 @@ const PORT: u16 = 80;
 /// Packets at one instant that would be an answer without end.
 const MOST: usize = 20_000;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes, Malformed("end"));
     let mut world = World::new();
     while world.step(&mut r).is_ok() {}
-});
+}
 
 struct Host {
     stack: Stack,

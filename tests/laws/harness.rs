@@ -1,7 +1,7 @@
 //! The laws, checked step by step.
 
-use crate::player::{Script, Step, Talk};
-use crate::serving::Served;
+use crate::laws::player::{Script, Step, Talk};
+use crate::laws::serving::Served;
 use node::{Act, CommandId, Effect, Input, Node, Outbox, Role, Seed, StreamId, Undone};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,7 @@
 //! Inputs for Indirect TCP's roles.
 
 use super::{FAR, HOSTS};
-use crate::player::{Post, WALL, rx};
+use crate::laws::player::{Post, WALL, rx};
 use ::indirect_tcp::message::{
     ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed,
     Welcome,

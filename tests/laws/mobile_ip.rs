@@ -1,7 +1,7 @@
 //! Inputs for Mobile IP's roles.
 
 use super::{FAR, HOSTS};
-use crate::player::{Post, WALL, command, rx};
+use crate::laws::player::{Post, WALL, command, rx};
 use ::mobile_ip::message::{
     ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT,
     Received, Registration, Request, RequestFlags, Solicitation, datagram,

@@ -1,6 +1,6 @@
 //! Every role that a configuration can name: its configuration, and the inputs of its scripts.
 
-use crate::player::{Post, Talk, WALL, command, rx};
+use crate::laws::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::{Seed, Transport, Why};

@@ -1,6 +1,6 @@
 //! Law 8: the events of streams that a role serves, and small roles that keep or violate it.
 
-use crate::player::{Post, Step, Talk, rx};
+use crate::laws::player::{Post, Step, Talk, rx};
 use node::stream::Told;
 use node::{Effect, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value, Why};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Inputs for SIGMA's roles.
 
-use crate::player::{Post, WALL, rx};
+use crate::laws::player::{Post, WALL, rx};
 use ::sctp::message::{Chunk, Init, Packet};
 use ::sigma::message::{Header, Message, Name, Question, Record, TsigKey, class, kind, opcode};
 use auth::Key;

@@ -1,6 +1,6 @@
 //! A small role that keeps the laws, and variants of it that each violate one.
 
-use crate::player::{Post, Talk, command, rx};
+use crate::laws::player::{Post, Talk, command, rx};
 use node::{Action, Input, InterfaceAddress, Key, Life, Mark, Outbox, Role, Route, Value, Why};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

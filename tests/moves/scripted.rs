@@ -1,6 +1,6 @@
 //! Scripted roles: the two ends of the conversation, and the router between them.
 
-use crate::voice::Voice;
+use crate::moves::voice::Voice;
 use node::{
     Action, Addr, Command, CommandId, Guard, Hop, Input, Key, Life, Mark, NextHop, Outbox, Role, Route,
     StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,

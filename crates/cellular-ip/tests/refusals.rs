@@ -1,9 +1,6 @@
 //! Each reason for which a station or a mobile host drops a packet: the reason is reported, and no state changes.
 
-#![cfg(test)]
-
-mod common;
-
+use crate::common;
 use cellular_ip::message::{ICMP_TYPE, RouteUpdate};
 use cellular_ip::station::mark;
 use cellular_ip::update_request::{self, UpdateRequest};

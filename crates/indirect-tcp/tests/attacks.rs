@@ -1,11 +1,7 @@
 //! Messages that try to steal a host's connections: they change nothing, and are dropped with a reason. Beside each is
 //! an authentic message, which has an effect.
 
-#![cfg(test)]
-
-#[path = "support/config.rs"]
-mod config;
-
+use crate::config;
 use auth::Key;
 use indirect_tcp::config::{MobileHostConfig, Peer};
 use indirect_tcp::message::{

@@ -4,12 +4,8 @@
 //! resumed. A host has one to three connections. In two of three runs one of them ends: one half before the other, or
 //! one half only. The remaining half still moves.
 
-#![cfg(test)]
-
-#[path = "support/config.rs"]
-mod config;
-#[path = "support/tcp.rs"]
-mod tcp;
+use crate::config;
+use crate::tcp;
 
 use auth::Key;
 use indirect_tcp::SupportRouter;

@@ -1,7 +1,5 @@
 //! Configurations that are rejected, and attacks that must have no effect.
 
-#![cfg(test)]
-
 #[path = "refusals/agents.rs"]
 mod agents;
 #[path = "refusals/floods.rs"]

@@ -1,7 +1,5 @@
 //! The location manager's answers to messages: valid ones, and those of an attacker.
 
-#![cfg(test)]
-
 use auth::Key;
 use node::{
     Act, Boot, Effect, Fault, Input, Outbox, Role, RoleId, StreamEvent, StreamId, StreamOp, Undone, Value,

@@ -1,10 +1,7 @@
 //! A host that relays between two others: data, FIN and reset. Its connections move together, and staged bytes are not
 //! lost.
 
-#![cfg(test)]
-
-mod harness;
-
+use crate::harness;
 use harness::{Net, User, address, at, noise};
 use node::{Knob, StreamId, StreamOp, Transport};
 use proptest::prelude::*;

@@ -2,9 +2,7 @@
 //! reader, and all queues stay bounded. For each of these promises there is a transport that breaks it, and the same
 //! test must fail with it.
 //!
-//! `cargo test -p sim --test served -- --nocapture` prints the measurements.
-
-#![cfg(test)]
+//! `cargo test -p sim --test simulator -- --nocapture served::` prints the measurements.
 
 mod push;
 mod users;
