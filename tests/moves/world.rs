@@ -42,7 +42,7 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
 fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
-        let _ = writeln!(std::io::stderr(), "SKIPPED, for want of: {what}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED, because this machine lacks: {what}");
     }
     have
 }

@@ -199,7 +199,7 @@ impl StationConfig {
         if self.radio.is_none() && self.downlinks.is_empty() {
             return Err(ConfigError::new(
                 "downlinks",
-                "a node needs a radio or an interface to nodes further down",
+                "a node needs a radio or an interface to nodes below",
             ));
         }
         Ok(())
@@ -245,7 +245,7 @@ impl MobileConfig {
         let timeout = node.route_timeout;
         if timeout < self.route_update_time * 2 {
             let problem = format!(
-                "mappings end after a route_timeout of {timeout:?}, and a route-update comes every {:?}: the route_timeout must \
+                "mappings end after a route_timeout of {timeout:?}, and route-updates are sent every {:?}: the route_timeout must \
                  be at least twice the route_update_time",
                 self.route_update_time
             );

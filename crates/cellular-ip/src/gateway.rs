@@ -18,7 +18,7 @@ impl Gateway {
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         if !config.own.contains(&config.gateway) {
             let problem =
-                format!("{} is no address of this host, so route-updates would not end here", config.gateway);
+                format!("{} is not an address of this host, so route-updates would not end here", config.gateway);
             return Err(ConfigError::new("gateway", problem));
         }
         Ok(Self { node: Station::new(config, interfaces)? })

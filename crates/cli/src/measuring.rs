@@ -48,8 +48,8 @@ impl On {
 pub(crate) fn warn_of_keys(settings: &[Setting]) {
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
         tell!(
-            "warning: --set {path}: every user of this machine can read a command line, and this key in it; write the key into a \
-             file and give --set {path}=@FILE"
+            "warning: --set {path}: every user of this machine can read the key on this command line; write it to a file, \
+             and use --set {path}=@FILE"
         );
     }
 }

@@ -96,7 +96,7 @@ fn several_runs_do_not_lie_among_single_ones_and_replace_nothing_of_a_user() {
     let is_there = |path: &str| folder.path().join(path).exists();
     let several = ["run", "first", "--runs", "2"];
     for _ in 0..2 {
-        assert!(prints(folder.path(), &several, 0).contains("kept in runs/first-sim-of-2\n"));
+        assert!(prints(folder.path(), &several, 0).contains("written to runs/first-sim-of-2\n"));
     }
     assert!(is_there("runs/first-sim-of-2/first-sim-2/run.json") && !is_there("runs/first-sim-of-2.2"));
     assert!(!is_there("runs/first-sim-1"), "that is the name of a single run, at the phases of the file");
@@ -313,7 +313,7 @@ fn a_sweep_gives_the_same_however_many_run_at_once() {
     let with = |jobs: &str| {
         let text = prints(folder.path(), &[&GRID[..], &["--jobs", jobs, "--out", jobs]].concat(), 0);
         text.lines()
-            .filter(|line| !line.contains("kept in") && !line.contains("outage_ms.svg"))
+            .filter(|line| !line.contains("written to") && !line.contains("outage_ms.svg"))
             .collect::<Vec<_>>()
             .join("\n")
     };

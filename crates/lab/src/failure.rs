@@ -29,7 +29,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
             {
                 let name = name(plan, flow);
                 failures.push(format!(
-                    "handoff {number}, flow {} ({name}): never again new data after the cut at {from} s",
+                    "handoff {number}, flow {} ({name}): no new data after the cut at {from} s",
                     cost.flow + 1
                 ));
             }
@@ -39,7 +39,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
         if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
             let name = name(plan, flow);
             failures
-                .push(format!("hole, flow {} ({name}): never again new data after {from} s", hole.flow + 1));
+                .push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
         }
     }
     failures
@@ -67,8 +67,8 @@ impl Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reader {
-            "request-client" => write!(f, "answer {} is not what was asked for", self.at),
-            _ => write!(f, "the byte at {} is not what was sent", self.at),
+            "request-client" => write!(f, "answer {} does not match its request", self.at),
+            _ => write!(f, "the byte at {} differs from the sent one", self.at),
         }
     }
 }

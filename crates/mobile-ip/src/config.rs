@@ -239,7 +239,7 @@ impl HomeAgentConfig {
             let at_home = self.address.link.contains(peer.address) && peer.address != self.address.address;
             if !at_home || self.address.is_broadcast(peer.address) {
                 let problem =
-                    format!("{} is no mobile node's address of {}", peer.address, self.address.link);
+                    format!("{} is not an address of a mobile node in {}", peer.address, self.address.link);
                 return Err(ConfigError::new("mobile_nodes", problem));
             }
         }
@@ -247,7 +247,7 @@ impl HomeAgentConfig {
             return Err(ConfigError::new("replay_window", "must be longer than 3s (RFC 5944, section 5.7)"));
         }
         if self.tunnel_mtu < 548 {
-            let problem = "must be at least 548: what every link takes, less the outer header";
+            let problem = "must be at least 548: the smallest MTU of a link minus the outer header";
             return Err(ConfigError::new("tunnel_mtu", problem));
         }
         Ok(())

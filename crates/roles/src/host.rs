@@ -120,7 +120,7 @@ pub enum Via {
 
 /// The text is neither an IP address nor a link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a neighbor is an IPv4 address, as 10.1.0.254, or a link address, as 02:00:00:00:00:01")]
+#[error("a neighbor is an IPv4 address, for example 10.1.0.254, or a link address, for example 02:00:00:00:00:01")]
 pub struct ParseViaError;
 
 impl FromStr for Via {
@@ -368,7 +368,7 @@ impl HostConfig {
             return Ok(Hop { iface, to });
         }
         let problem = format!(
-            "`{}` has no address, so it cannot ask for a neighbor; give it an address, or the route a link address",
+            "`{}` has no address, so it cannot use ARP; give it an address, or give the route a link address",
             route.interface
         );
         Err(ConfigError::new("via", problem))

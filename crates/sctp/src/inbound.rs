@@ -230,7 +230,7 @@ impl Inbound {
         let before = self.runs.range(..tsn).next_back().filter(|(_, run)| run.last + 1 == tsn);
         if let Some((begin, before)) = before {
             if before.ends != data.begins || !(before.ends || before.same(data)) {
-                return Err(Violation("a message without its next fragment"));
+                return Err(Violation("a message that does not go on"));
             }
             first = if before.ends { tsn } else { *begin };
         }

@@ -250,7 +250,7 @@ impl SctpConfig {
             return wrong("`addresses` must be at least 1");
         }
         if self.pair_key.as_ref().is_some_and(|pair| pair.id == 0) {
-            return wrong("`pair_key`: number 0 is that of no key (RFC 4895, section 6.1)");
+            return wrong("`pair_key`: number 0 means no key (RFC 4895, section 6.1)");
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl MobileNodeConfig {
             } else if !network.address.link.contains(network.router)
                 || network.address.address == network.router
             {
-                format!("{}: the router {} is no neighbor there", network.name, network.router)
+                format!("{}: the router {} is not a neighbor there", network.name, network.router)
             } else {
                 continue;
             };
@@ -313,7 +313,7 @@ impl LocationManagerConfig {
             }
         }
         if self.ttl.subsec_nanos() != 0 || self.ttl.as_secs() > 86_400 {
-            return Err(ConfigError::new("ttl", "must be whole seconds, up to a day"));
+            return Err(ConfigError::new("ttl", "must be whole seconds, at most one day"));
         }
         for (key, count) in [("updates", self.updates), ("answers", self.answers)] {
             if count == 0 {
@@ -354,7 +354,7 @@ impl RegistrarConfig {
 
 fn check_identity(at: &'static str, zone: &Name, name: &Name, key: &Key) -> Result<(), ConfigError> {
     if name == zone || !name.is_within(zone) {
-        return Err(ConfigError::new(at, format!("{name} is no name below {zone}")));
+        return Err(ConfigError::new(at, format!("{name} is not a name below {zone}")));
     }
     if key.as_bytes().len() < SHORTEST_KEY {
         return Err(ConfigError::new(at, format!("{name}: the key must have at least {SHORTEST_KEY} bytes")));

@@ -66,7 +66,7 @@ impl BulkServer {
             return Err(ConfigError::new("bytes", "give either `bytes` or `duration`"));
         }
         if config.bytes == Some(0) {
-            return Err(ConfigError::new("bytes", "allowed: 1 or more; with 0 nothing is sent"));
+            return Err(ConfigError::new("bytes", "allowed: 1 or more"));
         }
         Ok(Self {
             config,

@@ -239,6 +239,6 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     DistributionFigure {
         title: format!("{scenario}: both backends, each run at other phases"),
         panels,
-        caption: "One value a run: the median of its handoffs.".to_owned(),
+        caption: "One value per run: the median of its handoffs.".to_owned(),
     }
 }

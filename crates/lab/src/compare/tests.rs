@@ -210,7 +210,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
         "in the simulator, by outage: Cellular IP hard < Mobile IP\n",
         "on Linux, by outage: Cellular IP hard < Mobile IP\n",
         "where the outages agree: Cellular IP hard < Mobile IP\n",
-        "pairs checked, one order on both: Mobile IP and Cellular IP hard\n",
+        "pairs checked, the same order on both: Mobile IP and Cellular IP hard\n",
     ] {
         assert!(one.contains(line), "{line}: {one}");
     }
@@ -225,7 +225,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
     );
     let differ = said([(200.0, 100.0), (201.0, 150.0)]);
     assert!(
-        differ.contains("pairs not checked, the backends differ about one of them: Mobile IP and"),
+        differ.contains("pairs not checked, the backends differ in one of them: Mobile IP and"),
         "{differ}"
     );
 }

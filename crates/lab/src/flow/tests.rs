@@ -152,7 +152,7 @@ fn a_flow_without_a_byte_does_not_hold() {
     // Without records: the requested connection never opens.
     let plan = silent.plan;
     let counted = crate::run::count(plan.watched(crate::ledger::Running::new(&plan)).unwrap(), &plan);
-    let says = "mobile: its connection with correspondent:9000: not open 9.5 s after it was asked for";
+    let says = "mobile: its connection with correspondent:9000: not open 9.5 s after the request";
     assert_eq!(counted.failures, [says]);
 }
 

@@ -193,7 +193,7 @@ fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
 fn needs(plan: &Plan) -> Result<(), LinuxError> {
     if plan.tree.is_some() {
         return Err(LinuxError::World(
-            "a [tree] has more hosts than one kernel, and is for the simulator alone".to_owned(),
+            "a [tree] has more hosts than one kernel supports; it is for the simulator only".to_owned(),
         ));
     }
     let lacks = |what: &str, why: &linux::Error| LinuxError::Lacks(format!("{what}: {why}"));
@@ -202,7 +202,7 @@ fn needs(plan: &Plan) -> Result<(), LinuxError> {
         host.config.roles.iter().any(|role| matches!(role, RoleConfig::IndirectTcpSupportRouter(_)))
     };
     let Some(host) = plan.hosts.iter().find(hands_over) else { return Ok(()) };
-    let what = format!("TCP_REPAIR, by which `{}` hands connections over", host.config.name);
+    let what = format!("TCP_REPAIR, with which `{}` moves connections", host.config.name);
     NetNs::create()?.run(linux::doctor::tcp_repair)?.map_err(|why| lacks(&what, &why))
 }
 
@@ -502,7 +502,7 @@ impl Daemon {
     /// meanwhile, the machine may be the cause.
     fn late(&self, pause: Duration) -> LinuxError {
         let what = if self.lines.is_some() {
-            "the daemon does not get ready"
+            "the daemon is not ready"
         } else {
             "no daemon answers at its control socket"
         };
@@ -510,7 +510,7 @@ impl Daemon {
         if pause > LONG_PAUSE {
             let pause = pause.as_millis();
             return LinuxError::World(format!(
-                "{host}: {what}, in {seconds} s; but for {pause} ms of them the lab's own process did not run either"
+                "{host}: {what} after {seconds} s; for {pause} ms of them, the lab's own process did not run either"
             ));
         }
         LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }

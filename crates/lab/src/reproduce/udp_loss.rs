@@ -313,7 +313,7 @@ fn measure(outcome: &Outcome, counts: fn(&str) -> bool) -> Result<Samples, Strin
         add(LATENCY, handoff.latency.map(millis));
         add(ROUND_TRIP, handoff.round_trip.map(millis));
     }
-    if samples.is_empty() { Err("no handoff at all".to_owned()) } else { Ok(samples) }
+    if samples.is_empty() { Err("there was no handoff".to_owned()) } else { Ok(samples) }
 }
 
 // --- what must hold ------------------------------------------------------------------------------------------------

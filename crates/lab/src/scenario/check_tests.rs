@@ -132,7 +132,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[cell.1]",
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
-        "line 14, column 31: `radio.scan.away`: a radio comes back: must be shorter than `every`",
+        "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
     // Networks and addresses.
     (
@@ -286,7 +286,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"1ms\"",
         "\"0.5\"",
-        "line 6, column 9: `wire.in.delay`: `0.5` is not a span of time: it has no unit; write `0.5ms`",
+        "line 6, column 9: `wire.in.delay`: `0.5` is not a time: it has no unit; write `0.5ms`",
     ),
     (
         "\"1ms\"",
@@ -372,7 +372,7 @@ fn default_routes_lead_to_the_peer() {
         "{refusal}"
     );
     let round = refusal_behind("default_route = \"client\"").unwrap();
-    assert!(round.contains("lead to `client`, where they go round"), "{round}");
+    assert!(round.contains("lead to `client`, where they form a loop"), "{round}");
     assert_eq!(refusal_behind("default_route = \"server\""), None);
 }
 
@@ -385,7 +385,7 @@ fn default_routes_lead_back_from_the_peer_of_a_connection() {
     let refusal = refusal_of(routes, server, client).unwrap();
     assert!(
         refusal.contains(
-            "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they go round: \
+            "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they form a loop: \
              give it a `default_route` towards `client`"
         ),
         "{refusal}"

@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Step {
         };
         signed.ok_or_else(|| {
             D::Error::custom(format!(
-                "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, as \"+5s\" or \"-200ms\""
+                "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, for example \"+5s\" or \"-200ms\""
             ))
         })
     }
@@ -154,7 +154,7 @@ impl JsonSchema for Step {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A sign and a span of time.",
+            "description": "A time with a sign.",
             "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
             "examples": ["+5s", "-200ms"],
         })
@@ -261,7 +261,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     let has_not = |key: &str| wrong(key, format!("`{name}` does not have this key"));
     if kind.is_of_link() {
         match (&event.wire, event.cell, &event.host) {
-            (None, None, _) => return needs("wire", "happens to a `wire` or a `cell`"),
+            (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
             (Some(_), Some(_), _) => return wrong("cell", "give a `wire` or a `cell`, not both".to_owned()),
             (Some(_), None, Some(_)) => return wrong("host", "only a `cell` is cut for one host".to_owned()),
             (None, Some(_), Some(host)) => for_one(layout, kind, host)?,
@@ -269,7 +269,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
         }
     } else {
         match (&event.host, &event.wire, event.cell) {
-            (None, ..) => return needs("host", "happens to a `host`"),
+            (None, ..) => return needs("host", "needs a `host`"),
             (_, Some(_), _) => return has_not("wire"),
             (_, _, Some(_)) => return has_not("cell"),
             _ => {}
@@ -293,9 +293,9 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
 fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
     let name = kind.name();
     let given = [
-        ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, as `loss = 0.1`"),
+        ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, for example `loss = 0.1`"),
         ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, as `mtu = 1280`"),
-        ("step", step.is_some(), kind == EventKind::Clock, "a span with a sign, as `step = \"+5s\"`"),
+        ("step", step.is_some(), kind == EventKind::Clock, "a time with a sign, for example `step = \"+5s\"`"),
     ];
     for (key, is_given, is_needed, what) in given {
         match (is_given, is_needed) {
@@ -397,10 +397,10 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
     }
     if random.from >= to {
-        return wrong("from", format!("must be before {}, when the last may begin", units::span_text(to)));
+        return wrong("from", format!("must be before {}, the latest begin", units::span_text(to)));
     }
     if random.kinds.is_empty() {
-        return wrong("kinds", "name at least one kind, as `kinds = [\"crash\"]`".to_owned());
+        return wrong("kinds", "name at least one kind, for example `kinds = [\"crash\"]`".to_owned());
     }
     let has = |kind: EventKind| random.kinds.contains(&kind);
     for (key, is_given, kind) in [
@@ -422,7 +422,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         if names.is_empty() {
             return wrong(
                 key,
-                format!("names nothing; name at least one, or leave out `{key}`: then all are concerned"),
+                format!("is empty; name at least one, or remove `{key}` to select all"),
             );
         }
         if !random.kinds.iter().any(|kind| kind.is_of_link() == of_link) {
@@ -430,7 +430,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
             return wrong(
                 key,
                 format!(
-                    "does not fit: all `kinds` happen to {happen}; allowed with it: {}",
+                    "does not apply: all `kinds` are of {happen}; allowed with it: {}",
                     kinds_of(of_link)
                 ),
             );
@@ -480,7 +480,7 @@ fn targets(
     for (index, kind) in random.kinds.iter().copied().enumerate() {
         if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
         {
-            let problem = format!("`{}` follows by itself, after `lasts`", kind.name());
+            let problem = format!("`{}` follows automatically, after `lasts`", kind.name());
             return wrong(&format!("kinds[{index}]"), problem);
         }
         let fresh = EventTable {
@@ -504,7 +504,7 @@ fn targets(
             })?;
         }
         if of_kind.is_empty() {
-            return wrong("kinds", format!("there is nothing that `{}` could happen to", kind.name()));
+            return wrong("kinds", format!("there is no target for `{}`", kind.name()));
         }
         all.push(of_kind);
     }

@@ -148,7 +148,7 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         17,
         "`route[1].interface`: this host has no interface `eth7`",
     ),
-    ("10.0.0.3", "10.0.0.2", 18, "`route[1].via`: that is an address of this host; allowed: a router's"),
+    ("10.0.0.3", "10.0.0.2", 18, "`route[1].via`: that is an address of this host; allowed: the address of a router"),
     (
         "\"eth0\"\naddress = \"10.0.0.2/24\"\n[d",
         "\"eth7\"\naddress = \"10.0.0.2/24\"\n[d",

@@ -388,7 +388,7 @@ impl Scenario {
                 Err(ScenarioError::new(
                     name,
                     format!(
-                        "unknown scenario{meant}; give the path of a file, or one that is built in: {known}"
+                        "unknown scenario{meant}; give the path of a file, or a built-in scenario: {known}"
                     ),
                 ))
             }

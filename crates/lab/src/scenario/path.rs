@@ -102,18 +102,18 @@ impl Way {
                 let in_order = points.is_sorted_by_key(|stop| stop.0);
                 if points.is_empty() || !in_order {
                     let problem =
-                        "give points in the order of time, as [[\"0s\", 0.0, 0.0], [\"9s\", 120.0, 0.0]]";
+                        "give points in the order of time, for example [[\"0s\", 0.0, 0.0], [\"9s\", 120.0, 0.0]]";
                     return Err(("points", problem.to_owned()));
                 }
                 if !points.iter().all(|stop| stop.1.is_finite() && stop.2.is_finite()) {
-                    return Err(("points", "a place is two numbers of metres".to_owned()));
+                    return Err(("points", "a place is a list of two numbers, in metres".to_owned()));
                 }
                 Ok(points.clone())
             }
             (None, Some(random), None) => {
                 random.stops(duration, chance.fork("way")).map_err(|why| ("random", why))
             }
-            _ => Err(("", "say how it goes, once: `points`, `random` or `file`".to_owned())),
+            _ => Err(("", "give exactly one of `points`, `random` and `file`".to_owned())),
         }
     }
 }
@@ -122,10 +122,10 @@ impl Random {
     fn stops(&self, duration: Duration, mut chance: Seed) -> Result<Vec<Stop>, String> {
         let [slowest, fastest] = self.speed;
         if !(slowest > 0.0 && fastest >= slowest && fastest.is_finite()) {
-            return Err("`speed` is two numbers above 0, the slowest first".to_owned());
+            return Err("`speed` is a list of two numbers above 0, the lowest first".to_owned());
         }
         if !self.area.iter().all(|side| *side > 0.0 && side.is_finite()) {
-            return Err("`area` is two numbers of metres above 0".to_owned());
+            return Err("`area` is a list of two numbers above 0, in metres".to_owned());
         }
         let mut share = || (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let mut at = Duration::ZERO;
@@ -262,7 +262,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
         }
     }
     if !text.contains(&named) {
-        return Err(format!("there is nothing about {named}"));
+        return Err(format!("there is no data of {named}"));
     }
     orders.sort_by_key(|(at, ..)| *at);
     let mut stops = vec![Stop(Duration::ZERO, begin[0], begin[1])];

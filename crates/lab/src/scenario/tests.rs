@@ -50,7 +50,7 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         (
             "[host.b2]\n",
             "[host.b2]\nprogram = { command = \"true\" }\n",
-            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list: [ ... ], or a heading in two brackets, [[ ]], over each entry",
+            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list: [ ... ], or a header in double brackets, [[ ]], for each entry",
         ),
         ("rate = 50", "rate = \"fast\"", "line 43, column 63: `host.correspondent.role[0].rate`"),
         ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `start`, `stop`"),
@@ -142,7 +142,7 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
         ("course.1 = []", "`host.mobile.course.1`: give points in the order of time"),
         ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "give points in the order of time"),
         ("course.1 = [[\"2s\", 60]]", "a strength is a number of dBm"),
-        ("course.1 = [[\"2\", -60]]", "`2` is not a span of time: it has no unit"),
+        ("course.1 = [[\"2\", -60]]", "`2` is not a time: it has no unit"),
     ];
     for (way, expected) in cases {
         let refusal = plan(&format!("{way}\n")).unwrap_err().to_string();
@@ -231,7 +231,7 @@ fn a_timetable_may_be_given_by_its_rule() {
     assert!(!text.contains("7000000000ns") && !text.contains("between"));
     for (rule, expected) in [
         ("{ every = \"2s\" }", "`moves.between`: name the places"),
-        ("{ between = [\"foreign\"] }", "`moves.every`: from one move to the next"),
+        ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
         ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a span of time"),
         ("{ between = [\"nowhere\"], every = \"2s\" }", "no place `nowhere`"),

@@ -138,7 +138,7 @@ pub struct ParseNameError;
 impl fmt::Display for ParseNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a name is labels of letters, digits and hyphens with dots between them, as mobile.example",
+            "a name consists of labels of letters, digits and hyphens, separated by dots, for example mobile.example",
         )
     }
 }

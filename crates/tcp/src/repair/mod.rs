@@ -36,7 +36,7 @@ use wire::{Duration, Instant};
 
 /// The mechanisms that a sender uses; Linux uses all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is switched on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has a separate switch")]
 pub struct Mechanisms {
     /// Losses by time (RFC 8985: RACK). Otherwise three segments above that have arrived indicate a loss (RFC 6675).
     pub rack: bool,

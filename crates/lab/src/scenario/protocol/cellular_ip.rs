@@ -115,7 +115,7 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
     for _ in layout.hosts() {
         let Some(role) = node_role(layout, &here) else {
             return Err(format!(
-                "`{node}` has no gateway: its uplinks lead to `{here}`, which is no node of Cellular IP"
+                "`{node}` has no gateway: its uplinks lead to `{here}`, which is not a node of Cellular IP"
             ));
         };
         if role.get("kind").and_then(Value::as_str) == Some(GATEWAY) {
