@@ -205,7 +205,7 @@ impl Wire {
         while let Some((id, event)) = end.endpoint.poll_event() {
             match event {
                 Event::Opened if end.id != Some(id) => {
-                    // Another handshake of the same two: its streams begin anew.
+                    // Another handshake of the same two: its streams begin again.
                     self.honest &= end.id.is_none();
                     end.id = Some(id);
                     end.credit = 0;

@@ -154,7 +154,7 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
 }
 
 /// Returns whether the sending or requesting application is to end before the run does. A source of datagrams counts
-/// even if its host is down for good before its stop.
+/// even if its host is down until the end of the run, from before its stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);
@@ -173,7 +173,7 @@ pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Ins
     roles(plan, host).filter_map(stop).max()
 }
 
-/// Returns whether this host went down for good before its source was to stop at `stop`, within the run.
+/// Returns whether this host went down until the end of the run before its source was to stop at `stop`, within the run.
 pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
     stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }

@@ -1,4 +1,4 @@
-//! The use of a cell's air beside the bits of its frames: beacons and contention.
+//! The use of a cell's channel besides the bits of its frames: beacons and contention.
 
 use crate::channel::Sender;
 use std::collections::BTreeMap;

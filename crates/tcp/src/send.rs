@@ -55,7 +55,7 @@ pub(crate) struct Sender {
     pub(crate) una: Seq,
     /// `SND.NXT`: the next number to be sent; a time-out moves it back.
     pub(crate) next: Seq,
-    /// The end of what was ever sent.
+    /// The end of all data ever sent.
     pub(crate) max: Seq,
     /// Written data from `una` on, once the SYN is acknowledged.
     pub(crate) buffer: VecDeque<u8>,
@@ -264,7 +264,7 @@ impl Sender {
 
     // --- sending ---------------------------------------------------------------------------------------------------
 
-    /// The numbers from `una` to the end of what was written, the FIN included.
+    /// The numbers from `una` to the end of the written data, including the FIN.
     pub(crate) fn total(&self) -> usize {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }

@@ -1,4 +1,4 @@
-//! Published values beside measured ones.
+//! Published and measured values.
 
 use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
 use crate::csv::Csv;

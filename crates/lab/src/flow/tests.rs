@@ -41,7 +41,7 @@ fn datagrams_are_complete_if_the_last_one_arrived() {
     assert_eq!((only(&cut_off).end, only(&cut_off).lost), (FlowEnd::Unfinished, 3));
 }
 
-/// The source should send until 5.5 s, but its host is down for good from 3 s. Even if all that it sent arrived, the
+/// The source should send until 5.5 s, but its host is down from 3 s until the end. Even if all that it sent arrived, the
 /// flow is not complete.
 #[test]
 fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {

@@ -8,7 +8,7 @@ use crate::run::OnWorld;
 use draw::Table;
 use std::fmt::Write;
 
-/// Returns the published beside the measured values, and which properties hold.
+/// Returns the published and the measured values, and which properties hold.
 pub fn text(report: &Report) -> String {
     let experiment = report.experiment;
     let mut out = format!("{}: {}\n", experiment.id, experiment.about);

@@ -88,7 +88,7 @@ pub struct Repair {
     pub undo: Undo,
     /// The recovery state.
     pub standing: Standing,
-    /// The end of what was sent when `standing` last changed (`RecoveryPoint`).
+    /// The end of the data sent when `standing` last changed (`RecoveryPoint`).
     pub high: Seq,
     /// Whether the window limited the sender in the period that `usage` ends.
     pub limited: bool,

@@ -76,7 +76,7 @@ impl Rack {
     }
 
     /// Step 4: adapts the window. `dsack`: the peer reported a duplicate. `una`: the first unacknowledged number;
-    /// `next`: the end of what was sent.
+    /// `next`: the end of the data sent.
     pub(crate) fn adapt(&mut self, dsack: bool, una: Seq, next: Seq) {
         self.round = self.round.filter(|round| una.before(*round));
         if dsack && self.round.is_none() {

@@ -47,11 +47,11 @@ pub(crate) struct News {
     pub(crate) original: bool,
     /// Some of what arrived was sent only once, and is below what had arrived before: the network reorders.
     pub(crate) reordered: bool,
-    /// The earliest transmission time of what was acknowledged cumulatively and sent only once.
+    /// The earliest transmission time of data that was acknowledged cumulatively and sent only once.
     pub(crate) oldest: Option<Instant>,
     /// The latest transmission time of these.
     pub(crate) newest: Option<Instant>,
-    /// The same for what was acknowledged selectively.
+    /// The same for data that was acknowledged selectively.
     pub(crate) sacked_oldest: Option<Instant>,
     pub(crate) sacked_newest: Option<Instant>,
     /// The end of the highest segment that had arrived before this acknowledgment.
