@@ -163,7 +163,7 @@ fn pieces_of_rust(text: &str) -> Vec<Piece> {
         match c {
             '\n' => line += 1,
             '/' if chars.peek() == Some(&'/') => {
-                let rest: String = std::iter::once('/').chain(rest_of_line(&mut chars)).collect();
+                let rest = format!("/{}", rest_of_line(&mut chars));
                 match &mut comment {
                     Some((_, text)) => {
                         text.push('\n');
