@@ -106,7 +106,7 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
-        chance: Seed::new(1),
+        seed: Seed::new(1),
     }
 }
 

@@ -21,7 +21,7 @@ impl Simulated {
 }
 
 fn answer(out: Output) -> Answer {
-    (out.told, out.lost.into_iter().map(|(_, reason)| reason.0).collect())
+    (out.events, out.lost.into_iter().map(|(_, reason)| reason.0).collect())
 }
 
 impl Backend for Simulated {
