@@ -78,6 +78,8 @@ const ALLOWED: &[&str] = &[
     // The format of transcripts.
     "told when unused",
     "tell the program",
+    // A verb of the scripts of transcripts.
+    "stranger add",
     // The text of a cause that SCTP sends to its peer.
     "not go on",
 ];

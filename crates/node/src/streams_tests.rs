@@ -308,7 +308,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
     }
     assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (vec![], None));
     stage.node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut stage.out);
-    assert_eq!(stage.heard().len(), 4, "others are told as ever");
+    assert_eq!(stage.heard().len(), 4, "others are notified as before");
 }
 
 #[test]
