@@ -343,7 +343,7 @@ fn configurations_that_cannot_work_are_refused_before_the_start() {
     );
     let refusal = refusal(&cycle);
     assert!(
-        refusal.contains("uplink`: uplinks in a cycle, so no packet leaves it: n0 > n1 > n0"),
+        refusal.contains("uplink`: the uplinks form a cycle: n0 > n1 > n0"),
         "{refusal}"
     );
 }

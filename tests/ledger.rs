@@ -75,7 +75,7 @@ fn so_they_are_under_every_fault() {
     counts_the_same(&plan(&["radio.excursion=20ms"]));
 }
 
-/// One copy may be doubled by a link while another copy is still on that link.
+/// One copy may be duplicated by a link while another copy is still on that link.
 #[test]
 fn so_they_are_where_links_in_a_row_double() {
     counts_the_same(&plan(&[

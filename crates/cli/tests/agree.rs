@@ -92,8 +92,8 @@ fn what_is_not_there_to_judge_is_an_error_of_use() {
     };
     assert!(errors(&["agree", "--from", "nothing"]).contains("there is no nothing"));
     std::fs::write(folder.path().join("bad.json"), "{\"scenarios\": [1]}").unwrap();
-    assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is no record of agree: "));
+    assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is not a record of `agree`: "));
     record(folder.path(), [50.0; 6]);
-    assert!(errors(&["agree", "bulk", "--from", "."]).contains("has nothing of bulk"));
+    assert!(errors(&["agree", "bulk", "--from", "."]).contains("has no runs of bulk"));
     assert!(errors(&["agree", "--from", ".", "--runs", "3"]).contains("cannot be used with"));
 }

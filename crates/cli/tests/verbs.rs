@@ -238,7 +238,7 @@ fn every_failure_has_its_number() {
         (
             &["run", "nonsense"][..],
             2,
-            "nonsense: unknown scenario; give the path of a file, or one that is built in: first,",
+            "nonsense: unknown scenario; give the path of a file, or a built-in scenario: first,",
         ),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
         (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
@@ -265,7 +265,7 @@ fn every_failure_has_its_number() {
             "at most 18446744073709551613",
         ),
         (&["scale", "--hosts", "100,100"], 2, "--hosts: 100 is given twice"),
-        (&["scale", "--hosts", "100 1000"], 2, "with commas between them, as 100,1000"),
+        (&["scale", "--hosts", "100 1000"], 2, "with commas between them, for example 100,1000"),
         (&["explain", "mine"], 2, "is it a run directory?"),
         (&["diff", "mine", "mine"], 2, "is it a run directory?"),
     ] {
@@ -351,7 +351,7 @@ fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
     assert!((3..24).contains(&before), "{before} runs: it was to be stopped in the middle");
     let output = wayfare(folder.path(), &with("killed"));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, format!("{before} of 24 runs were done before\n"));
+    assert_eq!(told, format!("{before} of 24 runs were complete before\n"));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
     let others = [&GRID[..5], &["7", "--out", "killed"]].concat();
     let refusal = refused(folder.path(), &others, 2);

@@ -569,7 +569,7 @@ impl MobileNode {
             Some(named) => {
                 let named = named.as_text().and_then(|text| text.parse().ok());
                 let usable = named.filter(|agent| self.is_usable(*agent));
-                usable.ok_or_else(|| format!("`agent` must be one of the heard agents: {}", heard()))?
+                usable.ok_or_else(|| format!("`agent` must be one of those heard: {}", heard()))?
             }
         };
         self.attach(now, agent, out);

@@ -156,7 +156,7 @@ fn a_command_is_answered_once_known_or_not() {
     let (mut node, mut out) = node();
     for (verb, answer) in [
         ("ping", Ok(Value::from("pong"))),
-        ("dance", Err("no role of this host knows `dance`; known: status, ping".to_owned())),
+        ("dance", Err("no role of this host has the command `dance`; known: status, ping".to_owned())),
         ("status", Ok(Value::map([("keeper", Value::None)]))),
     ] {
         let command = Command { verb: verb.to_owned(), args: Value::None };

@@ -388,10 +388,10 @@ impl SupportRouter {
         let silent: Vec<Ipv4Addr> = departure.iter().map(|departure| departure.to).chain(asked).collect();
         for (number, unsure) in all {
             if unsure && is_here {
-                self.lose(now, address, &[number], "unknown owner", out);
+                self.lose(now, address, &[number], "unknown whose", out);
             } else if unsure {
                 if self.end_silently(now, address, number, out) {
-                    let why = "unknown owner";
+                    let why = "unknown whose";
                     out.mark(Event::Lost { host: address, connection: number, why }.into());
                 }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {

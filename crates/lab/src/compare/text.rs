@@ -50,7 +50,7 @@ pub fn text(comparison: &Comparison) -> String {
     for (world, why) in &comparison.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
-    let mut table = Table::new(["verdict", "world", "value", "what must hold", "what the value is"]);
+    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
     for verdict in verdicts(comparison) {
         let must_hold = verdict.must_hold;
         table.push([
@@ -308,7 +308,7 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
 
 /// Describes the effect of each breaker.
 pub fn self_test_text(tests: &[Broken]) -> String {
-    let mut table = Table::new(["breaker", "value without", "value with it", "what no longer holds", "set"]);
+    let mut table = Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
     for test in tests {
         let word = match (test.broke(), test.whole.holds) {
             (true, _) => "broke it",

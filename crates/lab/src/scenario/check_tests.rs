@@ -260,12 +260,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"server:9000\" },\n]",
         "\"server\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, as server:9000",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, for example server:9000",
     ),
     (
         "\"server:9000\" },\n]",
         "\"server:90000\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, as server:9000",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, for example server:9000",
     ),
     (
         "to = \"west\"",
@@ -404,7 +404,7 @@ fn whom_no_links_lead_to_cannot_be_reached() {
 
     let alone = include_str!("../../../../scenarios/bulk.toml").replace("default_route = \"server\"\n", "");
     let refusal = Scenario::plan("bad.toml", &alone, &[], 1).unwrap_err().to_string();
-    assert!(refusal.contains("`client` has no way to `server`: give it a `default_route`"), "{refusal}");
+    assert!(refusal.contains("`client` has no route to `server`: give it a `default_route`"), "{refusal}");
 
     let nameless = include_str!("../../../../scenarios/bulk.toml").replace("address = \"10.2.0.2\"\n", "");
     let refusal = Scenario::plan("bad.toml", &nameless, &[], 1).unwrap_err().to_string();

@@ -89,7 +89,7 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "\"eth1\"\nmac",
         "\"\"\nmac",
         8,
-        "`interface[1].name`: `` is no name of a device; allowed: 1 to 15 bytes",
+        "`interface[1].name`: `` is not a device name; allowed: 1 to 15 bytes",
     ),
     (
         "\"eth1\"\nmac",
@@ -160,9 +160,9 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "/run/h-clients.sock",
         "/run/h.sock",
         30,
-        "`daemon.clients`: that is the path of `daemon.control`; allowed",
+        "`daemon.clients`: `daemon.control` has this path too; allowed",
     ),
-    ("/var/h.jsonl", "/var//h.store", 32, "`daemon.records`: that is the path of `daemon.store`; allowed"),
+    ("/var/h.jsonl", "/var//h.store", 32, "`daemon.records`: `daemon.store` has this path too; allowed"),
 ];
 
 #[test]

@@ -179,7 +179,7 @@ fn what_a_radio_hears_follows_from_where_its_host_goes() {
 fn a_way_that_cannot_be_gone_is_named() {
     let cases = [
         ("path.points = []", "`host.mobile.path.points`: give points in the order of time"),
-        ("path = {}", "`host.mobile.path`: say how it goes, once"),
+        ("path = {}", "`host.mobile.path`: give exactly one of"),
         ("path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }", "`speed` is two numbers above 0"),
         ("path.file = \"no/such.csv\"", "`host.mobile.path.file`: no/such.csv: No such file"),
         (
