@@ -56,7 +56,11 @@ fn counts_the_same(plan: &Plan) {
     assert_eq!(counted.doubts.is_empty(), counted.ledger.balances());
     let links = |record: &&Record| matches!(record.what, What::Sent(iface, _) if iface != Iface::HOST);
     assert_eq!(counted.hops, outcome.records.iter().filter(links).count() as u64);
-    assert!(counted.most_open < 1000, "{} packets under way: their ledger entries are not final", counted.most_open);
+    assert!(
+        counted.most_open < 1000,
+        "{} packets under way: their ledger entries are not final",
+        counted.most_open
+    );
 }
 
 #[test]

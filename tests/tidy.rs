@@ -442,7 +442,9 @@ fn subjects_of_commits_name_their_area() {
     let wrong: Vec<String> =
         subjects.lines().filter(|subject| !has_an_area(subject)).map(str::to_owned).collect();
     none("write `area: imperative`", &wrong);
-    assert!(has_an_area("sctp, sigma: refuse an INIT with tag 0") && has_an_area("docs/hunt.md: name each judge"));
+    assert!(
+        has_an_area("sctp, sigma: refuse an INIT with tag 0") && has_an_area("docs/hunt.md: name each judge")
+    );
     for wrong in ["Who never has too much asks once", "sctp: Refuse an INIT", ": refuse", "sctp:refuse it"] {
         assert!(!has_an_area(wrong), "{wrong}");
     }

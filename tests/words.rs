@@ -343,7 +343,11 @@ fn banned(path: &str, text: &str) -> Vec<String> {
             }
             let here = BANNED.iter().find(|(phrase, _)| is_phrase(rest, phrase));
             if let (Some((phrase, instead)), Some(word)) = (here, piece.get(at)) {
-                found.push(format!("{path}:{}: `{}`; write: {instead}", word.line, phrase.trim_end_matches(" |")));
+                found.push(format!(
+                    "{path}:{}: `{}`; write: {instead}",
+                    word.line,
+                    phrase.trim_end_matches(" |")
+                ));
             }
         }
     }
@@ -354,7 +358,9 @@ fn banned(path: &str, text: &str) -> Vec<String> {
 fn words_are_those_of_the_field() {
     let is_checked = |path: &str| {
         let extensions = ["rs", "md", "toml", "sh", "py"];
-        let is_text = super::has_extension(Path::new(path), &extensions) || path.ends_with("Makefile") || path == ".ci/run";
+        let is_text = super::has_extension(Path::new(path), &extensions)
+            || path.ends_with("Makefile")
+            || path == ".ci/run";
         is_text && !EXEMPT.iter().any(|(exempt, _)| *exempt == path)
     };
     let texts = super::texts().into_iter().filter(|(path, _)| is_checked(path));
@@ -402,4 +408,63 @@ fn a_phrase_over_two_lines_is_found_and_a_name_is_none() {
         assert_eq!(banned("a.rs", fine), [""; 0], "{fine}");
     }
     assert_eq!(banned("docs/findings.md", "| D1 | a reset | sctp: heed an ABORT | test |\n"), [""; 0]);
+}
+
+// --- one noun, one type ------------------------------------------------------------------------------------------------
+
+/// Nouns that name one type each, so that a reader who knows the type knows it everywhere. Each has the crates that may
+/// define it. The crates after the first one still have another type of the same name, which needs another name.
+///
+/// `Message` is an exception: each protocol and format may have its own one.
+const NOUNS: &[(&str, &[&str])] = &[
+    ("Place", &["apps", "lab", "lab", "link", "linux", "linux", "sigma"]),
+    ("Record", &["trace", "linux", "mobile-ip", "sigma", "tcp"]),
+    ("Event", &["trace", "indirect-tcp", "lab", "mobile-ip", "sctp", "sigma", "sim"]),
+    ("Course", &["link", "lab"]),
+    ("News", &["mobile-ip", "sctp", "tcp"]),
+    ("Outcome", &["lab", "mobile-ip", "sctp"]),
+    ("Way", &["indirect-tcp", "lab", "lab", "link", "linux", "node"]),
+    ("World", &["sim", "lab", "linux"]),
+];
+
+/// Returns the names of structs and enums that a line defines.
+fn defined(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    let is_type = matches!(words.next(), Some("struct" | "enum"));
+    let name = words.next().filter(|_| is_type)?;
+    name.split(|c: char| !c.is_alphanumeric()).next()
+}
+
+/// Returns the definitions of the nouns in crates that may not have them.
+fn clashes(sources: &[(String, String)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (noun, crates) in NOUNS {
+        let mut left: Vec<&str> = crates.to_vec();
+        for (path, text) in sources {
+            let Some((name, _)) = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"))
+            else {
+                continue;
+            };
+            for _ in text.lines().filter(|line| defined(line) == Some(noun)) {
+                match left.iter().position(|other| *other == name) {
+                    Some(at) => drop(left.remove(at)),
+                    None => found.push(format!("{noun} in {path}")),
+                }
+            }
+        }
+        if crates.len() > 1 {
+            println!("{noun}: types of one name in {}", crates.join(", "));
+        }
+    }
+    found
+}
+
+#[test]
+fn one_noun_names_one_type() {
+    super::none("another type has this name; choose a second word", &clashes(&super::sources()));
+    let planted = |path: &str| (path.to_owned(), "pub(crate) enum Event {\n".to_owned());
+    let two = [planted("crates/trace/src/event.rs"), planted("crates/wire/src/event.rs")];
+    assert_eq!(clashes(&two), ["Event in crates/wire/src/event.rs"]);
+    assert_eq!(defined("    pub struct World<W = Vec<Record>> {"), Some("World"));
+    assert_eq!(defined("// an enum Event"), None);
 }

@@ -47,7 +47,10 @@ fn need(what: &str, have: bool) -> bool {
     have
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests run in separate processes, and the variable names the test")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests run in separate processes, and the variable names the test"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

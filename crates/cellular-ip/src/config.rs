@@ -197,10 +197,7 @@ impl StationConfig {
             return Err(ConfigError::new("delay_exempt", "a DSCP is 0 to 63"));
         }
         if self.radio.is_none() && self.downlinks.is_empty() {
-            return Err(ConfigError::new(
-                "downlinks",
-                "a node needs a radio or an interface to nodes below",
-            ));
+            return Err(ConfigError::new("downlinks", "a node needs a radio or an interface to nodes below"));
         }
         Ok(())
     }

@@ -17,8 +17,10 @@ impl Gateway {
     /// Creates a gateway on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         if !config.own.contains(&config.gateway) {
-            let problem =
-                format!("{} is not an address of this host, so route-updates would not end here", config.gateway);
+            let problem = format!(
+                "{} is not an address of this host, so route-updates would not end here",
+                config.gateway
+            );
             return Err(ConfigError::new("gateway", problem));
         }
         Ok(Self { node: Station::new(config, interfaces)? })

@@ -491,7 +491,9 @@ impl Mobile {
     /// `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
-        let to = to.ok_or_else(|| format!("the destination is missing: {{\"to\": one of {}}}", self.station_names()))?;
+        let to = to.ok_or_else(|| {
+            format!("the destination is missing: {{\"to\": one of {}}}", self.station_names())
+        })?;
         let kind = match command.args.get("kind").map(Value::as_text) {
             None | Some(Some("hard")) => Kind::Hard,
             Some(Some("semisoft")) => Kind::Semisoft,

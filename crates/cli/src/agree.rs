@@ -128,9 +128,9 @@ fn figure_name(scenario: &str) -> String {
 
 fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Recorded::read(&text)
-            .map(Some)
-            .map_err(|error| Failure::Usage(format!("{} is not a record of `agree`: {error}", path.display()))),
+        Ok(text) => Recorded::read(&text).map(Some).map_err(|error| {
+            Failure::Usage(format!("{} is not a record of `agree`: {error}", path.display()))
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::Machine(format!("cannot read {}: {error}", path.display()))),
     }

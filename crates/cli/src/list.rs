@@ -13,11 +13,7 @@ pub(crate) fn list() {
         let _ = writeln!(out, "  {name:24} {}", Scenario::about(text).unwrap_or_default());
     }
     if let Ok(course) = compare::course() {
-        let _ = writeln!(
-            out,
-            "  {:24} one leg of `wayfare compare`; PROTOCOL is one of:",
-            compare::PATTERN
-        );
+        let _ = writeln!(out, "  {:24} one leg of `wayfare compare`; PROTOCOL is one of:", compare::PATTERN);
         for contender in &course.contenders {
             let _ = writeln!(out, "    {:22} {}", contender.name, contender.about);
         }

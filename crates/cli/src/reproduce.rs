@@ -141,8 +141,7 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
         .flat_map(Report::verdicts)
         .filter(|verdict| !verdict.holds())
         .partition(|verdict| verdict.invalid);
-    for (count, what) in
-        [(failed.len(), "does not"), (invalid.len(), "counts as failed: a run was invalid")]
+    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as failed: a run was invalid")]
     {
         if count > 0 {
             tell!("{count} of what must hold {what}");

@@ -34,7 +34,10 @@ pub(crate) struct Args {
 fn mobiles(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| {
-        format!("allowed: whole numbers from 1 to {}, with commas between them, for example 100,1000", u32::MAX)
+        format!(
+            "allowed: whole numbers from 1 to {}, with commas between them, for example 100,1000",
+            u32::MAX
+        )
     })
 }
 
@@ -171,7 +174,6 @@ fn figure(all: &[Measured]) -> PointFigure {
             style: Style::Simulator,
             points: all.iter().map(point).collect(),
         }],
-        caption: "With roles, real packet bytes and a ledger; without records. One thread."
-            .to_owned(),
+        caption: "With roles, real packet bytes and a ledger; without records. One thread.".to_owned(),
     }
 }

@@ -68,7 +68,10 @@ pub const METRICS: [(&str, &str); 6] = [
     ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
     ("lost_packets", "packets of the host's flows that were lost, per handoff"),
     ("duplicate_packets", "copies beyond the first, per handoff"),
-    ("handoff_latency_ms", "from the cut until the network has the new path, plus one delay down it, per handoff"),
+    (
+        "handoff_latency_ms",
+        "from the cut until the network has the new path, plus one delay down it, per handoff",
+    ),
     ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
     ("goodput_kbps", "new data for the application, over the duration of the run's largest flow"),
 ];

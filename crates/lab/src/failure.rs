@@ -38,8 +38,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     for hole in holes {
         if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
             let name = name(plan, flow);
-            failures
-                .push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
+            failures.push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
         }
     }
     failures

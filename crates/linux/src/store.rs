@@ -172,9 +172,7 @@ impl Store {
     fn look_for_file(&self) -> io::Result<()> {
         match std::fs::metadata(&self.path) {
             Ok(there) if identity(&there) == self.file => Ok(()),
-            Ok(_) => {
-                Err(io::Error::other("another file has replaced the store; start the daemon again"))
-            }
+            Ok(_) => Err(io::Error::other("another file has replaced the store; start the daemon again")),
             Err(none) if none.kind() == io::ErrorKind::NotFound => {
                 Err(io::Error::new(none.kind(), "the file of the store was removed; start the daemon again"))
             }

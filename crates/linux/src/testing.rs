@@ -27,7 +27,10 @@ pub(crate) fn role() -> Option<String> {
     variable(ROLE)
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests run in separate processes, and the variable names the test")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests run in separate processes, and the variable names the test"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -240,7 +240,8 @@ impl Step {
     }
 }
 
-const NO_MOUNT_POINT: &str = "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
+const NO_MOUNT_POINT: &str =
+    "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
 
 /// Interprets the child's report: pid 1's pid in four bytes once it exists, and one more byte if a step fails.
 fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {

@@ -49,9 +49,7 @@ impl serde::de::Visitor<'_> for SpanText {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Duration, E> {
         let example = number.abs();
-        Err(E::custom(format!(
-            "{number} has no unit; write \"{example}ms\", or another time as text"
-        )))
+        Err(E::custom(format!("{number} has no unit; write \"{example}ms\", or another time as text")))
     }
 }
 
@@ -97,7 +95,9 @@ fn bad_span(text: &str) -> String {
             format!("`{text}` is too long; allowed: at most {}s", u64::MAX / 1_000_000_000)
         }
         _ => {
-            format!("`{text}` is not a time; write a number and ns, us, ms, s or min, for example 5ms or 1.5s")
+            format!(
+                "`{text}` is not a time; write a number and ns, us, ms, s or min, for example 5ms or 1.5s"
+            )
         }
     }
 }

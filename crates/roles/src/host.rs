@@ -120,7 +120,9 @@ pub enum Via {
 
 /// The text is neither an IP address nor a link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a neighbor is an IPv4 address, for example 10.1.0.254, or a link address, for example 02:00:00:00:00:01")]
+#[error(
+    "a neighbor is an IPv4 address, for example 10.1.0.254, or a link address, for example 02:00:00:00:00:01"
+)]
 pub struct ParseViaError;
 
 impl FromStr for Via {

@@ -411,7 +411,10 @@ impl Doubt {
                 write!(f, ": {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
             }
             Self::Uncut { begun_s } => {
-                write!(f, "handoff at {begun_s:.6} s: the radio changed its cell, but no record shows that the path was cut")
+                write!(
+                    f,
+                    "handoff at {begun_s:.6} s: the radio changed its cell, but no record shows that the path was cut"
+                )
             }
             Self::Restless { host, role, at_s } => {
                 write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")

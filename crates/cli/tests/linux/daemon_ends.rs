@@ -89,7 +89,8 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     assert_exit(&clean(), 0, "its daemon runs; not changed");
     assert_eq!(namespace_of(&between), untouched);
     let cookie = between.router.run(linux::namespace::cookie).unwrap().unwrap();
-    let left = format!("/run/wayfare/namespace-{cookie}.json: the changes of a terminated daemon are not undone");
+    let left =
+        format!("/run/wayfare/namespace-{cookie}.json: the changes of a terminated daemon are not undone");
     let look = || run(&["doctor"], std::path::Path::new("/"));
     assert!(!text(&look().stdout).contains(&left), "it runs");
     kill(&mut between);

@@ -14,7 +14,11 @@ fn a_later_offer_ends_those_before_of_the_same_host() {
     stage.says(right, 2, Body::Entry(entry(1, RIGHT), 1));
     assert_eq!(stage.stage(1).unwrap(), "arriving");
     stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
-    assert_eq!(stage.aborted, [right], "no router of ours continues after a second offer of the same attempt");
+    assert_eq!(
+        stage.aborted,
+        [right],
+        "no router of ours continues after a second offer of the same attempt"
+    );
 }
 
 /// A router may offer the connections of at most 1024 hosts at a time.

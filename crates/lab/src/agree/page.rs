@@ -41,9 +41,7 @@ pub fn page(recorded: &Recorded) -> String {
     if !open.is_empty() {
         let _ = writeln!(out, "\nInconclusive, with too few valid runs: {}.", open.join(", "));
     }
-    out.push_str(
-        "\nIf this table says *differs*, a number of one backend does not hold for the other.\n",
-    );
+    out.push_str("\nIf this table says *differs*, a number of one backend does not hold for the other.\n");
     out + &chances()
 }
 

@@ -60,8 +60,13 @@ pub(super) const LOST: Metric = metric(
     "packets of the host's flows that were lost, in both directions",
 );
 /// The application's goodput from the move to the end of the run.
-pub(super) const GOODPUT: Metric =
-    metric("goodput_kbps", "kb/s", "goodput", 0, "bytes that the application received, from the move to the end");
+pub(super) const GOODPUT: Metric = metric(
+    "goodput_kbps",
+    "kb/s",
+    "goodput",
+    0,
+    "bytes that the application received, from the move to the end",
+);
 /// The median time from a question to its answer.
 pub(super) const EXCHANGE: Metric = metric(
     "exchange_ms",

@@ -308,7 +308,8 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
 
 /// Describes the effect of each breaker.
 pub fn self_test_text(tests: &[Broken]) -> String {
-    let mut table = Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
+    let mut table =
+        Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
     for test in tests {
         let word = match (test.broke(), test.whole.holds) {
             (true, _) => "broke it",

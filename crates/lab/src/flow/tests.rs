@@ -130,7 +130,8 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let place = records.partition_point(|record| record.at <= at);
     records.insert(place, Record { at, host, what: mark.clone() });
     let wrong = Outcome::new(run.plan.clone(), run.world, records, None);
-    let says = "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 differs from the sent one";
+    let says =
+        "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 differs from the sent one";
     assert_eq!(
         (wrong.failures.as_slice(), only(&wrong).end),
         ([says.to_owned()].as_slice(), FlowEnd::Completed)

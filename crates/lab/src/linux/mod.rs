@@ -126,7 +126,9 @@ impl Programs {
     pub fn of_this_program() -> Result<Self, LinuxError> {
         files()?;
         let wayfare = std::env::current_exe();
-        let wayfare = wayfare.map_err(|error| LinuxError::Lacks(format!("/proc: cannot find this program's own path: {error}")))?;
+        let wayfare = wayfare.map_err(|error| {
+            LinuxError::Lacks(format!("/proc: cannot find this program's own path: {error}"))
+        })?;
         Ok(Self { wayfare, instead: None })
     }
 }

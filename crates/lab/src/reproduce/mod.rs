@@ -151,7 +151,10 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
         if !EXPERIMENTS.iter().any(|experiment| named(experiment, word)) {
             let ids: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
             let meant = crate::scenario::did_you_mean(word, ids.iter().copied());
-            return Err(format!("unknown paper or experiment `{word}`{meant}; there are: {}", ids.join(", ")));
+            return Err(format!(
+                "unknown paper or experiment `{word}`{meant}; there are: {}",
+                ids.join(", ")
+            ));
         }
     }
     let wanted = |experiment: &&Experiment| words.is_empty() || words.iter().any(|w| named(experiment, w));

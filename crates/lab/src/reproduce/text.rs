@@ -167,7 +167,8 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
 
 /// Describes the effect of each breaker.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
-    let headers = ["breaker", "world", "value without", "value with it", "statement that must fail", "settings"];
+    let headers =
+        ["breaker", "world", "value without", "value with it", "statement that must fail", "settings"];
     let mut table = Table::new(headers);
     for broken in broken {
         let word = match (broken.broke(), broken.whole.holds, broken.check.value) {

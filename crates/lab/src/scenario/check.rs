@@ -145,9 +145,10 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
         }
     }
     match &scenario.radio.scan {
-        Some(scan) if scan.away >= scan.every => {
-            Err(("radio.scan.away".to_owned(), "must be shorter than `every`, because the radio returns".to_owned()))
-        }
+        Some(scan) if scan.away >= scan.every => Err((
+            "radio.scan.away".to_owned(),
+            "must be shorter than `every`, because the radio returns".to_owned(),
+        )),
         _ => Ok(()),
     }
 }
@@ -222,10 +223,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
         if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
-            return wrong(
-                &format!(".{key}"),
-                "no role of this host moves it; `apps/roam` does".to_owned(),
-            );
+            return wrong(&format!(".{key}"), "no role of this host moves it; `apps/roam` does".to_owned());
         }
     }
     Ok(())

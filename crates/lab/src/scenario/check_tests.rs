@@ -81,7 +81,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
     ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
-    ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: a probability is a number from 0 to 1"),
+    (
+        "\"1ms\"",
+        "\"1ms\"\nloss = nan",
+        "line 7, column 8: `wire.in.loss`: a probability is a number from 0 to 1",
+    ),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
     // Cells.

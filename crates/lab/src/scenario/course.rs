@@ -23,7 +23,9 @@ pub(crate) fn course(
             wrong(&format!("no cell `{cell}`; there are: {}", cells.join(", ")))
         })?;
         if points.is_empty() || !points.is_sorted_by_key(|point| point.0) {
-            return Err(wrong("give points in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]"));
+            return Err(wrong(
+                "give points in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
+            ));
         }
         if points.iter().any(|point| !(-130..=0).contains(&point.1)) {
             return Err(wrong("a strength is a number of dBm, from -130 to 0"));

@@ -295,7 +295,12 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     let given = [
         ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, for example `loss = 0.1`"),
         ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, as `mtu = 1280`"),
-        ("step", step.is_some(), kind == EventKind::Clock, "a time with a sign, for example `step = \"+5s\"`"),
+        (
+            "step",
+            step.is_some(),
+            kind == EventKind::Clock,
+            "a time with a sign, for example `step = \"+5s\"`",
+        ),
     ];
     for (key, is_given, is_needed, what) in given {
         match (is_given, is_needed) {
@@ -420,10 +425,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
     {
         let Some(names) = names else { continue };
         if names.is_empty() {
-            return wrong(
-                key,
-                format!("is empty; name at least one, or remove `{key}` to select all"),
-            );
+            return wrong(key, format!("is empty; name at least one, or remove `{key}` to select all"));
         }
         if !random.kinds.iter().any(|kind| kind.is_of_link() == of_link) {
             let happen = if of_link { "hosts" } else { "wires and cells" };

@@ -163,10 +163,7 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
     for (key, path, is_socket) in &given {
         let bytes = path.as_os_str().len();
         if bytes == 0 {
-            return Err(KeyError::new(
-                *key,
-                "the path is empty; give the path of a file, or remove the key",
-            ));
+            return Err(KeyError::new(*key, "the path is empty; give the path of a file, or remove the key"));
         }
         if *is_socket && bytes > SOCKET {
             let problem =

@@ -249,7 +249,10 @@ fn losses_may_come_in_bursts() {
     let cells = plan("burst = { enter = 0.01, leave = 0.25 }").unwrap().cells;
     assert!(cells.iter().any(|cell| (cell.faults.mean_loss() - 0.01 / 0.26).abs() < 1e-9));
     for (burst, expected) in [
-        ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: a probability is a number from 0 to 1"),
+        (
+            "burst = { enter = 1.5, leave = 0.25 }",
+            "`cell.2.burst.enter`: a probability is a number from 0 to 1",
+        ),
         ("burst = { enter = 0.5 }", "`cell.2.burst.leave`: is missing"),
         ("rate = \"0kb/s\"", "duplicate key"),
     ] {

@@ -231,8 +231,8 @@ fn choices(
     let mut choices = Vec::new();
     for (key, values) in &table.set {
         let values = values.as_array().filter(|values| !values.is_empty());
-        let values =
-            values.ok_or_else(|| (key.clone(), "a list of values, for example [\"5ms\", \"50ms\"]".to_owned()))?;
+        let values = values
+            .ok_or_else(|| (key.clone(), "a list of values, for example [\"5ms\", \"50ms\"]".to_owned()))?;
         if !constant.iter().chain(varied.iter().flatten()).any(|setting| setting.parts().0 == *key) {
             choices.push(values.iter().map(|value| Setting::new(key, value.clone())).collect());
         }

@@ -114,7 +114,9 @@ impl TreeTable {
             (None, Some(_)) => {
                 Err(at("air", "hosts are in cells only `with` Cellular IP; otherwise they are on wires"))
             }
-            (Some(With::CellularIp), None) => Err(at("with", "the parameters of the cells are missing: `air`")),
+            (Some(With::CellularIp), None) => {
+                Err(at("with", "the parameters of the cells are missing: `air`"))
+            }
             (Some(With::CellularIp), Some(air)) => {
                 let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
                 CellularIp::new(air, radio, network).map(Some).map_err(|problem| at("with", &problem))

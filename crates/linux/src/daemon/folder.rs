@@ -20,7 +20,8 @@ pub(super) fn folder() -> Result<PathBuf> {
             _ if is_ours(&path).attempt("look at", path.display())? => return Ok(path),
             // Another user's: its content cannot be trusted, and that user can change what is written there.
             _ => {
-                let why = format!("{} belongs to another user, or other users can write to it", path.display());
+                let why =
+                    format!("{} belongs to another user, or other users can write to it", path.display());
                 last = io::Error::new(io::ErrorKind::PermissionDenied, why);
             }
         }

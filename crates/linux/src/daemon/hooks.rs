@@ -65,8 +65,7 @@ impl Daemon {
                 // The hook is installed when the device returns.
                 Err(error) if error.is_absent() => {}
                 Err(error) => {
-                    let text =
-                        "the ingress hook is missing, so the kernel handles this daemon's packets too";
+                    let text = "the ingress hook is missing, so the kernel handles this daemon's packets too";
                     failure = Some(format!("{text}: {error}"));
                 }
             }

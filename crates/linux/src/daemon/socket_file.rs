@@ -41,7 +41,8 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         other => other?,
     };
     if !file.file_type().is_socket() {
-        let why = "there is a file that is not a socket, and is not replaced; choose another path, or remove it";
+        let why =
+            "there is a file that is not a socket, and is not replaced; choose another path, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     let Err(refused) = connect() else { return Err(in_use()) };

@@ -146,7 +146,8 @@ impl Rest {
             }
             Err(error) => error.to_string(), // the whole record is still there
         };
-        Err(io::Error::other(format!("{why} ({kept})"))).attempt("put back", "all settings from before the daemon")
+        Err(io::Error::other(format!("{why} ({kept})")))
+            .attempt("put back", "all settings from before the daemon")
     }
 }
 

@@ -210,7 +210,11 @@ mod tests {
     fn the_window_by_its_rules() {
         let mut rack = flight(&[]).0;
         assert_eq!(rack.window(Some(ms(50)), false, 2, 3), ms(10));
-        assert_eq!(rack.window(Some(ms(50)), false, 3, 3), ms(0), "as many as the earlier threshold of duplicates");
+        assert_eq!(
+            rack.window(Some(ms(50)), false, 3, 3),
+            ms(0),
+            "as many as the earlier threshold of duplicates"
+        );
         assert_eq!(rack.window(Some(ms(50)), true, 0, 3), ms(0));
         rack.reordered = true;
         assert_eq!(rack.window(Some(ms(50)), true, 7, 3), ms(10));

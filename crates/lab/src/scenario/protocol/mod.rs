@@ -251,8 +251,9 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     if places.is_empty() {
         return Err("`moves.between`: name the places, in the order of the moves".to_owned());
     }
-    let every =
-        span("every")?.filter(|every| !every.is_zero()).ok_or("`moves.every`: give the time between two moves")?;
+    let every = span("every")?
+        .filter(|every| !every.is_zero())
+        .ok_or("`moves.every`: give the time between two moves")?;
     let stop = span("stop")?.unwrap_or(duration).min(duration);
     let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
     for to in places.into_iter().cycle() {

@@ -171,8 +171,7 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {
-                let why =
-                    "there is no such socket: the daemon does not run, or has another `daemon.clients`";
+                let why = "there is no such socket: the daemon does not run, or has another `daemon.clients`";
                 Err(io::Error::new(io::ErrorKind::NotFound, why))
             }
             other => Ok(other?),
