@@ -87,6 +87,7 @@ const ALLOWED: &[&str] = &[
 /// Files that are not checked, and why.
 const EXEMPT: &[(&str, &str)] = &[
     ("tests/words.rs", "the list itself"),
+    ("docs/core.md", "it is being rewritten"),
     // A record of measurements contains the digest of the scenario's text.
     ("scenarios/first.toml", "its text is part of a digest in docs/agreement.linux.json"),
     ("scenarios/mobile-ip/download.toml", "its text is part of a digest in docs/agreement.linux.json"),
