@@ -56,7 +56,7 @@ pub(crate) const HANDOFF_TIME: Experiment = Experiment {
         "Idle: the connection is open, and silent until after the last move. The connection between routers is open already, as the",
         "paper proposes: two earlier moves open it in both directions. The paper's own was opened for each handoff: rows `cold`.",
         "sent_bytes: all frames of a handoff from the offer to the commit, with the code of 16 bytes of each. frame_bytes: without",
-        "codes, as the paper has none. An idle connection has 566 and 486 bytes; the must-hold limits the second number (the paper:",
+        "codes, as the paper has none. An idle connection has 567 and 487 bytes; the must-hold limits the second number (the paper:",
         "before TLS).",
         "bytes_moved: the contents of both sockets and of the relay between them. bytes_right: 1 if each byte arrived at its place",
         "until the end of the run: compared at the receiver, or by the head of the next request (idle: by one answer after the last",
