@@ -4,6 +4,8 @@
 
 #[path = "tools.rs"]
 mod tools;
+#[path = "words.rs"]
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -166,7 +168,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// Returns the text files. Seeds and captures are binary.
 fn texts() -> Vec<(String, String)> {
-    let texts = ["rs", "toml", "md", "txt", "sh", "lua", "yml", "c", "h"];
+    let texts = ["rs", "toml", "md", "txt", "sh", "py", "lua", "yml", "c", "h"];
     let wanted = |path: &PathBuf| has_extension(path, &texts) || path.extension().is_none();
     let paths = files(&root()).into_iter().filter(wanted);
     let text = |path: PathBuf| {
@@ -467,4 +469,31 @@ fn every_finding_names_tests_that_are_there() {
     none("a test that docs/findings.md names is not there", &missing);
     let gone = named_tests("| D1 | it was wrong | this | tests/tidy.rs::root, ::not_there |");
     assert_eq!(gone.iter().map(is_there).collect::<Vec<_>>(), [true, false]);
+}
+
+// --- history -----------------------------------------------------------------------------------------------------------
+
+/// Returns whether the subject of a commit is `area: imperative`, for example `sctp: refuse an INIT with tag 0`.
+fn has_an_area(subject: &str) -> bool {
+    let is_area = |c: char| c.is_ascii_alphanumeric() || ", /*._-".contains(c);
+    let Some((area, what)) = subject.split_once(": ") else { return false };
+    !area.is_empty() && area.chars().all(is_area) && what.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// The subjects of the last commits name an area and what is done there. A copy without a history is not checked.
+#[test]
+fn subjects_of_commits_name_their_area() {
+    let mut git = std::process::Command::new("git");
+    let log = git.args(["log", "--no-merges", "-n", "20", "--format=%s"]).current_dir(root()).output();
+    let Some(log) = log.ok().filter(|log| log.status.success()) else { return };
+    let subjects = String::from_utf8_lossy(&log.stdout).into_owned();
+    let wrong: Vec<String> =
+        subjects.lines().filter(|subject| !has_an_area(subject)).map(str::to_owned).collect();
+    none("write `area: imperative`", &wrong);
+    assert!(
+        has_an_area("sctp, sigma: refuse an INIT with tag 0") && has_an_area("docs/hunt.md: name each judge")
+    );
+    for wrong in ["Who never has too much asks once", "sctp: Refuse an INIT", ": refuse", "sctp:refuse it"] {
+        assert!(!has_an_area(wrong), "{wrong}");
+    }
 }

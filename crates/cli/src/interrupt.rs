@@ -32,7 +32,7 @@ fn exit_code() -> u8 {
 pub(crate) fn end() -> u8 {
     static END: Mutex<()> = Mutex::new(());
     std::mem::forget(END.lock());
-    tell!("interrupted; nothing incomplete is left, and what was complete is kept");
+    tell!("interrupted; incomplete runs are removed, complete runs are kept");
     exit_code()
 }
 

@@ -92,7 +92,7 @@ fn takes_over(spec: &Spec) -> String {
     let addresses: Vec<String> = spec.addresses.iter().map(ToString::to_string).collect();
     format!(
         "this is the network namespace of the machine itself, and the daemon would take it over:\n\
-         - the machine's network stack receives nothing more by {names}: an ssh connection over them ends\n\
+         - the machine's network stack receives nothing by {names} any more: an ssh connection over them ends\n\
          - offloads and IPv6 of {names} are switched off\n\
          - two interfaces are added, wf-host and wf-node, with the addresses {}\n\
          - the default route leads to wf-host, and the kernel's TCP settings are those of the configuration\n\

@@ -28,7 +28,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
             {
                 let name = name(plan, flow);
                 failures.push(format!(
-                    "handoff {number}, flow {} ({name}): never again new data after the cut at {from} s",
+                    "handoff {number}, flow {} ({name}): no new data after the cut at {from} s",
                     cost.flow + 1
                 ));
             }
@@ -37,8 +37,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     for hole in holes {
         if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
             let name = name(plan, flow);
-            failures
-                .push(format!("hole, flow {} ({name}): never again new data after {from} s", hole.flow + 1));
+            failures.push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
         }
     }
     failures
@@ -66,8 +65,8 @@ impl Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reader {
-            "request-client" => write!(f, "answer {} is not what was asked for", self.at),
-            _ => write!(f, "the byte at {} is not what was sent", self.at),
+            "request-client" => write!(f, "answer {} does not match its request", self.at),
+            _ => write!(f, "the byte at {} differs from the sent one", self.at),
         }
     }
 }
@@ -153,7 +152,7 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
 }
 
 /// Returns whether the sending or requesting application is to end before the run does. A source of datagrams counts
-/// even if its host is down for good before its stop.
+/// even if its host is down until the end of the run, from before its stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);
@@ -172,7 +171,7 @@ pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Ins
     roles(plan, host).filter_map(stop).max()
 }
 
-/// Returns whether this host went down for good before its source was to stop at `stop`, within the run.
+/// Returns whether this host went down until the end of the run before its source was to stop at `stop`, within the run.
 pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
     stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }

@@ -125,7 +125,7 @@ pub struct MobileNodeConfig {
     pub sctp: SctpConfig,
 }
 
-/// A peer that moves too.
+/// A peer that also moves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {

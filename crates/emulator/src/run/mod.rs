@@ -128,7 +128,9 @@ impl Programs {
     pub fn of_this_program() -> Result<Self, LinuxError> {
         files()?;
         let wayfare = std::env::current_exe();
-        let wayfare = wayfare.map_err(|error| LinuxError::Lacks(format!("/proc: where am I? {error}")))?;
+        let wayfare = wayfare.map_err(|error| {
+            LinuxError::Lacks(format!("/proc: cannot find this program's own path: {error}"))
+        })?;
         Ok(Self { wayfare, instead: None })
     }
 }
@@ -265,7 +267,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::World("the run did not come to its end".to_owned())
+            LinuxError::World("the run did not reach its end".to_owned())
         });
     };
     if !status.success() {
@@ -394,7 +396,7 @@ fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
     let parse = |line: &str| {
         let (host, line) = line.split_once(' ').ok_or_else(|| broken(path, "no host".to_owned()))?;
-        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is no host")))?;
+        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is not a host")))?;
         Record::from_line(HostId(host), line).map_err(|problem| broken(path, problem))
     };
     text.lines().map(parse).collect()

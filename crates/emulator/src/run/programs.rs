@@ -170,7 +170,7 @@ impl Program<'_> {
     fn last_words(&self) -> String {
         let said = std::fs::read(&self.log).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        said.lines().last().map_or("it said nothing".to_owned(), |line| format!("it said: {line}"))
+        said.lines().last().map_or("no output".to_owned(), |line| format!("its last output: {line}"))
     }
 
     fn end(mut self) -> ProgramReport {

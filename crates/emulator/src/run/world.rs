@@ -74,7 +74,7 @@ pub(super) const READY: Duration = Duration::from_secs(10);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// Time from the message to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
-/// Time for a daemon to write its records after it was told to end: several hundred megabytes after a long run, on a
+/// Time for a daemon to write its records after the request to end: several hundred megabytes after a long run, on a
 /// machine that may be busy. The death of a daemon is detected at once.
 const GOODBYE: Duration = Duration::from_mins(1);
 /// Time after which a daemon that is still stopped, although it was continued once, is killed: another process stops
@@ -192,14 +192,14 @@ fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
 fn needs(plan: &Plan) -> Result<(), LinuxError> {
     if plan.tree.is_some() {
         return Err(LinuxError::World(
-            "a [tree] has more hosts than one kernel, and is for the simulator alone".to_owned(),
+            "a [tree] has more hosts than one kernel supports; it is for the simulator only".to_owned(),
         ));
     }
     let lacks = |what: &str, why: &os::Error| LinuxError::Lacks(format!("{what}: {why}"));
     PacketSocket::allowed().map_err(|why| lacks("raw sockets, which carry the frames", &why))?;
     let hands_over = |host: &&HostPlan| host.config.roles.iter().any(RoleConfig::needs_tcp_repair);
     let Some(host) = plan.hosts.iter().find(hands_over) else { return Ok(()) };
-    let what = format!("TCP_REPAIR, by which `{}` hands connections over", host.config.name);
+    let what = format!("TCP_REPAIR, with which `{}` moves connections", host.config.name);
     NetNs::create()?.run(os::tcp_support::tcp_repair)?.map_err(|why| lacks(&what, &why))
 }
 
@@ -419,7 +419,7 @@ fn watch(
     Ok(())
 }
 
-/// Tells every daemon to end, and takes their summaries. A daemon that was stopped is continued so that it can write
+/// Requests each daemon to end, and takes their summaries. A daemon that was stopped is continued so that it can write
 /// its records. Afterwards no daemon is left; the time for all of them is bounded.
 fn stop(daemons: &mut [Daemon]) {
     for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
@@ -500,7 +500,7 @@ impl Daemon {
     /// meanwhile, the machine may be the cause.
     fn late(&self, pause: Duration) -> LinuxError {
         let what = if self.lines.is_some() {
-            "the daemon does not get ready"
+            "the daemon is not ready"
         } else {
             "no daemon answers at its control socket"
         };
@@ -508,13 +508,13 @@ impl Daemon {
         if pause > LONG_PAUSE {
             let pause = pause.as_millis();
             return LinuxError::World(format!(
-                "{host}: {what}, in {seconds} s; but for {pause} ms of them the lab's own process did not run either"
+                "{host}: {what} after {seconds} s; for {pause} ms of them, the lab's own process did not run either"
             ));
         }
         LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }
     }
 
-    /// Tells the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the radio
+    /// Requests the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the radio
     /// process.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));

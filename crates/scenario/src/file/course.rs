@@ -23,7 +23,9 @@ pub(crate) fn course(
             wrong(&format!("no cell `{cell}`; there are: {}", cells.join(", ")))
         })?;
         if points.is_empty() || !points.is_sorted_by_key(|point| point.0) {
-            return Err(wrong("give points in the order of time, as [[\"0s\", -60], [\"5s\", -90]]"));
+            return Err(wrong(
+                "give points in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
+            ));
         }
         if points.iter().any(|point| !(-130..=0).contains(&point.1)) {
             return Err(wrong("a strength is a number of dBm, from -130 to 0"));
@@ -59,7 +61,7 @@ fn heard(
         Some(station) => Ok((cell.clone(), path::course(&stops, station, signal, scenario.duration))),
         None => Err(source.at_path(
             &format!("cell.{cell}"),
-            &format!("`{name}` has a `path`, so every cell needs a `position`, as [0.0, 50.0]"),
+            &format!("`{name}` has a `path`, so every cell needs a `position`, for example [0.0, 50.0]"),
         )),
     };
     scenario.cell.iter().map(hear).collect()

@@ -21,19 +21,19 @@ use toml::Table;
 use trace::HostId;
 use wire::{Cell, Duration, Iface, Mac, Seed};
 
-/// The air of every cell.
+/// The parameters of each cell.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AirTable {
-    /// Bits a second that all radios of a cell share, as `11Mb/s`.
+    /// Bits per second that all radios of a cell share, for example `11Mb/s`.
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     rate: u64,
-    /// What each frame costs beyond its bits: preamble, acknowledgement.
+    /// The time that each frame takes besides its bits: preamble, acknowledgment.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     per_frame: Duration,
-    /// Frames that may wait at each radio: 64.
+    /// The number of frames that wait at each radio [default: 64].
     #[serde(default = "units::radio_queue")]
     queue: usize,
 }
@@ -72,7 +72,7 @@ impl CellularIp {
                 let (air, radio, stations) = (air.clone(), radio.clone(), OnceLock::new());
                 Ok(Self { air, radio, key, station, mobile, stations })
             }
-            _ => Err("a station is no station".to_owned()),
+            _ => Err("a station that is not in the plan".to_owned()),
         }
     }
 

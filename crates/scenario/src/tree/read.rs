@@ -52,13 +52,13 @@ pub(crate) struct TreeTable {
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     root: OneOfThem,
-    /// Every mobile host.
+    /// Each mobile host.
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     host: OneOfThem,
 }
 
-/// Protocols that a tree knows.
+/// The protocols of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum With {
@@ -66,7 +66,7 @@ enum With {
     CellularIp,
 }
 
-/// What runs on the root, or on every host.
+/// The roles of the root, or of each host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneOfThem {
@@ -112,9 +112,11 @@ impl TreeTable {
         match (self.with, &self.air) {
             (None, None) => Ok(None),
             (None, Some(_)) => {
-                Err(at("air", "hosts are in cells `with` Cellular IP; else they are on wires"))
+                Err(at("air", "hosts are in cells only `with` Cellular IP; otherwise they are on wires"))
             }
-            (Some(With::CellularIp), None) => Err(at("with", "say what the cells are like: `air`")),
+            (Some(With::CellularIp), None) => {
+                Err(at("with", "the parameters of the cells are missing: `air`"))
+            }
             (Some(With::CellularIp), Some(air)) => {
                 let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
                 CellularIp::new(air, radio, network).map(Some).map_err(|problem| at("with", &problem))
