@@ -1,7 +1,7 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
 
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
-use node::{Guard, MigrateOp, StreamId, StreamOp, Transport, Tuple};
+use node::{Guard, StreamId, MigrateOp, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) fn run(bytes: &[u8]) {
 
 struct Host {
     stack: Stack,
-    /// Every stream that it was told of, and its credit.
+    /// Each stream that was reported to it, and its credit.
     streams: BTreeMap<StreamId, usize>,
     exported: Option<Box<wire::TcpState>>,
     next: u32,
@@ -167,28 +167,23 @@ impl World {
                 OwnedStreamEvent::Accepted { new, .. } => {
                     assert_eq!(host.streams.insert(new, 0), None, "given twice")
                 }
-                OwnedStreamEvent::Opened(id, _)
-                | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported) => {
+                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported) => {
                     assert_eq!(host.streams.insert(id, 0), None)
                 }
                 OwnedStreamEvent::Room(id, more) => {
-                    let credit = host.streams.get_mut(&id).expect("credit for nobody");
+                    let credit = host.streams.get_mut(&id).expect("credit for an unknown stream");
                     *credit += more;
                     assert!(*credit <= 8000, "more credit than buffer");
                 }
                 OwnedStreamEvent::Data(id, _, bytes) => {
                     assert!(host.streams.contains_key(&id) && !bytes.is_empty() && bytes.len() <= 8000);
                 }
-                OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => {
-                    host.exported = Some(state)
-                }
+                OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => host.exported = Some(state),
                 OwnedStreamEvent::Closed(id, _) => drop(host.streams.remove(&id)),
                 OwnedStreamEvent::Finished(id)
-                | OwnedStreamEvent::Migrate(
-                    id,
-                    OwnedMigrateEvent::Refused(_) | OwnedMigrateEvent::Parted(_),
-                ) => {
-                    assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
+                | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(_))
+                | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(_)) => {
+                    assert!(host.streams.contains_key(&id) || host.next > id.0, "an unknown stream");
                 }
             }
         }
