@@ -152,15 +152,16 @@ impl ForeignAgent {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
-        let ends = match ip.protocol {
-            ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, &packet, out),
-            ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                self.unreachable(now, rx, payload, out)
+        let ends = match rx.header.protocol {
+            ipv4::UDP if rx.header.dst == self.config.address.address => {
+                self.registration(now, rx, &packet, out)
+            }
+            ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
+                self.unreachable(now, rx, rx.payload(&packet), out)
             }
             ipv4::ICMP => {
                 let busy = self.is_busy();
-                self.advertiser.solicited(now, rx.iface, &packet, busy, out)
+                self.advertiser.solicited(now, rx, &packet, busy, out)
             }
             _ => return out.pass(rx, packet),
         };
@@ -174,7 +175,7 @@ impl ForeignAgent {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = Received::parse(&packet.bytes)?;
+        let received = Received::of(rx.header, rx.payload(packet))?;
         let from = received.sender();
         match received.message {
             Registration::Request(request) if rx.iface == self.iface => {

@@ -28,7 +28,7 @@ use node::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
-use wire::ipv4::{self, Header};
+use wire::ipv4;
 use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
 };
@@ -238,15 +238,16 @@ impl HomeAgent {
     // --- requests --------------------------------------------------------------------------------------------------
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
-        match ip.protocol {
-            ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, packet, out),
-            ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                let ends = self.tunnel_error(now, payload, out);
+        match rx.header.protocol {
+            ipv4::UDP if rx.header.dst == self.config.address.address => {
+                self.registration(now, rx, packet, out)
+            }
+            ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
+                let ends = self.tunnel_error(now, rx.payload(&packet), out);
                 self.refused.end(rx.iface, packet, ends, out);
             }
             ipv4::ICMP => {
-                let ends = self.advertiser.solicited(now, rx.iface, &packet, false, out);
+                let ends = self.advertiser.solicited(now, rx, &packet, false, out);
                 self.refused.end(rx.iface, packet, ends, out);
             }
             _ => out.pass(rx, packet),
@@ -254,7 +255,7 @@ impl HomeAgent {
     }
 
     fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let received = match Received::parse(&packet.bytes) {
+        let received = match Received::of(rx.header, rx.payload(&packet)) {
             Ok(received) => received,
             Err(malformed) => return self.refuse(rx, packet, malformed.into(), out),
         };

@@ -103,10 +103,12 @@ impl Node {
         records.decided += failed.len() as u64;
         for (role, queue) in std::mem::take(&mut records.waiting) {
             for Waiting { effect, is_bound, .. } in queue {
-                match effect {
-                    Effect::Discard(..) | Effect::Pass(..) => self.resolve(now, role, effect, out),
-                    _ if is_bound => take_back(role, effect, why, out),
-                    _ => self.resolve(now, role, effect, out),
+                // A packet that the role did not keep has to end, whatever failed.
+                let ends_a_packet = matches!(effect, Effect::Discard(..) | Effect::Pass(..));
+                if is_bound && !ends_a_packet {
+                    take_back(role, effect, why, out);
+                } else {
+                    self.resolve(now, role, effect, out);
                 }
             }
         }
@@ -200,7 +202,13 @@ fn take_back(role: RoleId, effect: Effect, why: &str, out: &mut Outbox) {
         Effect::Do(Act::Answer(id, _)) => {
             out.act(role, Act::Answer(id, Err(format!("not stored: {why}"))));
         }
-        _ => {}
+        Effect::Send(..)
+        | Effect::Discard(..)
+        | Effect::Stream(..)
+        | Effect::Do(_)
+        | Effect::Pass(..)
+        | Effect::Served(_)
+        | Effect::Notify(_) => {}
     }
 }
 
