@@ -37,6 +37,26 @@ pub fn code_lines(text: &str) -> usize {
     product.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
+/// Returns the text without comment lines, and without the arms of a `match` that do nothing or return `None`.
+pub fn heeded(text: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        let is_idle = ["=> {}", "=> None,", "=> return None,"].iter().any(|end| line.contains(end));
+        if !is_idle {
+            kept.push(line);
+            continue;
+        }
+        // The patterns above it belong to the arm.
+        let continues = |text: &str| text.trim_start().starts_with(['|', ')', '}']);
+        let mut first = line;
+        while indent_of(first) != indent_of(line) || continues(first) {
+            let Some(above) = kept.pop() else { break };
+            first = above;
+        }
+    }
+    kept.join("\n")
+}
+
 /// Returns the arms of each `match` whose arms are on lines of their own: the text of each up to its `=>`.
 pub fn matches(text: &str) -> Vec<Vec<String>> {
     let lines: Vec<&str> = text.lines().collect();

@@ -173,12 +173,14 @@ impl Node {
 
     /// Processes a received packet. One from [`Iface::HOST`] was sent by this host.
     pub fn receive(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        out.begin(now);
         self.admit(now, iface, packet, out);
         self.settle(now, out);
     }
 
     /// Processes any other input.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        out.begin(now);
         match input {
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.admit(now, rx.iface, packet, out),

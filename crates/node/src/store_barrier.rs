@@ -77,6 +77,7 @@ impl Node {
     /// resolved, and then its role receives [`Input::Stored`]. Called by drivers, which decide records in the order of
     /// their [`Act::Store`].
     pub fn resume(&mut self, now: Instant, durable: usize, out: &mut Outbox) {
+        out.begin(now);
         for _ in 0..durable {
             let Some((role, key)) = self.net().records.decide() else { return };
             while let Some(effect) = self.net().records.release(role) {
@@ -94,6 +95,7 @@ impl Node {
     /// A driver may call it only when no act is left to execute. So every record requested by then fails too, and a
     /// role may rely on the records that it requested before.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
+        out.begin(now);
         debug_assert!(
             !out.has_records(),
             "the failure of a record unknown to the driver would not be reported"
