@@ -15,7 +15,7 @@ const ROLE: &str = "WAYFARE_TEST_ROLE";
 pub(crate) fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
-        let _ = writeln!(std::io::stderr(), "SKIPPED, for want of: {what}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED, because this machine lacks: {what}");
     }
     have
 }
