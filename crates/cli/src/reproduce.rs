@@ -28,6 +28,13 @@ pub(crate) struct Args {
     /// Disable each mechanism, and check that the requirements that depend on it then fail.
     #[arg(long)]
     self_test: bool,
+    /// Measure on Linux for about N seconds in all, by the estimates; the other experiments run in the simulator only.
+    #[arg(long, value_name = "N", conflicts_with = "self_test")]
+    linux_seconds: Option<u64>,
+    /// With --linux-seconds, the number of the experiment that is measured first, modulo their count; 0 is the first one of
+    /// the list.
+    #[arg(long, value_name = "N", requires = "linux_seconds", default_value_t = 0)]
+    turn: usize,
     /// The number of runs at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
@@ -70,8 +77,9 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     let table = args.write_table.as_deref().map(|path| TableFiles::new(path, args.force)).transpose()?;
     let mut folder = measuring::folder(args.out.as_deref(), "reproduce", &names, args.force)?;
     let mut reports = Vec::new();
-    for experiment in experiments {
-        let report = carry_out(args, experiment)?;
+    let on_linux = on_linux(args, &experiments);
+    for (experiment, on_linux) in experiments.into_iter().zip(on_linux) {
+        let report = carry_out(args, experiment, on_linux)?;
         if args.format == Format::Text {
             print(&format!("{}\n", reproduce::text(&report)));
         }
@@ -156,9 +164,18 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
     }
 }
 
-fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
+/// Returns which experiments may be measured on Linux.
+fn on_linux(args: &Args, experiments: &[&'static Experiment]) -> Vec<bool> {
+    let Some(seconds) = args.linux_seconds else { return vec![true; experiments.len()] };
+    let budget = Duration::from_secs(seconds);
+    reproduce::in_turn(experiments, args.scale(), args.jobs.into(), budget, args.turn)
+}
+
+fn carry_out(args: &Args, experiment: &'static Experiment, on_linux: bool) -> Result<Report, Failure> {
     let means = Means::new(args.jobs)?;
-    let on_linux = args.on.worlds().contains(&OnWorld::Linux);
+    let worlds: Vec<OnWorld> =
+        args.on.worlds().iter().copied().filter(|world| on_linux || *world != OnWorld::Linux).collect();
+    let on_linux = worlds.contains(&OnWorld::Linux);
     let estimate = if on_linux && experiment.worlds.contains(&OnWorld::Linux) {
         reproduce::span(experiment, args.scale(), OnWorld::Linux, args.jobs.into())
     } else {
@@ -166,7 +183,7 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
     };
     let report = means
         .carry_out(experiment.id, estimate, |how| {
-            reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how)
+            reproduce::reproduce(experiment, args.scale(), &worlds, how)
         })
         .map_err(|problem| means.failure(problem))?;
     for (world, why) in &report.absent {

@@ -140,5 +140,35 @@ pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) 
     carry_out::span(&(experiment.points)(scale), world, jobs)
 }
 
+/// Returns which of these experiments run on Linux if all of them may take `budget` there, with `jobs` parallel runs. The first
+/// is the one with the index `turn`, modulo their number; the next ones follow in a circle, until one does not fit. The first runs
+/// even if it does not fit. Successive turns so run every experiment.
+pub fn in_turn(
+    experiments: &[&Experiment],
+    scale: Scale,
+    jobs: usize,
+    budget: Duration,
+    turn: usize,
+) -> Vec<bool> {
+    let spans: Vec<Duration> =
+        experiments.iter().map(|experiment| span(experiment, scale, OnWorld::Linux, jobs)).collect();
+    fitting(&spans, budget, turn)
+}
+
+fn fitting(spans: &[Duration], budget: Duration, turn: usize) -> Vec<bool> {
+    let mut chosen = vec![false; spans.len()];
+    let mut sum = Duration::ZERO;
+    let circle = (0..spans.len()).map(|step| (turn + step) % spans.len());
+    for (nth, place) in circle.enumerate() {
+        let (Some(span), Some(chosen)) = (spans.get(place), chosen.get_mut(place)) else { break };
+        sum += *span;
+        if nth > 0 && sum > budget {
+            break;
+        }
+        *chosen = true;
+    }
+    chosen
+}
+
 #[cfg(test)]
 mod tests;

@@ -61,6 +61,46 @@ fn no_scale_takes_longer_than_promised() {
     }
 }
 
+/// The share of `make test` that measures on Linux: at most six minutes, without repeated runs. What is beyond it takes turns
+/// by commit (`--linux-seconds` and `--turn` in the Makefile).
+#[test]
+fn all_quick_measurements_on_linux_take_six_minutes_at_most() {
+    const SECONDS: u64 = 360;
+    let all = select(&[]).unwrap();
+    let budget: u64 = makefile("LINUX_SECONDS").parse().unwrap();
+    let most = (0..all.len()).map(|turn| {
+        let chosen = in_turn(&all, Scale::Quick, 4, Duration::from_secs(budget), turn);
+        let spans = all.iter().zip(chosen).filter(|(_, chosen)| *chosen);
+        spans.map(|(experiment, _)| span(experiment, Scale::Quick, OnWorld::Linux, 4)).sum::<Duration>()
+    });
+    let course = crate::contest::course().unwrap();
+    let wanted = crate::contest::select(course, &[]).unwrap();
+    let contest = crate::contest::span(course, &wanted, crate::contest::repetitions(Scale::Quick), 4);
+    // `agree first`: eight runs, one after the other.
+    let (name, text) = crate::catalogue::find("first").unwrap();
+    let agreement = scenario::Scenario::plan(&name, &text, &[], 1).unwrap().duration * 8;
+    let sum = most.max().unwrap() + contest + agreement;
+    assert!(sum.as_secs() <= SECONDS, "{sum:?}");
+}
+
+fn makefile(variable: &str) -> String {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile")).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(variable)?.trim_start().strip_prefix("?="));
+    value.unwrap_or_else(|| panic!("no {variable} in the Makefile")).trim().to_owned()
+}
+
+#[test]
+fn successive_turns_measure_every_experiment() {
+    let spans = [50, 40, 30, 200].map(Duration::from_secs);
+    let chosen = |turn| fitting(&spans, Duration::from_secs(100), turn);
+    assert_eq!(chosen(0), [true, true, false, false]);
+    assert_eq!(chosen(1), [false, true, true, false]);
+    assert_eq!(chosen(2), [false, false, true, false]);
+    assert_eq!(chosen(3), [false, false, false, true], "one that never fits has its turn alone");
+    assert_eq!(chosen(4), chosen(0));
+    assert_eq!(fitting(&[], Duration::ZERO, 7), [] as [bool; 0]);
+}
+
 #[test]
 fn all_holds_in_the_simulator() {
     for experiment in EXPERIMENTS {
