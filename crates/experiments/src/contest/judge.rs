@@ -4,13 +4,10 @@ use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, points, repetitions};
 use super::course::{Contender, Course, Leg};
 use super::measure::OUTAGE;
-use super::pairs::pair;
 use super::runs::{runs, values};
 use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
-use crate::stats::median;
 use recorder::run::OnWorld;
 use scenario::Setting;
-use std::cmp::Ordering;
 
 /// A property that must hold.
 #[derive(Debug)]
@@ -39,11 +36,6 @@ struct Breaker {
     who: Option<&'static str>,
     set: &'static [&'static str],
 }
-
-/// Two medians that differ by less than this many milliseconds, or by less than this share of the larger, are not
-/// ordered.
-const NEAR_MS: f64 = 30.0;
-const NEAR_SHARE: f64 = 0.15;
 
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
@@ -177,28 +169,6 @@ fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     Check { value: share, holds: other == 0 && share.is_some_and(|share| share > 0.0) }
 }
 
-/// Returns the order of two protocols by outage on one backend, or `None` if they are not distinguished or near.
-pub(super) fn order_of(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
-    let of = |leg| median(&values(results, leg, OUTAGE.name));
-    let medians = (of(a)?, of(b)?);
-    pair(results, a, b).order().filter(|_| !near(medians))
-}
-
-/// Returns the order by the median difference at the same phase, without regard to its confidence. `None` if the
-/// difference is zero.
-pub(super) fn paired(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
-    let difference = pair(results, a, b).difference?.median;
-    Some(difference.total_cmp(&0.0)).filter(|_| difference != 0.0)
-}
-
-fn near((a, b): (f64, f64)) -> bool {
-    if a.is_infinite() && b.is_infinite() {
-        return true;
-    }
-    let apart = (a - b).abs();
-    apart < NEAR_MS || apart < NEAR_SHARE * a.max(b)
-}
-
 /// The effect of a breaker.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -264,24 +234,4 @@ fn replaced(whole: &Results, broken: Results) -> Results {
         }
     }
     with
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_near_has_no_order() {
-        for (pair, is) in [
-            ((100.0, 129.0), true),
-            ((100.0, 131.0), false),
-            ((1000.0, 1150.0), true),
-            ((1000.0, 1200.0), false),
-            ((f64::INFINITY, 1000.0), false),
-            ((f64::INFINITY, f64::INFINITY), true),
-        ] {
-            assert_eq!(near(pair), is, "{pair:?}");
-            assert_eq!(near((pair.1, pair.0)), is, "{pair:?}");
-        }
-    }
 }

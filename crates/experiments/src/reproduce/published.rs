@@ -1,29 +1,9 @@
 //! Published numbers, and the verdicts on them.
 
 use super::carry_out::Measured;
-use super::{Metric, Point, Report};
+use super::{Metric, Point, Published, Report};
 use crate::stats::{Interval, Summary, mean_interval};
 use recorder::run::OnWorld;
-
-/// A number printed in a paper, and the tolerance within which a value reproduces it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Published {
-    /// The metric.
-    pub metric: &'static str,
-    /// The figure, table or section of the paper.
-    pub figure: &'static str,
-    /// The number, in the metric's unit.
-    pub value: f64,
-    /// The largest permitted difference, in the same unit. It is fixed before the first run.
-    pub tolerance: f64,
-    /// The origin of the tolerance.
-    pub tolerance_from: &'static str,
-    /// The difference from the paper's setup that may cause another value, in one line.
-    pub why: &'static str,
-    /// The properties that must hold for the series that the number is part of (a slope, a ratio, an order), by their
-    /// texts. Empty for a single number, which has no shape.
-    pub shape: &'static [&'static str],
-}
 
 /// The statistic that combines the repetitions of a metric into one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,6 +4,7 @@
 //! stage of a handoff begins and ends at two events. Time outside all stages is *unexplained*.
 
 mod cost;
+mod cut;
 mod experience;
 mod hole;
 mod latency;

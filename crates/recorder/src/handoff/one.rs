@@ -1,6 +1,6 @@
 //! One handoff: its cut, the return of the host, and the cost for each flow.
 
-use super::cost::Cut;
+use super::cut::Cut;
 use super::experience::{FlowCost, Handoff};
 use super::story::{Story, is_lost, is_switch, text};
 use crate::flow::PacketEvent;

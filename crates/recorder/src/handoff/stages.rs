@@ -1,7 +1,7 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::cost::Cut;
+use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use super::story::{Event, Story, begin, is_lost, named};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};

@@ -5,7 +5,7 @@ use crate::flow::Flow;
 use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
 use crate::report;
 use crate::run::{OnWorld, Outcome};
-use scenario::{Repetition, secret};
+use scenario::{Repetition, redacted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::{Doubt, Record, What};
@@ -287,7 +287,7 @@ impl RunFile {
                 name: plan.name.clone(),
                 about: plan.about.clone(),
                 duration_s: plan.duration.as_secs_f64(),
-                text: secret::redacted(&plan.text, &plan.settings),
+                text: redacted(&plan.text, &plan.settings),
             },
             settings: plan.settings.iter().map(ToString::to_string).collect(),
             world: outcome.world,

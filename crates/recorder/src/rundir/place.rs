@@ -2,19 +2,16 @@
 
 use super::ReadError;
 use super::digests;
+use super::files::{LOCK, beside, is_passing, page};
 use super::meta;
-use super::put::{is_passing, page};
 use crate::run::OnWorld;
 use crate::unfinished::{Kind, Unfinished};
-use scenario::{Plan, Repetition, secret};
+use scenario::{Plan, Repetition, redacted};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use trace::Fingerprint;
-
-/// The file that a process locks while it writes a directory.
-pub(super) const LOCK: &str = ".wayfare-lock";
 
 /// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
 /// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds a run of
@@ -120,7 +117,7 @@ pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result
 fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
     let Ok(page) = serde_json::from_slice::<serde_json::Value>(page) else { return false };
     let settings: Vec<String> = plan.settings.iter().map(ToString::to_string).collect();
-    page["scenario"]["text"] == secret::redacted(&plan.text, &plan.settings)
+    page["scenario"]["text"] == redacted(&plan.text, &plan.settings)
         && page["settings"] == serde_json::json!(settings)
         && page["world"] == world.name()
         && page["seed"] == plan.seed
@@ -191,19 +188,9 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
     }
 }
 
-fn parent(dir: &Path) -> &Path {
-    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Returns the parent folder of a directory, and the name there of a temporary file beside the directory.
-pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
-    let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
-    Ok((parent(dir).to_owned(), format!(".{}.{what}", name.to_string_lossy())))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::put::files_of;
+    use super::super::files::files_of;
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {

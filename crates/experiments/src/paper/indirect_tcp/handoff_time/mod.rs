@@ -42,6 +42,10 @@ const FULL_MS: f64 = 1440.0;
 
 /// The transmission time of each byte of state at 10 Mb/s, in microseconds.
 const US_PER_BYTE: f64 = 0.8;
+/// The number of moves before the first evaluated one. From then on the routers have connections to each other in
+/// both directions.
+const WARMING: usize = 2;
+
 /// The experiment.
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "indirect-tcp/handoff-time",

@@ -1,7 +1,7 @@
 //! The points: those of the paper, and variations of what the paper leaves open.
 
 use super::{
-    ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, SIM, TIME, TRAFFIC, UPLOAD, WORLDS, measure,
+    ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, SIM, TIME, TRAFFIC, UPLOAD, WARMING, WORLDS, measure,
 };
 use crate::reproduce::{Kind, Point, Published, Scale, Setting, stratified};
 use recorder::run::OnWorld;
@@ -35,9 +35,6 @@ const DWELL: Duration = Duration::from_secs(1);
 /// The period of the phases. Nothing in the scenario has this period; it varies when packets are sent relative to
 /// moves.
 const PHASE: Duration = Duration::from_millis(50);
-/// The number of moves before the first evaluated one. From then on the routers have connections to each other in
-/// both directions.
-pub(super) const WARMING: usize = 2;
 
 /// The traffic of the mobile host.
 #[derive(Clone, Copy, PartialEq, Eq)]
