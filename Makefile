@@ -13,7 +13,7 @@ export WAYFARE_INCONCLUSIVE ?= $(CURDIR)/target/inconclusive
 export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes lane-that-waits lane-that-computes lane-that-fuzzes conformance \
-	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
+	released reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
 	agree hunt hunt-linux
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
@@ -39,11 +39,10 @@ setup:
 setup-test:
 	@tools/setup.sh test
 
-# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then three lanes go side
-# by side: that one, all that computes, and the fuzzing. The release build comes first in the second one: the README's test and the
-# experiments of the first one need it. A lane's output appears step by step as each step ends; its progress appears at once.
-# Where one step fails, make names it and its lane ends; the others continue. The last
-# lines are the steps that failed, and the tests that were inconclusive.
+# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then three lanes run in
+# parallel: that one, all that computes, and the fuzzing. All use one build, with debug assertions: the release is not built. A
+# lane's output appears step by step as each step ends; its progress appears at once. Where one step fails, make names it and its
+# lane ends; the others continue. The last lines are the steps that failed, and the tests that were inconclusive.
 test: setup-test
 	@tools/summary.sh $(MAKE) --no-print-directory all-lanes
 
@@ -56,25 +55,25 @@ all-lanes:
 CALM = $(FREE) nice -n 19
 IDLE = $(FREE) chrt --idle 0
 
+lane-that-waits lane-that-computes: WAYFARE = target/debug/wayfare
+
 lane-that-waits:
 	$(PHASE) "tests of runs on Linux" 450 $(FREE) tools/run_test.sh run linux
-	$(PHASE) "release build" 240 $(FREE) $(CARGO) build --release --locked -p cli
 	$(EXPERIMENTS)
 	$(AGREEMENT)
 
 lane-that-computes:
 	$(PHASE) "format" 10 $(IDLE) $(CARGO) fmt --all --check
-	$(PHASE) "release build, in the background" 360 $(IDLE) $(CARGO) build --release --locked -p cli --jobs 1
+	$(PHASE) "lints" 180 $(IDLE) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
+	$(PHASE) "build of all other tests" 200 $(IDLE) $(CARGO) test --workspace --locked --no-run --jobs 1
+	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=1 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
 	$(PHASE) "hunt" 60 $(IDLE) $(WAYFARE) hunt --seeds 100 --known docs/hunt-known.toml
 	$(PHASE) "the hunt's self-test" 20 $(IDLE) $(WAYFARE) hunt --self-test
-	$(PHASE) "lints" 180 $(IDLE) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
-	$(PHASE) "build of all other tests" 400 $(IDLE) $(CARGO) test --workspace --locked --no-run --jobs 1
-	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=1 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
 
-# Fuzz targets are built in a folder of their own, so that they wait for no lock of the others; the examples in the documentation need
+# Fuzz targets are built in a separate folder, so that they wait for no lock of the others; the examples in the documentation need
 # little of it.
 lane-that-fuzzes:
-	$(PHASE) "fuzz build" 180 $(IDLE) fuzz/run.sh build
+	$(PHASE) "fuzz build" 120 $(IDLE) fuzz/run.sh build
 	$(PHASE) "fuzz" 60 $(IDLE) fuzz/run.sh $(FUZZ_SECONDS)
 	$(PHASE) "documentation tests" 120 $(IDLE) $(CARGO) test --workspace --locked --no-fail-fast --doc --jobs 1
 
@@ -146,14 +145,18 @@ sctp-rate: setup-test
 
 # The simulator's TCP beside smoltcp's, ns-3's and the kernel's, with what each comparison came to: four minutes.
 evidence: setup-test
-	$(CARGO) test --locked -p tcp --test cross_check -- --nocapture
-	$(CARGO) test --locked -p house-tests --test evidence -- --nocapture --test-threads=1
+	$(CARGO) test --locked -p tcp --test connection -- --nocapture cross_check::
+	$(CARGO) test --locked -p house-tests --test house -- --nocapture --test-threads=1 evidence::
 	$(CARGO) test --locked -p cli --test linux -- --include-ignored --nocapture --test-threads=1 evidence
 
 # The command as it is handed out, target/dist/wayfare: optimized across crates and by a profile, for which it is built twice. Ten
 # minutes.
 dist: setup
 	tools/dist.sh
+
+# The release build does the same run as the tests' build, to the last byte.
+released: build
+	$(CARGO) test --locked -p house-tests --test house -- --ignored the_released_command
 
 # How fast that is, beside ns-3: nine runs of each in turn. It fails where a ratio is below what is claimed.
 bench: setup-test dist
@@ -169,10 +172,10 @@ reproduce-full: build
 
 # One live TCP connection moves a thousand times: in the simulator (a minute), and between kernels (some ten minutes).
 moves: moves-linux
-	$(CARGO) test --locked -p house-tests --test moves -- --ignored --nocapture a_thousand_times_in_the_simulator
+	$(CARGO) test --locked -p house-tests --test house -- --ignored --nocapture a_thousand_times_in_the_simulator
 
 moves-linux:
-	$(CARGO) test --locked -p house-tests --test moves -- --ignored --nocapture a_thousand_times_between_kernels
+	$(CARGO) test --locked -p house-tests --test house -- --ignored --nocapture a_thousand_times_between_kernels
 
 # A host that downloads through Indirect TCP's routers goes from router to router a hundred times: two and a half minutes.
 handoffs: setup-test

@@ -27,7 +27,7 @@ for seeds in seeds/*/; do
     mkdir -p "corpus/$target" "artifacts/$target"
     log=artifacts/$target/log
     # Longer than any Ethernet frame, so that padding and wrong lengths are met too.
-    if "target/$host/release/$target" -max_total_time="$share" -max_len=2048 -rss_limit_mb=512 -timeout=10 \
+    if FUZZ_TARGET=$target "target/$host/release/fuzz" -max_total_time="$share" -max_len=2048 -rss_limit_mb=512 -timeout=10 \
         -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" "$seeds" >"$log" 2>&1; then
         verdict=ok
     else

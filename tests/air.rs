@@ -1,8 +1,6 @@
 //! Compares the throughput of shared cells with theory: `air/walk`, with two access points and a neighbour that always
 //! sends.
 
-#![cfg(test)]
-
 use recorder::run::Outcome;
 use scenario::{Scenario, Setting};
 use trace::{HostId, What};

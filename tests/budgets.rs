@@ -14,12 +14,13 @@ use std::sync::Mutex;
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::{
-    Act, Action, Boot, Class, Gate, Hop, Input, Life, Link, Node, Outbox, Port, RoleId, Route, Ruleset, Seed,
+    Act, Action, Boot, Class, Hop, IngressPolicy, Input, Lifetime, Link, Node, Outbox, Port, RoleId, Route,
+    Ruleset, Seed,
 };
 use recorder::ledger::Running;
 use roles::HostConfig;
 use scenario::{Scenario, Setting};
-use table::{Datagram, Go, Verdict, decide};
+use table::{Datagram, Disposition, Verdict, decide};
 use wire::{
     Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4,
     WallTime, udp,
@@ -211,14 +212,15 @@ fn events_grow_no_faster_than_hosts() {
 /// packets, and a gate checks the source.
 fn router(hosts: u32) -> Ruleset {
     let mut rules = Ruleset::default();
-    let gate = Gate { class: Class::WIRE, check: Some(Class(2)), ttl: true, icmp: false, punts: 1 };
-    rules.set_gate(RoleId(0), Port { iface: Iface(1), from: None }, Some(gate));
+    let policy =
+        IngressPolicy { class: Class::WIRE, check: Some(Class(2)), ttl: true, icmp: false, punts: 1 };
+    rules.set_ingress_policy(RoleId(0), Port { iface: Iface(1), from: None }, Some(policy));
     for host in 0..hosts {
         let action = Action::Forward(Hop::mac(Iface(1), Mac([2; 6])));
-        let route = Route { action, life: Life::Refreshed(Duration::from_secs(5)) };
-        rules.set_route(Instant::ZERO, RoleId(0), table::Key::to(Class(2), address(host)), Some(route));
-        let up = Route { action, life: Life::Watched(Duration::from_secs(5)) };
-        rules.set_route(Instant::ZERO, RoleId(0), table::Key::to(Class::WIRE, address(host)), Some(up));
+        let route = Route { action, lifetime: Lifetime::SoftState(Duration::from_secs(5)) };
+        rules.set_route(Instant::ZERO, RoleId(0), table::RouteKey::to(Class(2), address(host)), Some(route));
+        let up = Route { action, lifetime: Lifetime::ReportIdle(Duration::from_secs(5)) };
+        rules.set_route(Instant::ZERO, RoleId(0), table::RouteKey::to(Class::WIRE, address(host)), Some(up));
     }
     rules
 }
@@ -256,8 +258,10 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
         let nanos = nanos_of(|| {
             for number in 0..DECISIONS {
                 let verdict = black_box(decided(&rules, hosts, number));
-                forwarded +=
-                    u32::from(matches!(verdict.go, Go::Out(_)) && verdict.used.iter().all(Option::is_some));
+                forwarded += u32::from(
+                    matches!(verdict.disposition, Disposition::Out(_))
+                        && verdict.used.iter().all(Option::is_some),
+                );
             }
         });
         assert_eq!(ASKED.get() - before, 0, "a decision asked for memory, with {hosts} entries");
@@ -279,8 +283,8 @@ const APART: [&str; 10] = [
     "forward.rs",
     "guard.rs",
     "neighbor.rs",
-    "records.rs",
-    "rules.rs",
+    "store_barrier.rs",
+    "ruleset.rs",
     "stream.rs",
     "streams.rs",
     "timer.rs",
@@ -386,7 +390,7 @@ fn nanos_of(work: impl FnOnce()) -> f64 {
     begin.elapsed().as_nanos() as f64
 }
 
-/// Forwards downlink data through a station: gate, look-up, hop limit, transmission to the mapped neighbor.
+/// Forwards downlink data through a station: policy, look-up, hop limit, transmission to the mapped neighbor.
 fn forward(node: &mut Node, fresh: &Packet, out: &mut Outbox) {
     let mut packet = fresh.clone();
     for round in 0..PACKETS {

@@ -1,7 +1,5 @@
 //! A simulated download over TCP: the wire is full, every byte is right, and every packet has an end.
 
-#![cfg(test)]
-
 use node::{Mark, Value};
 use recorder::ledger;
 use scenario::{Plan, Scenario};

@@ -6,8 +6,6 @@
 //!                       └── n1 ))) cell 2
 //! ```
 
-#![cfg(test)]
-
 use node::Mark;
 use recorder::handoff::Experience;
 use recorder::run::{Outcome, simulate};

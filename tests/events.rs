@@ -1,8 +1,6 @@
 //! Events of scenarios in the simulator: the effect of each kind, the end of every packet, and the recovery of every
 //! protocol.
 
-#![cfg(test)]
-
 use recorder::run::{Outcome, simulate};
 use scenario::{Plan, Scenario};
 use trace::{HostId, What};

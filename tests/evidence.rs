@@ -1,8 +1,6 @@
 //! Compares the simulator with ns-3 3.37: 16 MiB over TCP take the same time. Runs of ns-3 show where it departs from
 //! the RFCs. `docs/evidence.md` has the table, `bench/ns3/bulk.cc` is the program.
 
-#![cfg(test)]
-
 use recorder::ledger;
 use scenario::Scenario;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! A simulated run of Indirect TCP: a download moves with its host between two support routers. Roles, sockets, tunnels
 //! and cells are those of the product.
 
-#![cfg(test)]
-
 use node::{Mark, Stage, Value};
 use recorder::run::Outcome;
 use scenario::{Plan, Scenario};

@@ -6,8 +6,6 @@
 //!
 //! For every law there is a role that violates it, which the harness must detect.
 
-#![cfg(test)]
-
 #[path = "laws/harness.rs"]
 mod harness;
 #[path = "laws/player.rs"]

@@ -1,8 +1,6 @@
 //! The ledger balances under every fault of a link, names the place, and notices a single missing record. The causes of
 //! an outage do as well.
 
-#![cfg(test)]
-
 use node::{Mark, Span, Stage};
 use recorder::handoff::{Handoff, Outage};
 use recorder::ledger::{self, Ledger, Running, Vanished};

@@ -6,8 +6,6 @@
 //!                    └── foreign agent ))) cell 2: visited network
 //! ```
 
-#![cfg(test)]
-
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use node::Stage;
 use recorder::run::Outcome;

@@ -2,8 +2,6 @@
 //! simulator and on Linux. Every byte arrives, and no host sends a reset. Until the old host deletes its state, each
 //! step can be reverted.
 
-#![cfg(test)]
-
 #[path = "moves/cast.rs"]
 mod cast;
 #[path = "moves/judge.rs"]

@@ -1,7 +1,5 @@
 //! A simulated run of SIGMA: a mobile node with two radios changes its address during a download.
 
-#![cfg(test)]
-
 use node::{Mark, Value};
 use recorder::run::Outcome;
 use scenario::Scenario;

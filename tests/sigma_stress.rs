@@ -1,8 +1,6 @@
 //! SIGMA over links that are lost, narrow, away for some time, or bad. A mobile node downloads, and the time in which
 //! it reads nothing is limited by what time-outs explain.
 
-#![cfg(test)]
-
 use recorder::run::Outcome;
 use scenario::Scenario;
 use std::fmt::Write;

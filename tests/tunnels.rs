@@ -7,8 +7,6 @@
 //!                   far ──────────────────────────────── foreign agent ))) cell 2: visited network
 //! ```
 
-#![cfg(test)]
-
 use node::{Input, Node, Outbox, Role, Value};
 use recorder::flow::FlowEnd;
 use recorder::run::{OnWorld, Outcome, simulate};

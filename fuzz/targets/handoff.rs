@@ -1,16 +1,15 @@
 //! What routers of Indirect TCP say on the connection between them: every record of a handoff, in pieces of any size.
-#![no_main]
 
 use indirect_tcp::message::{Frame, Frames, LONGEST};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     if let Ok(frame) = Frame::parse(bytes) {
         assert_eq!(frame.emit(), bytes, "reading and writing are inverse");
     }
     let (whole, pieces) = (cut(bytes, bytes.len().max(1)), cut(bytes, 3));
     assert_eq!(whole, pieces, "where it was cut does not matter");
-});
+}
 
 /// The frames in a stream of bytes, up to where it can be none any more.
 fn cut(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {

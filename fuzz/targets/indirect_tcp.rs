@@ -1,11 +1,10 @@
 //! Indirect TCP's datagrams and calls, as a router or a host gets them.
-#![no_main]
 
 use auth::Key;
 use indirect_tcp::message::{Answer, Call, Datagram, Message, Signed};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     match Datagram::parse(bytes) {
         Ok(Datagram::Greeting(said)) => inverse(&said, bytes),
         Ok(Datagram::GreetingReply(said)) => inverse(&said, bytes),
@@ -22,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(bytes.len(), Answer::LEN);
         inverse(&said, bytes);
     }
-});
+}
 
 /// Nothing is lost between reading and writing, or else no code would hold.
 fn inverse<T: Message>(said: &Signed<T>, bytes: &[u8]) {

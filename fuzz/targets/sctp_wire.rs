@@ -1,8 +1,6 @@
 //! SCTP: two ends, users that do as the input says, and a wire that loses, doubles, reorders, corrupts and moves.
-#![no_main]
 
 use auth::Key;
-use libfuzzer_sys::fuzz_target;
 use sctp::message::{Packet, mend};
 use sctp::{AssociationId, Change, Config, Endpoint, Event, Hmac, Open, State, Transmit};
 use std::collections::VecDeque;
@@ -13,11 +11,12 @@ const PORT: u16 = 80;
 const MOST: usize = 5_000;
 const BUFFER: u32 = 20_000;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes.get(1..).unwrap_or_default(), Malformed("end"));
     let mut wire = Wire::new(bytes.first().copied().unwrap_or_default());
     while wire.step(&mut r).is_ok() {}
-});
+}
 
 /// Four addresses for each end.
 const fn address(who: usize, which: u8) -> Ipv4Addr {

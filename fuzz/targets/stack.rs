@@ -1,8 +1,6 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
@@ -15,11 +13,12 @@ const PORT: u16 = 80;
 /// Packets at one instant that would be an answer without end.
 const MOST: usize = 20_000;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes, Malformed("end"));
     let mut world = World::new();
     while world.step(&mut r).is_ok() {}
-});
+}
 
 struct Host {
     stack: Stack,
@@ -163,21 +162,27 @@ impl World {
         self.wires[1 - who].extend(out.packets);
         self.wires[1 - who].truncate(MOST);
         let host = &mut self.hosts[who];
-        for told in out.told {
+        for told in out.events {
             match told {
-                Told::Accepted { new, .. } => assert_eq!(host.streams.insert(new, 0), None, "given twice"),
-                Told::Opened(id, _) | Told::Imported(id) => assert_eq!(host.streams.insert(id, 0), None),
-                Told::Room(id, more) => {
+                OwnedStreamEvent::Accepted { new, .. } => {
+                    assert_eq!(host.streams.insert(new, 0), None, "given twice")
+                }
+                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Imported(id) => {
+                    assert_eq!(host.streams.insert(id, 0), None)
+                }
+                OwnedStreamEvent::Room(id, more) => {
                     let credit = host.streams.get_mut(&id).expect("credit for nobody");
                     *credit += more;
                     assert!(*credit <= 8000, "more credit than buffer");
                 }
-                Told::Data(id, _, bytes) => {
+                OwnedStreamEvent::Data(id, _, bytes) => {
                     assert!(host.streams.contains_key(&id) && !bytes.is_empty() && bytes.len() <= 8000);
                 }
-                Told::Exported(_, state) => host.exported = Some(state),
-                Told::Closed(id, _) => drop(host.streams.remove(&id)),
-                Told::Finished(id) | Told::Refused(id, _) | Told::Parted(id, _) => {
+                OwnedStreamEvent::Exported(_, state) => host.exported = Some(state),
+                OwnedStreamEvent::Closed(id, _) => drop(host.streams.remove(&id)),
+                OwnedStreamEvent::Finished(id)
+                | OwnedStreamEvent::Refused(id, _)
+                | OwnedStreamEvent::Parted(id, _) => {
                     assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
                 }
             }

@@ -1,8 +1,6 @@
 //! TCP: the header, and two ends with a wire between them that does what the input says.
-#![no_main]
 
 use fuzz::mend_sum;
-use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
 use tcp::{
     Connection, Estimator, Flags, Options, PROTOCOL, Profile, Recovery, Segment, Seq, Ticks, Timestamps,
@@ -15,13 +13,14 @@ const ADDRESSES: [SocketAddrV4; 2] =
 /// More segments at one instant than two windows hold would be an answer without end.
 const MOST: usize = 20_000;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     header(bytes);
     let knobs = bytes.first_chunk().copied().unwrap_or_default();
     let mut wire = Wire::new(u16::from_be_bytes(knobs));
     let mut r = Reader::new(bytes.get(2..).unwrap_or_default(), Malformed("end"));
     while wire.step(&mut r).is_ok() {}
-});
+}
 
 fn header(bytes: &[u8]) {
     let [src, dst] = ADDRESSES.map(|address| *address.ip());

@@ -1,12 +1,11 @@
 //! UDP in IPv4: what is read is written back and read the same.
-#![no_main]
 
 use fuzz::{mend_sum, patch};
-use libfuzzer_sys::fuzz_target;
 use wire::udp::{self, Datagram};
 use wire::{Checksum, Ipv4Addr, Malformed, Reader, SocketAddrV4, ipv4};
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes, Malformed("too short"));
     let (Ok(src), Ok(dst)) = (r.array::<4>(), r.array::<4>()) else { return };
     let (src, dst) = (Ipv4Addr::from(src), Ipv4Addr::from(dst));
@@ -30,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(datagram.payload.len() + udp::HEADER, len);
         check(&mended, src, dst);
     }
-});
+}
 
 fn check(bytes: &[u8], src: Ipv4Addr, dst: Ipv4Addr) {
     let Ok(datagram) = Datagram::parse(bytes, src, dst) else { return };

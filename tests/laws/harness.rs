@@ -1,8 +1,8 @@
 //! The laws, checked step by step.
 
-use crate::player::{Script, Step, Talk};
-use crate::serving::Served;
-use node::{Act, CommandId, Effect, Input, Node, Outbox, Role, Seed, StreamId, Undone};
+use crate::laws::player::{Script, Step, Talk};
+use crate::laws::serving::Served;
+use node::{Act, CommandId, Effect, FailedAct, Input, Node, Outbox, Role, Seed, StreamId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wire::{Instant, PacketId};
@@ -83,7 +83,7 @@ impl Subject for Within {
     fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {
         match input {
             Input::Stored(_) => self.node.resume(now, 1, &mut self.out),
-            Input::Failed(fault) if matches!(fault.undone, Undone::Store(_)) => {
+            Input::Failed(fault) if matches!(fault.act, FailedAct::Store(_)) => {
                 self.node.withdraw(now, &fault.why, &mut self.out);
             }
             other => self.node.handle(now, other, &mut self.out),
@@ -224,7 +224,7 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         Step::Stored(key) => subject.give(now, Input::Stored(key)),
         Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
         Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
-        Step::News(news) => subject.give(now, Input::News(news)),
+        Step::Notification(news) => subject.give(now, Input::Notification(news)),
     }
 }
 
@@ -242,7 +242,7 @@ fn gone(effect: &Effect) -> Option<PacketId> {
         Effect::Send(_, packet)
         | Effect::Pass(_, packet)
         | Effect::Discard(_, packet, _)
-        | Effect::Do(Act::Transmit(_, packet) | Act::Drop(_, packet, _) | Act::Visit(_, _, packet)) => {
+        | Effect::Do(Act::Transmit(_, packet) | Act::Drop(_, packet, _) | Act::SendInCell(_, _, packet)) => {
             Some(packet.id)
         }
         _ => None,
@@ -255,10 +255,10 @@ fn heeds_failure(step: &Step, is_noted: bool, effects: &[Effect]) -> Result<(), 
     if !is_noted {
         return broken(10, step, "nothing follows");
     }
-    let is_asked_again = |effect: &Effect| match (effect, &fault.undone) {
-        (Effect::Do(Act::Store(key, _)), Undone::Store(failed)) => key.ends_with(failed),
-        (Effect::Do(Act::Address(iface, address, is_added)), undone) => {
-            *undone == Undone::Address(*iface, *address, *is_added)
+    let is_asked_again = |effect: &Effect| match (effect, &fault.act) {
+        (Effect::Do(Act::Store(key, _)), FailedAct::Store(failed)) => key.ends_with(failed),
+        (Effect::Do(Act::Address(iface, address, is_added)), act) => {
+            *act == FailedAct::Address(*iface, *address, *is_added)
         }
         _ => false,
     };

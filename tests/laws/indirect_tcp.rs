@@ -1,13 +1,13 @@
 //! Inputs for Indirect TCP's roles.
 
 use super::{FAR, HOSTS};
-use crate::player::{Post, WALL, rx};
+use crate::laws::player::{Post, WALL, rx};
 use ::indirect_tcp::message::{
     ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed,
     Welcome,
 };
 use auth::Key;
-use node::{Addr, News, Seed, Why};
+use node::{Addr, Notification, PuntReason, Seed};
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 
@@ -30,7 +30,7 @@ pub(super) const MOBILE_HOST: &str = r#"
     key = "000102030405060708090a0b0c0d0e0f"
 "#;
 
-pub(super) const NEWS: &[News] = &[News::Gateway(LEFT), News::Gateway(RIGHT)];
+pub(super) const NEWS: &[Notification] = &[Notification::Gateway(LEFT), Notification::Gateway(RIGHT)];
 
 fn key(chance: &mut Seed) -> Key {
     let wrong = u8::from(chance.draw().is_multiple_of(8));
@@ -86,11 +86,11 @@ pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {
         _ => {
             let header = Header::new(6, FAR, HOSTS[0]);
             let bytes = header.emit(&[0, 80, 0xc0, 0, 0, 0, 0, 0]);
-            return Post { rx: rx(1, Why::Listen), from: Mac([2; 6]), bytes };
+            return Post { rx: rx(1, PuntReason::Listen), from: Mac([2; 6]), bytes };
         }
     };
     let bytes = udp::packet(Addr::new(src, PORT), Addr::new(LEFT, PORT), &payload);
-    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[3]]), bytes }
+    Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[3]]), bytes }
 }
 
 pub(super) fn to_mobile_host(chance: &mut Seed, _now: Instant) -> Post {
@@ -98,7 +98,7 @@ pub(super) fn to_mobile_host(chance: &mut Seed, _now: Instant) -> Post {
     let lost = Lost { host: HOSTS[0], router: LEFT, connections };
     let payload = Signed::new(lost, &key(chance)).emit();
     let bytes = udp::packet(Addr::new(LEFT, PORT), Addr::new(HOSTS[0], PORT), &payload);
-    Post { rx: rx(1, Why::Listen), from: Mac([2; 6]), bytes }
+    Post { rx: rx(1, PuntReason::Listen), from: Mac([2; 6]), bytes }
 }
 
 /// Returns the answer to a greeting that the role sent.
@@ -111,5 +111,5 @@ pub(super) fn answer(chance: &mut Seed, sent: &Packet) -> Option<Post> {
     let sequence = sequence + chance.draw() % 2;
     let reply = Signed::new(GreetingReply { host, sequence, router, welcome }, &key(chance));
     let bytes = udp::packet(Addr::new(router, PORT), Addr::new(host, PORT), &reply.emit());
-    Some(Post { rx: rx(1, Why::Listen), from: Mac([2; 6]), bytes })
+    Some(Post { rx: rx(1, PuntReason::Listen), from: Mac([2; 6]), bytes })
 }

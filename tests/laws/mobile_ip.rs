@@ -1,13 +1,13 @@
 //! Inputs for Mobile IP's roles.
 
 use super::{FAR, HOSTS};
-use crate::player::{Post, WALL, command, rx};
+use crate::laws::player::{Post, WALL, command, rx};
 use ::mobile_ip::message::{
     ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT,
     Received, Registration, Request, RequestFlags, Solicitation, datagram,
 };
 use auth::Key;
-use node::{Command, Seed, Why};
+use node::{Command, PuntReason, Seed};
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4};
 
 pub(super) const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -81,7 +81,7 @@ pub(super) fn to_home_agent(chance: &mut Seed, now: Instant) -> Post {
     if chance.draw().is_multiple_of(16) {
         let reply = request(chance, now).reply(Code::Accepted);
         let bytes = datagram(socket(VISITED), socket(AGENT), 64, &reply.emit());
-        return Post { rx: rx(2, Why::Listen), from: Mac([2; 6]), bytes };
+        return Post { rx: rx(2, PuntReason::Listen), from: Mac([2; 6]), bytes };
     }
     if chance.draw().is_multiple_of(16) {
         return solicitation(chance);
@@ -90,7 +90,7 @@ pub(super) fn to_home_agent(chance: &mut Seed, now: Instant) -> Post {
     let at_home = request.care_of == request.home;
     let src = if at_home { request.home } else { VISITED };
     let bytes = datagram(socket(src), socket(AGENT), 64, &request.emit());
-    Post { rx: rx(if at_home { 1 } else { 2 }, Why::Listen), from: Mac([2; 6]), bytes }
+    Post { rx: rx(if at_home { 1 } else { 2 }, PuntReason::Listen), from: Mac([2; 6]), bytes }
 }
 
 pub(super) fn to_foreign_agent(chance: &mut Seed, now: Instant) -> Post {
@@ -101,13 +101,13 @@ pub(super) fn to_foreign_agent(chance: &mut Seed, now: Instant) -> Post {
     let iface = if chance.draw().is_multiple_of(16) { 2 } else { 1 };
     let from = Mac([2, 0, 0, 0, 0, (chance.draw() % 3) as u8]);
     let bytes = datagram(socket(request.home), socket(VISITED), 255, &request.emit());
-    Post { rx: rx(iface, Why::Listen), from, bytes }
+    Post { rx: rx(iface, PuntReason::Listen), from, bytes }
 }
 
 fn solicitation(chance: &mut Seed) -> Post {
     let src = [HOSTS[0], Ipv4Addr::UNSPECIFIED][(chance.draw() % 2) as usize];
     let bytes = Solicitation { src, dst: ALL_ROUTERS }.emit();
-    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, 7]), bytes }
+    Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, 7]), bytes }
 }
 
 pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
@@ -126,7 +126,7 @@ pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
         care_of: if home { Vec::new() } else { vec![src] },
         prefix_lengths: Some(vec![24]),
     };
-    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[1]]), bytes: said.emit() }
+    Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[1]]), bytes: said.emit() }
 }
 
 /// Returns the reply to a request that the role sent, as it arrives at `to`.
@@ -142,5 +142,5 @@ pub(super) fn answer(chance: &mut Seed, sent: &Packet, to: Ipv4Addr) -> Option<P
     reply.sign(Between::MobileHome, &association(chance));
     let bytes = datagram(socket(received.ip.dst), socket(to), 64, &reply.emit());
     let iface = if to == VISITED { 2 } else { 1 };
-    Some(Post { rx: rx(iface, Why::Listen), from: Mac([2; 6]), bytes })
+    Some(Post { rx: rx(iface, PuntReason::Listen), from: Mac([2; 6]), bytes })
 }

@@ -1,11 +1,12 @@
 //! Random scripts. The next step depends on the subject's requests, as with a driver: no events of a route lifetime
 //! that the role did not set, and no packets for a role that takes none.
 
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{
-    Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, News, RoleId, Rx, Seed, StreamEvent,
+    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, RoleId, RouteKey, Rx, Seed,
+    StreamEvent,
 };
-use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
+use node::{FailedAct, PuntReason, StreamId, StreamOp, Transport, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
@@ -33,7 +34,7 @@ pub(crate) struct Talk {
     /// Returns a peer's answer to the packet that it sent last, if there is one.
     pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
     /// News that other roles of its host may report.
-    pub(crate) news: &'static [News],
+    pub(crate) news: &'static [Notification],
 }
 
 /// A packet before it gets its identity.
@@ -55,7 +56,7 @@ pub(crate) enum Step {
     Due(Instant),
     Packet(Rx, Packet),
     Link(Iface, Link<'static>),
-    Idle(Key, Instant),
+    Idle(RouteKey, Instant),
     Stream(StreamId, StreamEvent<'static>),
     Command(CommandId, Command),
     Serve(StreamId, StreamOp),
@@ -66,7 +67,7 @@ pub(crate) enum Step {
     /// The wall clock was set.
     Wall(WallTime),
     /// Another role reported something.
-    News(News),
+    Notification(Notification),
 }
 
 pub(crate) struct Script<'a> {
@@ -75,7 +76,7 @@ pub(crate) struct Script<'a> {
     started: bool,
     last_id: u64,
     /// Routes whose lifetime may end.
-    lives: BTreeMap<Key, Life>,
+    lives: BTreeMap<RouteKey, Lifetime>,
     /// Streams that the role has opened.
     streams: BTreeSet<StreamId>,
     accepted: u32,
@@ -86,7 +87,7 @@ pub(crate) struct Script<'a> {
     /// Records to be stored that are neither durable nor failed yet.
     under_way: VecDeque<Vec<u8>>,
     /// Addresses that the role has set or removed.
-    addresses: Vec<Undone>,
+    addresses: Vec<FailedAct>,
     /// A record could not be stored, so all records in `under_way` fail.
     fails: bool,
     /// The packet that the role sent last.
@@ -116,8 +117,8 @@ impl<'a> Script<'a> {
     pub(crate) fn heed(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
-                Effect::Do(Act::Route(key, Some(route))) if route.life != Life::Forever => {
-                    self.lives.insert(*key, route.life);
+                Effect::Do(Act::Route(key, Some(route))) if route.lifetime != Lifetime::Permanent => {
+                    self.lives.insert(*key, route.lifetime);
                 }
                 Effect::Do(Act::Route(key, _)) => {
                     self.lives.remove(key);
@@ -126,11 +127,11 @@ impl<'a> Script<'a> {
                 | Effect::Do(Act::Stream(id, StreamOp::Open { .. } | StreamOp::Listen { .. })) => {
                     self.streams.insert(StreamId(id.0 & 0xffff));
                 }
-                Effect::Served(Told::Closed(id, _)) => {
+                Effect::Served(OwnedStreamEvent::Closed(id, _)) => {
                     self.asked.remove(id);
                 }
                 Effect::Do(Act::Address(iface, address, is_added)) => {
-                    self.addresses.push(Undone::Address(*iface, *address, *is_added));
+                    self.addresses.push(FailedAct::Address(*iface, *address, *is_added));
                 }
                 Effect::Do(Act::Store(key, _)) => self.under_way.push_back(key.clone()),
                 Effect::Send(_, packet) | Effect::Do(Act::Transmit(_, packet)) => {
@@ -149,7 +150,7 @@ impl<'a> Script<'a> {
             && let Some(key) = self.under_way.pop_front()
         {
             self.fails = true;
-            return failed(Undone::Store(key));
+            return failed(FailedAct::Store(key));
         }
         match self.chance.draw() % 16 {
             0 | 1 => self.time(now, deadline),
@@ -256,7 +257,7 @@ impl<'a> Script<'a> {
         match self.lives.iter().nth(index).map(|(key, life)| (*key, *life)) {
             None => self.link(),
             Some((key, life)) => {
-                if matches!(life, Life::Refreshed(_)) {
+                if matches!(life, Lifetime::SoftState(_)) {
                     self.lives.remove(&key); // removed; a watched route stays
                 }
                 Step::Idle(key, now)
@@ -320,7 +321,7 @@ impl<'a> Script<'a> {
     /// Returns news of other roles, or an input from the driver.
     fn news(&mut self) -> Step {
         let index = self.below(2 * self.talk.news.len() as u64) as usize;
-        self.talk.news.get(index).map_or_else(|| self.machine(), |news| Step::News(*news))
+        self.talk.news.get(index).map_or_else(|| self.machine(), |news| Step::Notification(*news))
     }
 
     /// Returns an input from the driver.
@@ -332,11 +333,11 @@ impl<'a> Script<'a> {
             Some(key) if self.below(4) > 0 => Step::Stored(key),
             Some(key) => {
                 self.fails = true;
-                failed(Undone::Store(key))
+                failed(FailedAct::Store(key))
             }
             None if !self.addresses.is_empty() && self.below(2) == 0 => {
-                let undone = self.addresses.pop();
-                undone.map_or_else(|| self.link(), failed)
+                let failed_act = self.addresses.pop();
+                failed_act.map_or_else(|| self.link(), failed)
             }
             // Forwards or backwards, by up to a second.
             None => Step::Wall(WallTime(WALL.0 + self.below(2_000_000_000).cast_signed() - 1_000_000_000)),
@@ -357,8 +358,8 @@ impl<'a> Script<'a> {
     }
 }
 
-fn failed(undone: Undone) -> Step {
-    Step::Failed(Fault { role: RoleId(0), undone, why: "no space left".to_owned() })
+fn failed(act: FailedAct) -> Step {
+    Step::Failed(Fault { role: RoleId(0), act, why: "no space left".to_owned() })
 }
 
 /// The subject's own link address on an interface.
@@ -373,6 +374,6 @@ pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
 }
 
 /// The interface of a packet, and why the role gets it.
-pub(crate) const fn rx(iface: u16, why: Why) -> Rx {
+pub(crate) const fn rx(iface: u16, why: PuntReason) -> Rx {
     Rx::new(Iface(iface), why)
 }

@@ -1,9 +1,9 @@
 //! Every role that a configuration can name: its configuration, and the inputs of its scripts.
 
-use crate::player::{Post, Talk, WALL, command, rx};
+use crate::laws::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use node::{Seed, Transport, Why};
+use node::{PuntReason, Seed, Transport};
 use roles::{RoleConfig, Surroundings};
 use wire::{Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
@@ -115,7 +115,14 @@ pub(crate) const ROWS: &[Row] = &[
         interfaces: &["air"],
         addresses: &[HOSTS[0]],
         says: Says::Mobile,
-        reached: &["Visit(", "Tune(", "handoff_failed", "handoff_refused", "tuning_queue_full", "Send(None"],
+        reached: &[
+            "SendInCell(",
+            "Tune(",
+            "handoff_failed",
+            "handoff_refused",
+            "tuning_queue_full",
+            "Send(None",
+        ],
     },
     Row {
         kind: "mobile-ip/home-agent",
@@ -389,14 +396,15 @@ fn to_station(chance: &mut Seed, now: Instant) -> Post {
     let neighbor = |iface: u16| Mac([2, 0, 0, 0, 0, iface as u8]);
     match chance.draw() % 8 {
         0..=2 => {
-            let rx = rx(if chance.draw().is_multiple_of(16) { 1 } else { down }, Why::Listen);
+            let rx = rx(if chance.draw().is_multiple_of(16) { 1 } else { down }, PuntReason::Listen);
             Post { rx, from: neighbor(rx.iface.0), bytes: route_update(chance, now, host) }
         }
         3 => {
-            let why = if chance.draw().is_multiple_of(2) { Why::Back } else { Why::Check };
+            let why =
+                if chance.draw().is_multiple_of(2) { PuntReason::ReversePath } else { PuntReason::Check };
             Post { rx: rx(down, why), from: neighbor(down), bytes: datagram(chance, host, FAR) }
         }
-        _ => Post { rx: rx(1, Why::Action), from: neighbor(1), bytes: datagram(chance, FAR, host) },
+        _ => Post { rx: rx(1, PuntReason::Action), from: neighbor(1), bytes: datagram(chance, FAR, host) },
     }
 }
 
@@ -421,7 +429,7 @@ fn route_update(chance: &mut Seed, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
 
 /// Returns a datagram that the host itself sends.
 fn of_the_host(chance: &mut Seed, _now: Instant) -> Post {
-    Post { rx: rx(0, Why::Action), from: Mac::ZERO, bytes: datagram(chance, HOSTS[0], FAR) }
+    Post { rx: rx(0, PuntReason::Action), from: Mac::ZERO, bytes: datagram(chance, HOSTS[0], FAR) }
 }
 
 fn datagram(chance: &mut Seed, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Law 8: the events of streams that a role serves, and small roles that keep or violate it.
 
-use crate::player::{Post, Step, Talk, rx};
-use node::stream::Told;
-use node::{Effect, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value, Why};
+use crate::laws::player::{Post, Step, Talk, rx};
+use node::stream::OwnedStreamEvent;
+use node::{Effect, Input, Outbox, PuntReason, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
 use std::collections::BTreeMap;
 use wire::{Instant, Mac, PacketId};
 
@@ -32,7 +32,7 @@ impl Served {
         Ok(())
     }
 
-    fn said(&mut self, told: &Told) -> Result<(), String> {
+    fn said(&mut self, told: &OwnedStreamEvent) -> Result<(), String> {
         let (id, event) = told.event();
         let Some(wanted) = self.open.get_mut(&id) else { return Err(format!("{told:?}: not open")) };
         match event {
@@ -83,7 +83,7 @@ impl Server {
             interfaces: vec!["eth".to_owned()],
             tunes: false,
             commands: Vec::new(),
-            packet: |_, _| Post { rx: rx(1, Why::Action), from: Mac([2; 6]), bytes: Vec::new() },
+            packet: |_, _| Post { rx: rx(1, PuntReason::Action), from: Mac([2; 6]), bytes: Vec::new() },
             takes_packets: false,
             datagram: None,
             hears: false,
@@ -97,14 +97,14 @@ impl Server {
         match op {
             StreamOp::Open { peer, .. } => {
                 self.streams.insert(id, (Vec::new(), None));
-                out.served(Told::Opened(id, peer));
+                out.served(OwnedStreamEvent::Opened(id, peer));
             }
             StreamOp::Listen { local, .. } => {
                 self.streams.insert(id, (Vec::new(), None));
                 let new = StreamId(StreamId::SERVED + self.accepted);
                 self.accepted += 1;
                 self.streams.insert(new, (Vec::new(), None));
-                out.served(Told::Accepted { listener: id, new, local, peer: local });
+                out.served(OwnedStreamEvent::Accepted { listener: id, new, local, peer: local });
             }
             op => self.go_on(id, op, out),
         }
@@ -113,7 +113,7 @@ impl Server {
     fn go_on(&mut self, id: StreamId, op: StreamOp, out: &mut Outbox) {
         let Some((kept, wanted)) = self.streams.get_mut(&id) else {
             if self.manner == Manner::OfStrangers {
-                out.served(Told::Room(id, 1));
+                out.served(OwnedStreamEvent::Room(id, 1));
             }
             return;
         };
@@ -122,9 +122,9 @@ impl Server {
             StreamOp::Read(count) => *wanted = Some(count),
             _ => {
                 self.streams.remove(&id);
-                out.served(Told::Closed(id, None));
+                out.served(OwnedStreamEvent::Closed(id, None));
                 if self.manner == Manner::AfterTheEnd {
-                    out.served(Told::Room(id, 1));
+                    out.served(OwnedStreamEvent::Room(id, 1));
                 }
                 return;
             }
@@ -137,7 +137,7 @@ impl Server {
         if let Some(count) = count.filter(|_| !kept.is_empty()) {
             *wanted = None;
             let bytes = kept.drain(..count.min(kept.len())).collect();
-            out.served(Told::Data(id, PacketId::NEW, bytes));
+            out.served(OwnedStreamEvent::Data(id, PacketId::NEW, bytes));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Inputs for SIGMA's roles.
 
-use crate::player::{Post, WALL, rx};
+use crate::laws::player::{Post, WALL, rx};
 use ::sctp::message::{Chunk, Init, Packet};
 use ::sigma::message::{Header, Message, Name, Question, Record, TsigKey, class, kind, opcode};
 use auth::Key;
-use node::{Seed, Why};
+use node::{PuntReason, Seed};
 use wire::{Instant, Ipv4Addr, Mac, ipv4};
 
 pub(super) const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -95,7 +95,7 @@ fn of_sctp(chance: &mut Seed, own: Ipv4Addr) -> Post {
     };
     let packet = Packet { src_port: 5000, dst_port: 9000, tag, chunks: vec![chunk] };
     let header = ipv4::Header::new(::sctp::PROTOCOL, CORRESPONDENT, own);
-    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, 1]), bytes: header.emit(&packet.emit()) }
+    Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, 1]), bytes: header.emit(&packet.emit()) }
 }
 
 pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {

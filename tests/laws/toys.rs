@@ -1,7 +1,9 @@
 //! A small role that keeps the laws, and variants of it that each violate one.
 
-use crate::player::{Post, Talk, command, rx};
-use node::{Action, Input, InterfaceAddress, Key, Life, Mark, Outbox, Role, Route, Value, Why};
+use crate::laws::player::{Post, Talk, command, rx};
+use node::{
+    Action, Input, InterfaceAddress, Lifetime, Mark, Outbox, PuntReason, Role, Route, RouteKey, Value,
+};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
@@ -53,7 +55,7 @@ impl Toy {
             tunes: false,
             commands: vec![command("ping", &[])],
             packet: |chance, _| Post {
-                rx: rx(1, Why::Action),
+                rx: rx(1, PuntReason::Action),
                 from: Mac([2; 6]),
                 bytes: vec![0x45; chance.draw() as usize % 40],
             },
@@ -95,7 +97,7 @@ impl Toy {
             _ => {}
         }
         if packet.bytes.len() == 30 && self.fault != Fault::SwallowsForeign {
-            return out.pass(rx(1, Why::Listen), packet); // for another role
+            return out.pass(rx(1, PuntReason::Listen), packet); // for another role
         }
         if packet.bytes.len() == 30 {
             return;
@@ -124,8 +126,8 @@ impl Role for Toy {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                let route = Route { action: Action::Punt, life: Life::Forever };
-                out.route(Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY }, route);
+                let route = Route { action: Action::Punt, lifetime: Lifetime::Permanent };
+                out.route(RouteKey { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY }, route);
                 out.add_address(Iface(1), address());
             }
             Input::Failed(_) if self.fault == Fault::IgnoresFailure => {}
@@ -154,7 +156,7 @@ impl Role for Toy {
             | Input::Stream(..)
             | Input::Wall(_)
             | Input::Serve(..)
-            | Input::News(_)
+            | Input::Notification(_)
             | Input::Stored(_) => {}
         }
     }

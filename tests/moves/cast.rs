@@ -1,7 +1,7 @@
 //! The hosts of the scenario in this folder, with scripted roles.
 
-use crate::script::{CORRESPONDENT, ROUTER};
-use crate::scripted::{Courier, SERVICE, Switch, Talker};
+use crate::moves::script::{CORRESPONDENT, ROUTER};
+use crate::moves::scripted::{Courier, SERVICE, Switch, Talker};
 use node::{Node, Role};
 use roles::{RouteConfig, Via};
 use scenario::{HostPlan, Plan, Scenario};

@@ -1,9 +1,9 @@
 //! The moves on Linux: real daemons, each in its own network namespace, behind the lab's links. They get their commands
 //! over their control sockets.
 
-use crate::cast;
-use crate::judge::{self, Verdict};
-use crate::script::{self, CORRESPONDENT, Step};
+use crate::moves::cast;
+use crate::moves::judge::{self, Verdict};
+use crate::moves::script::{self, CORRESPONDENT, Step};
 use linux::daemon::{self, Answer, Ask, Interface, Spec};
 use linux::lines::{Heard, Lines};
 use linux::radio::{Radio, Report};

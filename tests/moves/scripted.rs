@@ -1,9 +1,9 @@
 //! Scripted roles: the two ends of the conversation, and the router between them.
 
-use crate::voice::Voice;
+use crate::moves::voice::Voice;
 use node::{
-    Action, Addr, Command, CommandId, Guard, Hop, Input, Key, Life, Mark, NextHop, Outbox, Role, Route,
-    StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
+    Action, Addr, Command, CommandId, Guard, Hop, Input, Lifetime, Mark, NextHop, Outbox, Role, Route,
+    RouteKey, StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
 };
 use std::sync::{Arc, Mutex};
 use wire::{Iface, Instant, Ipv4Addr, Prefix, TcpState};
@@ -257,9 +257,9 @@ impl Switch {
     fn point(&self, at: Option<&str>, out: &mut Outbox) -> Result<Value, String> {
         let host = self.hosts.iter().find(|(name, ..)| at == Some(name.as_str()));
         let (_, iface, address) = host.ok_or_else(|| format!("no way to {at:?}"))?;
-        let key = Key { class: None, src: Prefix::ANY, dst: Prefix::host(SERVICE) };
+        let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(SERVICE) };
         let hop = Hop { iface: *iface, to: NextHop::Via(*address) };
-        out.route(key, Route { action: Action::Forward(hop), life: Life::Forever });
+        out.route(key, Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent });
         Ok(Value::None)
     }
 }

@@ -1,7 +1,7 @@
 //! The moves in the simulator, with one command per millisecond.
 
-use crate::script::{self, Step};
-use crate::{cast, judge};
+use crate::moves::script::{self, Step};
+use crate::moves::{cast, judge};
 use node::{Command, Value};
 use sim::World;
 use trace::{HostId, What};

@@ -1,11 +1,11 @@
 //! Datagrams that arrive while their stream ends: one script for the UDP sockets of both backends.
 
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{Addr, StreamId, StreamOp, Transport};
 use wire::Ipv4Addr;
 
 /// Events of streams, and the reasons of dropped datagrams, in the order in which they were reported.
-pub(crate) type Answer = (Vec<Told>, Vec<&'static str>);
+pub(crate) type Answer = (Vec<OwnedStreamEvent>, Vec<&'static str>);
 
 /// The UDP sockets of a backend, and a peer.
 pub(crate) trait Backend {
@@ -26,7 +26,7 @@ const FIRST: StreamId = StreamId(1);
 const STEPS: usize = 100;
 
 /// The reaction of a role to an event: an operation on the event's stream, or on an accepted one.
-type Role = fn(&Told) -> Option<(StreamId, StreamOp)>;
+type Role = fn(&OwnedStreamEvent) -> Option<(StreamId, StreamOp)>;
 
 /// Plays a role until there are no more events. Returns the events as text.
 fn play(backend: &mut impl Backend, first: Answer, role: Role) -> Vec<String> {
@@ -48,11 +48,11 @@ fn play(backend: &mut impl Backend, first: Answer, role: Role) -> Vec<String> {
 }
 
 /// Events of credit are ignored.
-fn name(told: &Told) -> Option<String> {
+fn name(told: &OwnedStreamEvent) -> Option<String> {
     match told {
-        Told::Accepted { .. } => Some("accepted".to_owned()),
-        Told::Data(_, _, bytes) => Some(format!("data: {}", String::from_utf8_lossy(bytes))),
-        Told::Closed(_, why) => Some(why.clone().unwrap_or_else(|| "closed".to_owned())),
+        OwnedStreamEvent::Accepted { .. } => Some("accepted".to_owned()),
+        OwnedStreamEvent::Data(_, _, bytes) => Some(format!("data: {}", String::from_utf8_lossy(bytes))),
+        OwnedStreamEvent::Closed(_, why) => Some(why.clone().unwrap_or_else(|| "closed".to_owned())),
         _ => None,
     }
 }
@@ -61,7 +61,7 @@ fn name(told: &Told) -> Option<String> {
 fn asked(backend: &mut impl Backend) -> Answer {
     let (told, _) =
         backend.operate(FIRST, StreamOp::Listen { by: Transport::Udp, local: AT, foreign: false });
-    assert_eq!(told, [Told::Opened(FIRST, AT)]);
+    assert_eq!(told, [OwnedStreamEvent::Opened(FIRST, AT)]);
     for question in ["one", "two", "three"] {
         backend.arrives(AT, question);
     }
@@ -72,8 +72,8 @@ fn asked(backend: &mut impl Backend) -> Answer {
 pub(crate) fn what_a_listener_has_left_is_accepted_again(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {
-        Told::Accepted { new, .. } => Some((*new, StreamOp::Read(512))),
-        Told::Data(id, ..) => Some((*id, StreamOp::Finish)),
+        OwnedStreamEvent::Accepted { new, .. } => Some((*new, StreamOp::Read(512))),
+        OwnedStreamEvent::Data(id, ..) => Some((*id, StreamOp::Finish)),
         _ => None,
     });
     let each = |text| ["accepted".to_owned(), format!("data: {text}"), "closed".to_owned()];
@@ -85,7 +85,7 @@ pub(crate) fn what_a_listener_has_left_is_accepted_again(backend: &mut impl Back
 pub(crate) fn what_comes_by_an_aborted_stream_is_reported(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {
-        Told::Accepted { new, .. } => Some((*new, StreamOp::Abort)),
+        OwnedStreamEvent::Accepted { new, .. } => Some((*new, StreamOp::Abort)),
         _ => None,
     });
     assert_eq!(said, ["accepted", "closed", "ended: no_socket", "ended: no_socket", "ended: no_socket"]);
@@ -95,8 +95,8 @@ pub(crate) fn what_comes_by_an_aborted_stream_is_reported(backend: &mut impl Bac
 pub(crate) fn what_is_left_without_a_listener_is_reported(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {
-        Told::Accepted { .. } => Some((FIRST, StreamOp::Finish)),
-        Told::Closed(FIRST, None) => Some((StreamId(StreamId::DRIVER), StreamOp::Finish)),
+        OwnedStreamEvent::Accepted { .. } => Some((FIRST, StreamOp::Finish)),
+        OwnedStreamEvent::Closed(FIRST, None) => Some((StreamId(StreamId::DRIVER), StreamOp::Finish)),
         _ => None,
     });
     assert_eq!(
@@ -109,7 +109,7 @@ pub(crate) fn what_is_left_without_a_listener_is_reported(backend: &mut impl Bac
 pub(crate) fn what_a_closing_socket_has_left_is_reported(backend: &mut impl Backend) {
     let open = StreamOp::Open { by: Transport::Udp, local: None, peer: backend.peer(), foreign: false };
     let (told, _) = backend.operate(FIRST, open);
-    let Some(Told::Opened(_, local)) = told.first().cloned() else { panic!("{told:?}") };
+    let Some(OwnedStreamEvent::Opened(_, local)) = told.first().cloned() else { panic!("{told:?}") };
     for text in ["one", "two"] {
         backend.arrives(local, text);
     }

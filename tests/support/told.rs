@@ -17,12 +17,12 @@ macro_rules! transcripts {
 
         $(#[test]
         fn $test() {
-            told::check(&folder(), $file, |script| $tell(script $(, &$what)?));
+            crate::told::check(&folder(), $file, |script| $tell(script $(, &$what)?));
         })*
 
         #[test]
         fn every_transcript_is_checked() {
-            told::all_checked(&folder(), &[$($file),*]);
+            crate::told::all_checked(&folder(), &[$($file),*]);
         }
     };
 }

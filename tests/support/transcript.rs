@@ -3,8 +3,8 @@
 
 use node::config::parse_span;
 use node::{
-    Act, Action, Boot, Class, Command, CommandId, Gate, Hop, Input, Key, Life, Link, Mark, Neighbor, NextHop,
-    Node, Outbox, Route, Span, StreamId, StreamOp, Value, stream::Told,
+    Act, Action, Boot, Class, Command, CommandId, Hop, IngressPolicy, Input, Lifetime, Link, Mark, Neighbor,
+    NextHop, Node, Outbox, Route, RouteKey, Span, StreamId, StreamOp, Value, stream::OwnedStreamEvent,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -31,7 +31,7 @@ pub(crate) trait Cast: Default {
         "a stream, which no role of this protocol uses".to_owned()
     }
     /// Returns an event of a stream that a role serves to a program, as text.
-    fn served(&self, _told: &Told) -> String {
+    fn served(&self, _told: &OwnedStreamEvent) -> String {
         "what only a program outside asks for".to_owned()
     }
     /// Notes a packet that the node sends.
@@ -250,7 +250,7 @@ impl<C: Cast> Teller<C> {
     fn write_down(&mut self) {
         while let Some((_, act)) = self.out.next_act() {
             // These events are only for the records of a run. Reads of a program are in the transcript.
-            if matches!(&act, Act::Handed(event) if !matches!(event.change, node::AppChange::Read(_))) {
+            if matches!(&act, Act::Delivered(event) if !matches!(event.change, node::AppChange::Read(_))) {
                 continue;
             }
             let line = self.act(&act);
@@ -283,7 +283,9 @@ impl<C: Cast> Teller<C> {
                 format!("drop {} from {}: {reason}", packet(dropped), self.interface(*iface))
             }
             Act::Route(key, route) => format!("route {}: {}", self.key(*key), self.route(route.as_ref())),
-            Act::Gate(port, gate) => format!("gate {}: {}", self.interface(port.iface), self.gate(*gate)),
+            Act::IngressPolicy(port, policy) => {
+                format!("gate {}: {}", self.interface(port.iface), self.ingress_policy(*policy))
+            }
             Act::Neighbor(iface, address, neighbor) => {
                 let behaviour = match neighbor {
                     Some(Neighbor::At(mac)) => format!("at {}", self.neighbor(*iface, *mac)),
@@ -303,13 +305,13 @@ impl<C: Cast> Teller<C> {
                 "air" => format!("tune to cell {}", cell.0),
                 radio => format!("tune {radio} to cell {}", cell.0),
             },
-            Act::Visit(_, cell, sent) => format!("visit cell {} with {}", cell.0, packet(sent)),
+            Act::SendInCell(_, cell, sent) => format!("visit cell {} with {}", cell.0, packet(sent)),
             Act::Mark(mark) => mark_name(mark),
             Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
             Act::Answer(_, Err(why)) => format!("refuse: {why}"),
             Act::Served(told) => self.cast.served(told),
             Act::Stream(id, op) => self.cast.stream(*id, op),
-            Act::Handed(event) => match event.change {
+            Act::Delivered(event) => match event.change {
                 node::AppChange::Read(bytes) => format!("{bytes} bytes are handed to a program"),
                 _ => String::new(),
             },
@@ -328,7 +330,7 @@ impl<C: Cast> Teller<C> {
         }
     }
 
-    fn key(&self, key: Key) -> String {
+    fn key(&self, key: RouteKey) -> String {
         let class = match key.class {
             None => "all".to_owned(),
             Some(Class::HOST) => "this host's own".to_owned(),
@@ -344,7 +346,7 @@ impl<C: Cast> Teller<C> {
     }
 
     fn route(&self, route: Option<&Route>) -> String {
-        let Some(Route { action, life }) = route else { return "removed".to_owned() };
+        let Some(Route { action, lifetime }) = route else { return "removed".to_owned() };
         let action = match action {
             Action::Forward(Hop { iface, to: NextHop::Mac(mac) }) => {
                 format!("by {}", self.neighbor(*iface, *mac))
@@ -359,21 +361,21 @@ impl<C: Cast> Teller<C> {
             Action::Punt => "to the role".to_owned(),
             Action::Drop(reason) => format!("drop, {reason}"),
         };
-        match life {
-            Life::Forever => action,
-            Life::Refreshed(span) => format!("{action}, until {span:?} after data from there"),
-            Life::Watched(span) => format!("{action}, told when unused for {span:?}"),
-            Life::Until(at) => format!("{action}, until {} ms", at.0 as f64 / 1e6),
+        match lifetime {
+            Lifetime::Permanent => action,
+            Lifetime::SoftState(span) => format!("{action}, until {span:?} after data from there"),
+            Lifetime::ReportIdle(span) => format!("{action}, told when unused for {span:?}"),
+            Lifetime::Until(at) => format!("{action}, until {} ms", at.0 as f64 / 1e6),
         }
     }
 
-    fn gate(&self, gate: Option<Gate>) -> String {
-        let Some(gate) = gate else { return "removed".to_owned() };
+    fn ingress_policy(&self, policy: Option<IngressPolicy>) -> String {
+        let Some(policy) = policy else { return "removed".to_owned() };
         let name = |class| self.cast.class(class).unwrap_or("other");
-        let check = gate.check.map_or(String::new(), |back| {
-            format!(", must come from where {} leads, {} strays a second", name(back), gate.punts)
+        let check = policy.check.map_or(String::new(), |back| {
+            format!(", must come from where {} leads, {} strays a second", name(back), policy.punts)
         });
-        format!("{}{check}", name(gate.class))
+        format!("{}{check}", name(policy.class))
     }
 }
 

@@ -19,9 +19,9 @@ use crate::updates::{Clocks, Repeats, signed};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Listen, Mark, Outbox,
-    Proto, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value, Why,
+    Proto, PuntReason, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value,
 };
-use table::{Action, Class, Hop, Key, Life, Route};
+use table::{Action, Class, Hop, Lifetime, Route, RouteKey};
 use wire::icmp::{self, Quote};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
@@ -122,7 +122,7 @@ pub struct Mobile {
     updates: u64,
 }
 
-const HOST_ROUTE: Key = Key::all(Class::HOST);
+const HOST_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl Mobile {
     /// Creates a mobile host on a host with these interfaces. It is an error if the configuration is invalid.
@@ -229,14 +229,14 @@ impl Mobile {
         out.mark(Mark::new("mobile", mark::SEMISOFT_SENT).with("to", self.name_of(to)));
         for packet in self.route_updates(now, to, true) {
             if let Some(cell) = self.cell_of(to) {
-                out.visit(self.radio, cell, packet);
+                out.send_in_cell(self.radio, cell, packet);
             }
         }
         self.state = State::Semisoft { at, to };
         self.stop_updates();
         self.timers.set(Timer::Retune, now + self.config.semisoft_delay);
         // An S=0 through the old station would cancel the semisoft handoff, so no timer sends one until it is done.
-        self.route_by(at, Life::Forever, out);
+        self.route_by(at, Lifetime::Permanent, out);
     }
 
     fn tune(&mut self, from: Option<Place>, to: Place, out: &mut Outbox) {
@@ -257,7 +257,7 @@ impl Mobile {
     }
 
     fn hold_packets(out: &mut Outbox) {
-        out.route(HOST_ROUTE, Route { action: Action::Punt, life: Life::Forever });
+        out.route(HOST_ROUTE, Route { action: Action::Punt, lifetime: Lifetime::Permanent });
     }
 
     fn stop_updates(&mut self) {
@@ -416,7 +416,7 @@ impl Mobile {
         if !self.config.route_reauth_time.is_zero() {
             self.timers.set(Timer::Reauth, now + self.config.route_reauth_time);
         }
-        self.route_by(at, Life::Watched(self.config.route_update_time), out);
+        self.route_by(at, Lifetime::ReportIdle(self.config.route_update_time), out);
     }
 
     /// Returns the route-update once for each timestamp that nodes may accept.
@@ -435,10 +435,10 @@ impl Mobile {
 
     /// Routes this host's own packets by a station. A watched route reports when none was sent for the
     /// route-update-time.
-    fn route_by(&self, at: Place, life: Life, out: &mut Outbox) {
+    fn route_by(&self, at: Place, lifetime: Lifetime, out: &mut Outbox) {
         if let Some(station) = self.config.stations.get(usize::from(at)) {
             let action = Action::Forward(Hop::mac(self.radio, station.mac));
-            out.route(HOST_ROUTE, Route { action, life });
+            out.route(HOST_ROUTE, Route { action, lifetime });
         }
     }
 
@@ -551,10 +551,10 @@ impl Role for Mobile {
             Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
-            Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) if is_request(&packet) => {
+            Input::Packet(Rx { iface, why: PuntReason::Listen, .. }, packet) if is_request(&packet) => {
                 self.requested(now, iface, packet, out);
             }
-            Input::Packet(rx @ Rx { why: Why::Listen, .. }, packet) => {
+            Input::Packet(rx @ Rx { why: PuntReason::Listen, .. }, packet) => {
                 self.not_carried(now, &packet, out);
                 out.pass(rx, packet);
             }
@@ -576,7 +576,7 @@ impl Role for Mobile {
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
-            | Input::News(_)
+            | Input::Notification(_)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }

@@ -16,9 +16,9 @@ use crate::message::{ICMP_TYPE, RouteUpdate, control_code};
 use crate::per_second::PerSecond;
 use crate::update_request::{self, UPDATE_REQUEST, UpdateRequest};
 use node::config::{ConfigError, Interfaces};
-use node::{Expiry, Input, Listen, Mark, Outbox, Proto, Role, Rx, Span, Stage, Value, Why};
+use node::{Expiry, Input, Listen, Mark, Outbox, Proto, PuntReason, Role, Rx, Span, Stage, Value};
 use std::collections::BTreeMap;
-use table::{Action, Class, Gate, Hop, Key, Life, Port, Route};
+use table::{Action, Class, Hop, IngressPolicy, Lifetime, Port, Route, RouteKey};
 use wire::ipv4::{self, Header};
 use wire::{
     Iface, Instant, Ipv4Addr, Packet, PacketId, Prefix, Reason, WallTime, icmp, ntp_distance, ntp_span,
@@ -157,13 +157,13 @@ impl Station {
         match input {
             Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
-            Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {
+            Input::Packet(Rx { iface, why: PuntReason::Listen, .. }, packet) => {
                 return self.control(now, iface, packet, out);
             }
-            Input::Packet(Rx { iface, why: Why::Action, .. }, packet) => {
+            Input::Packet(Rx { iface, why: PuntReason::Action, .. }, packet) => {
                 self.downlink(now, iface, packet, out);
             }
-            Input::Packet(Rx { iface, why: Why::Back | Why::Check, .. }, packet) => {
+            Input::Packet(Rx { iface, why: PuntReason::ReversePath | PuntReason::Check, .. }, packet) => {
                 self.uplink(now, iface, packet, out);
             }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
@@ -171,7 +171,7 @@ impl Station {
             Input::Link(..)
             | Input::Stream(..)
             | Input::Serve(..)
-            | Input::News(_)
+            | Input::Notification(_)
             | Input::Stored(_)
             | Input::Command(..)
             | Input::Failed(_) => {}
@@ -187,17 +187,26 @@ impl Station {
     fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.admission.start(now, wall);
         let from_uplink = Port { iface: self.uplink.iface, from: None };
-        out.gate(from_uplink, Gate { class: DOWN, check: None, ttl: true, icmp: true, punts: 0 });
+        out.ingress_policy(
+            from_uplink,
+            IngressPolicy { class: DOWN, check: None, ttl: true, icmp: true, punts: 0 },
+        );
         let punts = self.config.strays;
         for iface in &self.downlinks {
             let port = Port { iface: *iface, from: None };
-            out.gate(port, Gate { class: UP, check: Some(DOWN), ttl: true, icmp: true, punts });
+            out.ingress_policy(
+                port,
+                IngressPolicy { class: UP, check: Some(DOWN), ttl: true, icmp: true, punts },
+            );
         }
         let up = Action::Forward(Hop::mac(self.uplink.iface, self.uplink.mac));
-        out.route(Key::all(UP), Route { action: up, life: Life::Forever });
+        out.route(RouteKey::all(UP), Route { action: up, lifetime: Lifetime::Permanent });
         // This node's own ICMP errors: their destinations are beyond the gateway, or are reached from there.
-        out.route(Key::all(Class::HOST), Route { action: up, life: Life::Forever });
-        out.route(Key::all(DOWN), Route { action: Action::Drop(reason::NO_MAPPING), life: Life::Forever });
+        out.route(RouteKey::all(Class::HOST), Route { action: up, lifetime: Lifetime::Permanent });
+        out.route(
+            RouteKey::all(DOWN),
+            Route { action: Action::Drop(reason::NO_MAPPING), lifetime: Lifetime::Permanent },
+        );
     }
 
     // --- control packets -------------------------------------------------------------------------------------------
@@ -286,9 +295,9 @@ impl Station {
         if let Some(entry) = self.cache.hosts.get_mut(&host) {
             entry.mapping = Some(Mapping::One { leg, ends: false });
         }
-        let life = Life::Refreshed(self.config.route_timeout);
+        let lifetime = Lifetime::SoftState(self.config.route_timeout);
         let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
-        out.route(Key::to(DOWN, host), Route { action, life });
+        out.route(RouteKey::to(DOWN, host), Route { action, lifetime });
         if changed {
             let named =
                 |name| Mark::new("station", name).with("host", host).with("neighbor", leg.mac.to_string());
@@ -310,7 +319,7 @@ impl Station {
             delayed: true,
             device: crate::delay::DelayDevice::default(),
         };
-        out.route(Key::to(DOWN, host), Route { action: Action::Punt, life: Life::Forever });
+        out.route(RouteKey::to(DOWN, host), Route { action: Action::Punt, lifetime: Lifetime::Permanent });
         out.mark(
             Mark::new("station", mark::SEMISOFT_BEGUN).with("host", host).with("to", new.mac.to_string()),
         );
@@ -506,8 +515,8 @@ impl Station {
                 Some(Mapping::One { leg, ends }) => {
                     *ends = true;
                     let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
-                    let life = Life::Until(now + self.config.route_timeout);
-                    out.route(Key::to(DOWN, host), Route { action, life });
+                    let lifetime = Lifetime::Until(now + self.config.route_timeout);
+                    out.route(RouteKey::to(DOWN, host), Route { action, lifetime });
                     out.mark(Mark::new("station", mark::MAPPING_UNCONFIRMED).with("host", host));
                 }
                 Some(Mapping::Two(_)) => self.secondary_ended(now, host, out),
@@ -551,7 +560,7 @@ impl Station {
     /// Removes the mapping of a host. Its last timestamp is kept while a replay could be in the window.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         self.cache.bury(host);
-        out.route(Key::to(DOWN, host), None);
+        out.route(RouteKey::to(DOWN, host), None);
         out.mark(Mark::new("station", mark::MAPPING_EXPIRED).with("host", host));
         for due in [Due::Primary, Due::Secondary, Due::Hold] {
             self.expiry.stop((host, due));

@@ -1,9 +1,6 @@
 //! Each reason for which a station or a mobile host drops a packet: the reason is reported, and no state changes.
 
-#![cfg(test)]
-
-mod common;
-
+use crate::common;
 use cellular_ip::message::{ICMP_TYPE, RouteUpdate};
 use cellular_ip::station::mark;
 use cellular_ip::update_request::{self, UpdateRequest};
@@ -12,7 +9,7 @@ use common::{
     CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update,
 };
 use node::config::Interfaces;
-use node::{Act, Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Value, Why};
+use node::{Act, Boot, Effect, Input, Link, Outbox, PuntReason, Role, Rx, Seed, Value};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4};
 use wire::{icmp, udp};
@@ -45,12 +42,12 @@ impl<R: Role> Bench<R> {
         out.drain_effects().collect()
     }
 
-    fn packet(&mut self, iface: Iface, why: Why, bytes: Vec<u8>) -> Vec<Effect> {
+    fn packet(&mut self, iface: Iface, why: PuntReason, bytes: Vec<u8>) -> Vec<Effect> {
         self.give(Input::Packet(Rx::new(iface, why), arrived(iface, bytes)))
     }
 
     fn control(&mut self, iface: Iface, bytes: Vec<u8>) -> Vec<Effect> {
-        self.packet(iface, Why::Listen, bytes)
+        self.packet(iface, PuntReason::Listen, bytes)
     }
 
     /// Lets timers run until `at`. Mappings do not expire: a test reports that with [`Input::Idle`].
@@ -88,7 +85,7 @@ impl<R: Role> Bench<R> {
     /// Gives the role a packet that must be dropped: for this reason, counted once, without a route, gate or change of
     /// state. At most once a second the drop is marked, and the sender is asked for a route-update.
     #[track_caller]
-    fn refuses(&mut self, reason: &str, iface: Iface, why: Why, bytes: Vec<u8>) {
+    fn refuses(&mut self, reason: &str, iface: Iface, why: PuntReason, bytes: Vec<u8>) {
         let (memory, count) = (self.memory(), self.refused(reason));
         let packet = arrived(iface, bytes.clone());
         let may_follow = |effect: &Effect| match effect {
@@ -114,7 +111,7 @@ impl<R: Role> Bench<R> {
 
     #[track_caller]
     fn refuses_control(&mut self, reason: &str, iface: Iface, bytes: Vec<u8>) {
-        self.refuses(reason, iface, Why::Listen, bytes);
+        self.refuses(reason, iface, PuntReason::Listen, bytes);
     }
 }
 
@@ -263,14 +260,14 @@ fn a_full_cache_refuses_the_new_and_keeps_the_known() {
 fn remembered_timestamps_do_not_fill_the_cache() {
     let mut bench = mapped("cache_capacity = 1");
     let other = |last: u8| changed(|update| update.mobile = Ipv4Addr::new(10, 1, 0, last));
-    bench.give(Input::Idle(node::Key::to(node::Class(17), HOST), seconds(10)));
+    bench.give(Input::Idle(node::RouteKey::to(node::Class(17), HOST), seconds(10)));
     accepted(&bench.control(RIGHT, other(8)));
     bench.refuses_control("cache_full", RIGHT, other(9));
     bench.refuses_control("cache_full", LEFT, changed(|_| ()));
     let known = changed(|update| update.timestamp = stamp(seconds(10)));
     bench.refuses_control("stale_timestamp", LEFT, known);
     bench.run_to(seconds(12));
-    bench.give(Input::Idle(node::Key::to(node::Class(17), Ipv4Addr::new(10, 1, 0, 8)), seconds(11)));
+    bench.give(Input::Idle(node::RouteKey::to(node::Class(17), Ipv4Addr::new(10, 1, 0, 8)), seconds(11)));
     bench.refuses_control("cache_full", RIGHT, other(9)); // two timestamps are remembered
     bench.run_to(seconds(23));
     assert!(!bench.memory().contains("10.1.0.8"));
@@ -333,7 +330,7 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
     let mut bench = mapped("route_reauth_time = \"2s\"");
     let route = |effects: Vec<Effect>| {
         effects.into_iter().find_map(|effect| match effect {
-            Effect::Do(Act::Route(_, Some(route))) => Some(route.life),
+            Effect::Do(Act::Route(_, Some(route))) => Some(route.lifetime),
             _ => None,
         })
     };
@@ -341,7 +338,7 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
         assert_eq!(bench.role.deadline(), Some(seconds(at)));
         bench.now = seconds(at);
         let life = route(bench.give(Input::Timeout));
-        assert_eq!(life, ends.map(|ends| node::Life::Until(seconds(ends))), "{at} s");
+        assert_eq!(life, ends.map(|ends| node::Lifetime::Until(seconds(ends))), "{at} s");
     }
     // It ends at 27 s: later sweeps do not extend it.
     for at in [20, 22, 24, 26] {
@@ -350,11 +347,11 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
         assert_eq!(route(bench.give(Input::Timeout)), None, "{at} s");
     }
     let again = route(bench.control(LEFT, changed(|update| update.timestamp = stamp(seconds(26)))));
-    assert_eq!(again, Some(node::Life::Refreshed(Duration::from_secs(9))));
+    assert_eq!(again, Some(node::Lifetime::SoftState(Duration::from_secs(9))));
     for (at, ends) in [(28, None), (30, None), (32, None), (34, Some(43))] {
         bench.now = seconds(at);
         let life = route(bench.give(Input::Timeout));
-        assert_eq!(life, ends.map(|ends| node::Life::Until(seconds(ends))), "{at} s");
+        assert_eq!(life, ends.map(|ends| node::Lifetime::Until(seconds(ends))), "{at} s");
     }
 }
 
@@ -363,7 +360,8 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
 fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
     let mut bench = mapped("");
     let asked = |effects: &[Effect]| effects.iter().filter(|e| matches!(e, Effect::Send(..))).count();
-    let from = |bench: &mut Bench<Station>, src| bench.packet(RIGHT, Why::Check, data(src, CORRESPONDENT));
+    let from =
+        |bench: &mut Bench<Station>, src| bench.packet(RIGHT, PuntReason::Check, data(src, CORRESPONDENT));
     let counts: Vec<usize> = (0..3).map(|_| asked(&from(&mut bench, HOST))).collect();
     assert_eq!(counts, [1, 0, 0]);
     assert_eq!(asked(&from(&mut bench, Ipv4Addr::new(10, 1, 0, 8))), 1);
@@ -378,7 +376,7 @@ fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
 fn a_flood_of_sources_keeps_no_host_from_being_asked() {
     let mut bench = mapped("");
     let mut asked = |source| {
-        let effects = bench.packet(RIGHT, Why::Check, data(source, CORRESPONDENT));
+        let effects = bench.packet(RIGHT, PuntReason::Check, data(source, CORRESPONDENT));
         effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count()
     };
     let flood = (0..2000).map(|number| Ipv4Addr::from_bits(0x0a05_0000 + number));
@@ -415,9 +413,9 @@ fn errors_of_nodes_go_up_by_wire_only() {
     let mut bench = mapped("");
     let about = data(CORRESPONDENT, HOST);
     let error = wire::IcmpError::FragmentationNeeded { mtu: 1200 }.about(&about, GATEWAY).unwrap();
-    accepted(&bench.packet(RIGHT, Why::Check, error.clone()));
-    bench.refuses("uplink_no_mapping", AIR, Why::Check, error);
-    bench.refuses("uplink_no_mapping", RIGHT, Why::Check, data(GATEWAY, CORRESPONDENT));
+    accepted(&bench.packet(RIGHT, PuntReason::Check, error.clone()));
+    bench.refuses("uplink_no_mapping", AIR, PuntReason::Check, error);
+    bench.refuses("uplink_no_mapping", RIGHT, PuntReason::Check, data(GATEWAY, CORRESPONDENT));
 }
 
 #[test]
@@ -429,7 +427,8 @@ fn a_full_pool_is_marked_once_a_second_and_counted() {
         |effect: &&Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == mark::POOL_EXHAUSTED);
     let mut marks = 0;
     for _ in 0..100 {
-        marks += bench.packet(UP, Why::Action, data(CORRESPONDENT, HOST)).iter().filter(is_mark).count();
+        marks +=
+            bench.packet(UP, PuntReason::Action, data(CORRESPONDENT, HOST)).iter().filter(is_mark).count();
     }
     assert_eq!((marks, bench.role.status().get("delay_pool_exhausted")), (1, Some(&Value::Int(100))));
 }
@@ -480,22 +479,22 @@ fn malformed_messages_are_refused_with_the_reason_of_their_reader() {
 fn data_from_a_host_without_a_mapping_make_none() {
     let stranger = Ipv4Addr::new(10, 1, 0, 8);
     for iface in [LEFT, RIGHT, AIR] {
-        mapped("").refuses("uplink_no_mapping", iface, Why::Check, data(stranger, CORRESPONDENT));
+        mapped("").refuses("uplink_no_mapping", iface, PuntReason::Check, data(stranger, CORRESPONDENT));
     }
 }
 
 #[test]
 fn data_from_another_neighbor_than_the_mapped_one_move_nothing() {
     let mut bench = mapped("");
-    bench.refuses("uplink_mismatch", RIGHT, Why::Check, data(HOST, CORRESPONDENT));
+    bench.refuses("uplink_mismatch", RIGHT, PuntReason::Check, data(HOST, CORRESPONDENT));
     bench.now = seconds(11);
     accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
-    bench.refuses("uplink_mismatch", AIR, Why::Back, data(HOST, CORRESPONDENT));
+    bench.refuses("uplink_mismatch", AIR, PuntReason::ReversePath, data(HOST, CORRESPONDENT));
 }
 
 #[test]
 fn data_to_a_host_without_two_mappings_are_not_for_the_role() {
-    mapped("").refuses("no_mapping", UP, Why::Action, data(CORRESPONDENT, Ipv4Addr::new(10, 1, 0, 8)));
+    mapped("").refuses("no_mapping", UP, PuntReason::Action, data(CORRESPONDENT, Ipv4Addr::new(10, 1, 0, 8)));
 }
 
 /// The host was heard on its second path, and now prepares a third. Copies for the third are delayed again, as nothing
@@ -512,12 +511,12 @@ fn copies_for_a_third_leg_are_delayed_though_the_second_was_heard() {
     };
     bench.now = seconds(11);
     accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
-    accepted(&bench.packet(RIGHT, Why::Back, data(HOST, CORRESPONDENT)));
-    let down = bench.packet(UP, Why::Action, data(CORRESPONDENT, HOST));
+    accepted(&bench.packet(RIGHT, PuntReason::ReversePath, data(HOST, CORRESPONDENT)));
+    let down = bench.packet(UP, PuntReason::Action, data(CORRESPONDENT, HOST));
     assert_eq!(sent_to(&down), [LEFT, RIGHT]);
     bench.now = seconds(12);
     accepted(&bench.control(AIR, signed(update(seconds(12), true))));
-    let down = bench.packet(UP, Why::Action, data(CORRESPONDENT, HOST));
+    let down = bench.packet(UP, PuntReason::Action, data(CORRESPONDENT, HOST));
     assert_eq!(sent_to(&down), [LEFT]);
 }
 
@@ -525,8 +524,8 @@ fn copies_for_a_third_leg_are_delayed_though_the_second_was_heard() {
 fn data_that_nobody_can_read_are_refused_and_do_not_vanish() {
     let mut bench = mapped("");
     let cut = data(CORRESPONDENT, HOST)[..19].to_vec();
-    bench.refuses("ip_truncated", UP, Why::Action, cut.clone());
-    bench.refuses("ip_truncated", RIGHT, Why::Check, cut);
+    bench.refuses("ip_truncated", UP, PuntReason::Action, cut.clone());
+    bench.refuses("ip_truncated", RIGHT, PuntReason::Check, cut);
 }
 
 #[test]
@@ -536,7 +535,7 @@ fn a_packet_on_its_last_hop_is_not_sent_on_by_the_role() {
     accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
     let whole = data(HOST, CORRESPONDENT);
     let (header, payload) = Header::parse(&whole).unwrap();
-    bench.refuses("ttl_expired", LEFT, Why::Back, Header { ttl: 1, ..header }.emit(payload));
+    bench.refuses("ttl_expired", LEFT, PuntReason::ReversePath, Header { ttl: 1, ..header }.emit(payload));
 }
 
 /// A replay of a host's last message, through another base station, after its mapping has expired. The window alone
@@ -549,7 +548,7 @@ fn a_replay_after_the_mapping_has_expired_is_stale_for_as_long_as_the_window_wou
     let ahead = signed(update(seconds(15), false));
     accepted(&bench.control(LEFT, ahead.clone()));
     bench.now = seconds(12);
-    bench.give(Input::Idle(node::Key::to(node::Class(17), HOST), seconds(10)));
+    bench.give(Input::Idle(node::RouteKey::to(node::Class(17), HOST), seconds(10)));
     assert_eq!(bench.role.status().get("hosts"), Some(&Value::Int(0)), "the mapping has expired");
     for second in 12..=20 {
         bench.run_to(seconds(second));
@@ -590,9 +589,9 @@ const LINK_UP: Link<'_> = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1
 fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
     let mut bench = mobile("tuning_queue = 2");
     for _ in 0..2 {
-        assert_eq!(bench.packet(Iface::HOST, Why::Action, data(HOST, CORRESPONDENT)), []);
+        assert_eq!(bench.packet(Iface::HOST, PuntReason::Action, data(HOST, CORRESPONDENT)), []);
     }
-    bench.refuses("tuning_queue_full", Iface::HOST, Why::Action, data(HOST, CORRESPONDENT));
+    bench.refuses("tuning_queue_full", Iface::HOST, PuntReason::Action, data(HOST, CORRESPONDENT));
     bench.now += Duration::from_millis(5);
     let sent = bench.give(Input::Link(Iface(1), LINK_UP));
     assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);

@@ -17,13 +17,7 @@
 //! With `WAYFARE_BLESS=1` in the environment, the present answers are written to the files. Commit them only if you can
 //! explain every line that changed.
 
-#![cfg(test)]
-
-mod common;
-mod teller;
-#[macro_use]
-#[path = "../../../tests/support/told.rs"]
-mod told;
+use crate::teller;
 
 use std::fs;
 use teller::Teller;

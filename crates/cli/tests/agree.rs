@@ -1,7 +1,5 @@
 //! `wayfare agree` with recorded runs: no run on Linux is needed, and none is started.
 
-#![cfg(test)]
-
 use experiments::agree::{Measured, Recorded, Repeated, Run, Sample};
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,8 +1,6 @@
 //! What the command writes and what it must not touch: a user's files, standard output, and what is left after a
 //! signal.
 
-#![cfg(test)]
-
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! The README's numbers: its commands must print exactly the text below them in the simulator.
 
-#![cfg(test)]
-
-#[path = "support/blocks.rs"]
-mod blocks;
-
+use crate::blocks;
 use blocks::{Block, blocks, matches};
 use std::path::Path;
 use std::process::Command;

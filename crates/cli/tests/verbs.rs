@@ -1,7 +1,5 @@
 //! The command as a user sees it: what it prints where, which files it leaves, and its exit codes.
 
-#![cfg(test)]
-
 use std::path::Path;
 use std::process::{Command, Output};
 

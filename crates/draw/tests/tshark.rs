@@ -1,10 +1,6 @@
 //! Checks that Wireshark reads a capture correctly.
 
-#![cfg(test)]
-
-#[path = "../../../tests/support/tshark.rs"]
-mod tshark;
-
+use crate::tshark;
 use draw::{Capture, Direction, Interface, Seen, Snap};
 use tshark::tshark;
 use wire::{Instant, WallTime};

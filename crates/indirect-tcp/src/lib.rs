@@ -22,7 +22,7 @@
 //! - [`message`]: the messages between them. [`mark`]: the marks for measurements.
 //!
 //! This protocol does not route packets to the host. Below it is Mobile IP, with agents at the routers. The Mobile IP
-//! role on the mobile host notifies this protocol of the agent that it attached to ([`node::News::Gateway`]).
+//! role on the mobile host notifies this protocol of the agent that it attached to ([`node::Notification::Gateway`]).
 //!
 //! Keys. A host shares a key with each router, and two routers share a key. The host may have one key for all routers.
 //! Then a compromised router can forge greetings of each host, and take the host's connections from the other routers.

@@ -1,11 +1,7 @@
 //! Messages that try to steal a host's connections: they change nothing, and are dropped with a reason. Beside each is
 //! an authentic message, which has an effect.
 
-#![cfg(test)]
-
-#[path = "support/config.rs"]
-mod config;
-
+use crate::config;
 use auth::Key;
 use indirect_tcp::config::{MobileHostConfig, Peer};
 use indirect_tcp::message::{
@@ -13,9 +9,10 @@ use indirect_tcp::message::{
     GreetingReply, Lost, PORT, Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
-use node::stream::{Told, refusal::FULL};
+use node::stream::{OwnedStreamEvent, refusal::FULL};
 use node::{
-    Act, Addr, Boot, Effect, Input, News, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Why,
+    Act, Addr, Boot, Effect, Input, Notification, Outbox, PuntReason, Role, Rx, Seed, StreamEvent, StreamId,
+    StreamOp,
 };
 use wire::ipv4::Header;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
@@ -56,7 +53,7 @@ impl<R: Role> Stage<R> {
         let bytes = udp::packet(Addr::new(from, PORT), Addr::new(to, PORT), payload);
         let mut packet = Packet::new(Mac([2; 6]), bytes);
         packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
-        self.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet))
+        self.give(Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet))
     }
 
     /// Checks that a message is dropped with this reason and has no other effect.
@@ -131,7 +128,7 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
         Packet::new(Mac([2; 6]), udp::packet(Addr::new(HOST, PORT), Addr::new(LEFT, PORT), &sign(&mine)));
     packet.link.src = Mac([3, 0, 0, 0, 0, 7]);
     let before = stage.state();
-    let effects = stage.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet));
+    let effects = stage.give(Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet));
     assert!(matches!(effects[..], [Effect::Discard(_, _, Reason("itcp_misdirected"))]), "{effects:?}");
     assert_eq!(stage.state(), before);
     let effects = stage.hear(HOST, LEFT, &sign(&mine));
@@ -243,7 +240,10 @@ fn connected(stage: &mut Stage<MobileHost>) -> ConnectionId {
     let Call { connection: number, sequence: call, .. } = call.unwrap().message;
     let answer = Signed::new(Answer { connection: number, code: Code::Connected }, &host_key());
     let effects = stage.give(Input::Stream(router, StreamEvent::Data(&answer.emit())));
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Served(Told::Opened(..)))), "{effects:?}");
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Served(OwnedStreamEvent::Opened(..)))),
+        "{effects:?}"
+    );
     ConnectionId { number, call }
 }
 
@@ -252,7 +252,7 @@ fn a_host_believes_its_routers_alone() {
     let config = MobileHostConfig { address: HOST, key: host_key(), routers: Vec::new() };
     let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     stage.give(Input::Start(&Boot::default()));
-    stage.give(Input::News(&News::Gateway(LEFT)));
+    stage.give(Input::Notification(&Notification::Gateway(LEFT)));
     let sequence = 5_000_000; // nanoseconds of a clock that started in 1970
     let reply = GreetingReply { host: HOST, sequence, router: LEFT, welcome: Welcome::Ready };
     let bytes = |reply, key: &Key| Signed::new(reply, key).emit();
@@ -305,7 +305,7 @@ fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     let config = MobileHostConfig { address: HOST, key: wrong(), routers };
     let mut host = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     host.give(Input::Start(&Boot::default()));
-    let first = sent(&host.give(Input::News(&News::Gateway(LEFT))));
+    let first = sent(&host.give(Input::Notification(&Notification::Gateway(LEFT))));
     assert!(first.is_by(&host_key()) && first.message.codes.is_empty(), "no router has to be shown it");
     let reply = |sequence, router, key: &Key| {
         Signed::new(GreetingReply { host: HOST, sequence, router, welcome: Welcome::Ready }, key).emit()
@@ -319,7 +319,7 @@ fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     host.refuses(LEFT, HOST, &lost(RIGHT, &of_right()), "itcp_misdirected");
 
     // The host moves to the right router, which forwards its greeting to the left one.
-    let greeting = sent(&host.give(Input::News(&News::Gateway(RIGHT))));
+    let greeting = sent(&host.give(Input::Notification(&Notification::Gateway(RIGHT))));
     assert!(greeting.is_by(&of_right()) && !greeting.is_by(&host_key()));
     let mut left = router();
     let pointer =
@@ -350,7 +350,9 @@ fn one_connection_more_than_a_greeting_has_room_for_is_refused_and_changes_nothi
     }
     let before = stage.state();
     let effects = stage.give(Input::Serve(StreamId((1 << 16) + most), open()));
-    let [Effect::Served(Told::Closed(refused, Some(why)))] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Served(OwnedStreamEvent::Closed(refused, Some(why)))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
     assert_eq!((*refused, why.as_str()), (StreamId((1 << 16) + most), FULL));
     assert_eq!(stage.state(), before);
 }

@@ -4,19 +4,15 @@
 //! resumed. A host has one to three connections. In two of three runs one of them ends: one half before the other, or
 //! one half only. The remaining half still moves.
 
-#![cfg(test)]
-
-#[path = "support/config.rs"]
-mod config;
-#[path = "support/tcp.rs"]
-mod tcp;
+use crate::config;
+use crate::tcp;
 
 use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
 use indirect_tcp::message::{Call, ConnectionId, Entry, Greeting, PORT, Signed};
-use node::stream::{Told, refusal};
-use node::{Addr, Boot, Effect, Input, Outbox, Role, Rx, Seed, StreamId, StreamOp, Why};
+use node::stream::{OwnedStreamEvent, refusal};
+use node::{Addr, Boot, Effect, Input, Outbox, PuntReason, Role, Rx, Seed, StreamId, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Seq, SocketAddrV4, TcpState, udp};
@@ -115,9 +111,9 @@ enum Event {
         from: Ipv4Addr,
         payload: Vec<u8>,
     },
-    Told {
+    Stream {
         router: usize,
-        told: Told,
+        told: OwnedStreamEvent,
     },
     Ends {
         router: usize,
@@ -279,7 +275,7 @@ impl World {
         match op {
             StreamOp::Open { foreign: true, local: Some(local), .. } => {
                 self.routers[router].halves.insert(id, Half::new(side(which(local), true), false, 0));
-                self.after(soon, Event::Told { router, told: Told::Opened(id, local) });
+                self.after(soon, Event::Stream { router, told: OwnedStreamEvent::Opened(id, local) });
             }
             StreamOp::Open { peer, .. } => self.connect(router, id, peer),
             StreamOp::Write(bytes) => self.write(router, id, bytes),
@@ -292,24 +288,27 @@ impl World {
                 let halves = &self.routers[router].halves;
                 let relayed = halves.values().filter(|half| half.side / 2 == halves[&id].side / 2);
                 assert!(relayed.count() == 2, "nothing is relayed");
-                self.after(soon, Event::Told { router, told: Told::Parted(id, Default::default()) });
+                self.after(
+                    soon,
+                    Event::Stream { router, told: OwnedStreamEvent::Parted(id, Default::default()) },
+                );
             }
             StreamOp::Export => {
                 let Some(half) = self.routers[router].halves.get(&id).cloned() else { return };
                 let alone = self.over[half.side ^ 1];
                 let told = if half.over {
-                    Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())
+                    OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned())
                 } else {
-                    Told::Exported(id, Box::new(state(&half, alone)))
+                    OwnedStreamEvent::Exported(id, Box::new(state(&half, alone)))
                 };
-                self.after(soon, Event::Told { router, told });
+                self.after(soon, Event::Stream { router, told });
             }
             StreamOp::Import(state) => {
                 let far = *state.remote.ip() == FIXED;
                 let which = which(if far { state.local } else { state.remote });
                 let half = Half::new(side(which, far), true, state.receive_next.0);
                 self.routers[router].halves.insert(id, half);
-                self.after(soon, Event::Told { router, told: Told::Imported(id) });
+                self.after(soon, Event::Stream { router, told: OwnedStreamEvent::Imported(id) });
             }
             StreamOp::Thaw => self.thaw(router, id),
             StreamOp::Forget => {
@@ -360,13 +359,13 @@ impl World {
         self.pipes[pipe].ends[1] = Some((there, new));
         self.routers[there].links.insert(new, (pipe, 1));
         let (local, peer) = (Addr::new(address(there), PORT), Addr::new(address(opener), 40_000));
-        self.tell(there, &Told::Accepted { listener: LISTENER, new, local, peer });
-        self.tell(there, &Told::Room(new, 1 << 24));
+        self.tell(there, &OwnedStreamEvent::Accepted { listener: LISTENER, new, local, peer });
+        self.tell(there, &OwnedStreamEvent::Room(new, 1 << 24));
         let delay = self.delay();
         self.pipes[pipe].until[0] = self.now + delay;
         let local = Addr::new(address(opener), 40_000);
-        self.after(delay, Event::Told { router: opener, told: Told::Opened(id, local) });
-        self.after(delay, Event::Told { router: opener, told: Told::Room(id, 1 << 24) });
+        self.after(delay, Event::Stream { router: opener, told: OwnedStreamEvent::Opened(id, local) });
+        self.after(delay, Event::Stream { router: opener, told: OwnedStreamEvent::Room(id, 1 << 24) });
     }
 
     fn write(&mut self, router: usize, id: StreamId, bytes: Vec<u8>) {
@@ -382,8 +381,8 @@ impl World {
         let at = (self.now + delay).max(self.pipes[pipe].until[other] + 1);
         self.pipes[pipe].until[other] = at;
         let Some((to, stream)) = self.pipes[pipe].ends[other] else { return };
-        let told = Told::Data(stream, PacketId::NEW, bytes);
-        self.after(at - self.now, Event::Told { router: to, told });
+        let told = OwnedStreamEvent::Data(stream, PacketId::NEW, bytes);
+        self.after(at - self.now, Event::Stream { router: to, told });
     }
 
     /// Breaks a pipe: nothing more is sent on it. Bytes under way still arrive, until each end notices the break by
@@ -399,7 +398,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, router: usize, told: &Told) {
+    fn tell(&mut self, router: usize, told: &OwnedStreamEvent) {
         let (id, event) = told.event();
         let is_known = |streams: &Router| {
             id == LISTENER
@@ -417,10 +416,10 @@ impl World {
         self.now = at;
         match event {
             Event::Datagram { to, from, payload } => self.hear(to, from, &payload),
-            Event::Told { router, told } => self.tell(router, &told),
+            Event::Stream { router, told } => self.tell(router, &told),
             Event::Ends { router, id } => {
                 if self.routers[router].links.remove(&id).is_some() {
-                    self.give(router, Input::Stream(id, Told::Closed(id, None).event().1));
+                    self.give(router, Input::Stream(id, OwnedStreamEvent::Closed(id, None).event().1));
                 }
             }
             Event::Accept { pipe } => self.accept(pipe),
@@ -429,7 +428,7 @@ impl World {
                 let halves = &mut self.routers[router].halves;
                 if halves.get(&id).is_some_and(|half| half.over && !half.frozen) {
                     halves.remove(&id);
-                    self.give(router, Input::Stream(id, Told::Closed(id, None).event().1));
+                    self.give(router, Input::Stream(id, OwnedStreamEvent::Closed(id, None).event().1));
                 }
             }
             Event::Wake { router } => {
@@ -449,7 +448,7 @@ impl World {
         let bytes = udp::packet(Addr::new(from, PORT), Addr::new(address(to), PORT), payload);
         let mut packet = Packet::new(Mac([2; 6]), bytes);
         packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
-        self.give(to, Input::Packet(Rx::new(Iface(1), Why::Listen), packet));
+        self.give(to, Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet));
     }
 
     fn moves_on(&mut self) {
@@ -539,9 +538,9 @@ impl World {
             let Entry { id, router: local, host: peer, .. } = entry(which);
             let (sequence, fixed) = (self.sequence, entry(which).peer);
             let call = Call { host: HOST, connection: id.number, sequence, router, peer: fixed };
-            self.tell(0, &Told::Accepted { listener: LISTENER, new: near(which), local, peer });
+            self.tell(0, &OwnedStreamEvent::Accepted { listener: LISTENER, new: near(which), local, peer });
             let bytes = Signed::new(call, &host_key()).emit();
-            self.tell(0, &Told::Data(near(which), PacketId::NEW, bytes));
+            self.tell(0, &OwnedStreamEvent::Data(near(which), PacketId::NEW, bytes));
         }
         for router in 1..ROUTERS {
             self.routers[router].halves.clear();

@@ -14,16 +14,8 @@
 //! With `WAYFARE_BLESS=1` in the environment the outputs are written anew. Commit them only if you can explain every
 //! line that changed.
 
-#![cfg(test)]
-
-mod cast;
-#[path = "support/tcp.rs"]
-mod tcp;
-#[macro_use]
-#[path = "../../../tests/support/told.rs"]
-mod told;
-#[path = "../../../tests/support/transcript.rs"]
-mod transcript;
+use crate::cast;
+use crate::transcript;
 
 use cast::IndirectTcp;
 use transcript::Teller;

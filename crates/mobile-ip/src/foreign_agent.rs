@@ -30,8 +30,8 @@ use crate::message::{
 use crate::pending::{Asked, Pending, Standing, Waiting, low};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Expiry, Hop, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
-    Seed, Value, reason,
+    Action, Class, Expiry, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Role, Route,
+    RouteKey, Rx, Seed, Value, reason,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
@@ -74,7 +74,7 @@ struct Visitor {
     lifetime: u16,
     ends: Instant,
     /// The route of this host's own packets to this visitor; `None` if they do not go to it.
-    reached: Option<Key>,
+    reached: Option<RouteKey>,
 }
 
 /// A foreign agent.
@@ -142,9 +142,13 @@ impl ForeignAgent {
     }
 
     fn start(&self, out: &mut Outbox) {
-        let care_of = Key { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
-        out.route(care_of, Route { action: Action::Open(STRANGERS), life: Life::Forever });
-        out.route(Key::all(STRANGERS), Route { action: Action::Drop(NOT_A_VISITOR), life: Life::Forever });
+        let care_of =
+            RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
+        out.route(care_of, Route { action: Action::Open(STRANGERS), lifetime: Lifetime::Permanent });
+        out.route(
+            RouteKey::all(STRANGERS),
+            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
+        );
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -431,8 +435,9 @@ impl ForeignAgent {
         let Some(class) = self.open_for(home_agent, out) else { return };
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
-        let route = Route { action: Action::Forward(Hop::mac(self.iface, mac)), life: Life::Until(ends) };
-        out.route(Key::to(class, host), route);
+        let route =
+            Route { action: Action::Forward(Hop::mac(self.iface, mac)), lifetime: Lifetime::Until(ends) };
+        out.route(RouteKey::to(class, host), route);
         let mut all = self.visitors.iter();
         let taken =
             all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
@@ -462,14 +467,24 @@ impl ForeignAgent {
         let is_free = |class: &Class| !self.classes.values().any(|other| other == class);
         let class = (FIRST_CLASS..u8::MAX).map(Class).find(is_free)?;
         self.classes.insert(home_agent, class);
-        out.route(Key::all(class), Route { action: Action::Drop(NOT_A_VISITOR), life: Life::Forever });
-        out.route(self.tunnel(home_agent), Route { action: Action::Open(class), life: Life::Forever });
+        out.route(
+            RouteKey::all(class),
+            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
+        );
+        out.route(
+            self.tunnel(home_agent),
+            Route { action: Action::Open(class), lifetime: Lifetime::Permanent },
+        );
         Some(class)
     }
 
     /// The route of packets to the care-of address from a home agent.
-    const fn tunnel(&self, home_agent: Ipv4Addr) -> Key {
-        Key { class: None, src: Prefix::host(home_agent), dst: Prefix::host(self.config.address.address) }
+    const fn tunnel(&self, home_agent: Ipv4Addr) -> RouteKey {
+        RouteKey {
+            class: None,
+            src: Prefix::host(home_agent),
+            dst: Prefix::host(self.config.address.address),
+        }
     }
 
     fn leave(&mut self, visit: Visit, out: &mut Outbox) {
@@ -477,11 +492,11 @@ impl ForeignAgent {
         let (host, home_agent) = visit;
         self.expiry.stop(visit);
         if let Some(class) = self.classes.get(&home_agent).copied() {
-            out.route(Key::to(class, host), None);
+            out.route(RouteKey::to(class, host), None);
             if !self.visitors.keys().any(|(_, other)| *other == home_agent) {
                 self.classes.remove(&home_agent);
                 out.route(self.tunnel(home_agent), None);
-                out.route(Key::all(class), None);
+                out.route(RouteKey::all(class), None);
             }
         }
         if let Some(key) = visitor.reached {
@@ -491,15 +506,15 @@ impl ForeignAgent {
 
     /// The route of this host's own packets to a visitor: from any source if an association authenticates the visit,
     /// otherwise from the care-of address only.
-    fn own_packets_to(&self, (host, home_agent): Visit) -> Key {
+    fn own_packets_to(&self, (host, home_agent): Visit) -> RouteKey {
         let is_proved =
             self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
         let own = Prefix::host(self.config.address.address);
         let src = if is_proved { Prefix::ANY } else { own };
-        Key { src, ..Key::to(Class::HOST, host) }
+        RouteKey { src, ..RouteKey::to(Class::HOST, host) }
     }
 
-    fn unreach(&self, key: Key, host: Ipv4Addr, out: &mut Outbox) {
+    fn unreach(&self, key: RouteKey, host: Ipv4Addr, out: &mut Outbox) {
         out.route(key, None);
         out.neighbor(self.iface, host, None);
     }
@@ -611,7 +626,7 @@ impl Role for ForeignAgent {
             | Input::Command(..)
             | Input::Failed(_)
             | Input::Serve(..)
-            | Input::News(_)
+            | Input::Notification(_)
             | Input::Stored(_) => {}
         }
     }

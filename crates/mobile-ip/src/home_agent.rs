@@ -23,8 +23,8 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Boot, Encap, Expiry, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
-    Seed, Undone, Value, reason,
+    Action, Boot, Encap, Expiry, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Role,
+    Route, RouteKey, Rx, Seed, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
@@ -469,7 +469,7 @@ impl HomeAgent {
     fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
         let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
         let encap = Encap { src: self.config.address.address, dst: care_of, mtu };
-        out.route(key_to(host), Route { action: Action::Tunnel(encap), life: Life::Until(ends) });
+        out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
     }
 
     /// Returns the mobile nodes at a care-of address, and when their bindings end.
@@ -613,7 +613,7 @@ impl Role for HomeAgent {
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Link(iface, link) if iface == self.iface => self.link(now, link, out),
             Input::Failed(fault) => {
-                if let Undone::Store(key) = &fault.undone {
+                if let FailedAct::Store(key) = &fault.act {
                     self.not_stored(now, key, out);
                 }
             }
@@ -623,7 +623,7 @@ impl Role for HomeAgent {
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
-            | Input::News(_)
+            | Input::Notification(_)
             | Input::Command(..) => {}
         }
     }
@@ -691,6 +691,6 @@ fn home_of(key: &[u8]) -> Option<Ipv4Addr> {
 }
 
 /// The route of all packets to a mobile node, from any source.
-const fn key_to(host: Ipv4Addr) -> Key {
-    Key { class: None, src: Prefix::ANY, dst: Prefix::host(host) }
+const fn key_to(host: Ipv4Addr) -> RouteKey {
+    RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(host) }
 }

@@ -20,8 +20,8 @@ use crate::message::{
 use crate::registrar::{Outcome, Registrar, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Command, Hop, Input, Key, Life, Link, Listen, Neighbor, NextHop, Outbox, Proto, Role,
-    Route, Rx, Seed, TimerName, Timers, Value, reason,
+    Action, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto, Role,
+    Route, RouteKey, Rx, Seed, TimerName, Timers, Value, reason,
 };
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
@@ -103,7 +103,7 @@ pub struct MobileNode {
     refused: BTreeMap<Reason, u64>,
 }
 
-const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
+const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
     /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
@@ -335,7 +335,7 @@ impl MobileNode {
         }
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
-        out.tell(node::News::Gateway(agent));
+        out.notify(node::Notification::Gateway(agent));
     }
 
     /// Returns what to register with an agent; `None` if it takes no registrations. A foreign agent's lifetime of 0 is
@@ -430,9 +430,9 @@ impl MobileNode {
     /// Sets the routes of our own packets: `near` to the home network, `far` to all others. The home network is on the
     /// link only while the node is at home, so the interface's own prefix is not used.
     fn route(&self, far: Action, near: Action, out: &mut Outbox) {
-        let home_link = Key { dst: self.config.address.link, ..DEFAULT_ROUTE };
+        let home_link = RouteKey { dst: self.config.address.link, ..DEFAULT_ROUTE };
         for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
-            out.route(key, Route { action, life: Life::Forever });
+            out.route(key, Route { action, lifetime: Lifetime::Permanent });
         }
     }
 
@@ -637,7 +637,7 @@ impl Role for MobileNode {
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
-            | Input::News(_)
+            | Input::Notification(_)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }

@@ -1,7 +1,5 @@
 //! Configurations that are rejected, and attacks that must have no effect.
 
-#![cfg(test)]
-
 #[path = "refusals/agents.rs"]
 mod agents;
 #[path = "refusals/floods.rs"]
@@ -17,7 +15,7 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Act, Boot, Class, Effect, Input, Key, Link, Outbox, Role, Rx, Seed, Why};
+use node::{Act, Boot, Class, Effect, Input, Link, Outbox, PuntReason, Role, RouteKey, Rx, Seed};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, SocketAddrV4, WallTime};
@@ -157,7 +155,7 @@ fn start(role: &mut impl Role) {
 fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u8>) -> Vec<Effect> {
     let mut packet = Packet::new(Mac([2, 0, 0, 0, 1, 1]), bytes);
     (packet.link.src, packet.id) = (from, PacketId(1));
-    give(role, now, Input::Packet(Rx::new(Iface(iface), Why::Listen), packet))
+    give(role, now, Input::Packet(Rx::new(Iface(iface), PuntReason::Listen), packet))
 }
 
 fn association() -> Association {
@@ -377,7 +375,7 @@ fn nobody_is_made_to_answer_itself() {
 }
 
 /// The host's own packets that a foreign agent routes to a visitor, after its home agent has accepted it.
-fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<Key> {
+fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<RouteKey> {
     let now = Instant::from_millis(1000);
     let asks = request(now, home);
     heard(agent, now, 1, MOBILE, packet(home, VISITED, &asks.emit()));

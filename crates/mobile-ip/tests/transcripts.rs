@@ -12,14 +12,8 @@
 //! With `WAYFARE_BLESS=1` in the environment, the present answers are written to the files. Commit them only if you can
 //! explain every line that changed.
 
-#![cfg(test)]
-
-mod cast;
-#[macro_use]
-#[path = "../../../tests/support/told.rs"]
-mod told;
-#[path = "../../../tests/support/transcript.rs"]
-mod transcript;
+use crate::cast;
+use crate::transcript;
 
 use cast::MobileIp;
 use transcript::Teller;

@@ -1,7 +1,10 @@
 //! Output: [`Effect`]s from a role to its node, and [`Act`]s from the node to its driver.
 
-use crate::stream::Told;
-use crate::{AppEvent, CommandId, Gate, Key, Mark, News, Port, Route, Rx, StreamId, StreamOp, Value};
+use crate::stream::OwnedStreamEvent;
+use crate::{
+    AppEvent, CommandId, IngressPolicy, Mark, Notification, Port, Route, RouteKey, Rx, StreamId, StreamOp,
+    Value,
+};
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
 /// A request of a role. The node resolves all but [`Effect::Do`].
@@ -17,13 +20,13 @@ pub enum Effect {
     /// Passes this act to the driver.
     Do(Act),
     /// Declines this packet: it goes to the next role that listens for it, or else is forwarded. A packet out of a
-    /// tunnel, or by a route or a gate of this role, goes to the host only.
+    /// tunnel, or by a route or an ingress policy of this role, goes to the host only.
     Pass(Rx, Packet),
     /// An event of a stream that this role provides, for the stream's user. Ignored if the stream is not open, or
     /// another role provides it.
-    Served(Told),
-    /// Notifies the other roles of this node ([`crate::Input::News`]).
-    Tell(News),
+    Served(OwnedStreamEvent),
+    /// Notifies the other roles of this node ([`crate::Input::Notification`]).
+    Notify(Notification),
 }
 
 /// What a driver executes, in this order. Drivers match it without a wildcard, so that a new variant cannot be missed.
@@ -34,13 +37,13 @@ pub enum Act {
     /// The packet was dropped, for this reason. The ledger counts these acts.
     Drop(Iface, Packet, Reason),
     /// A route was set or removed (`None`), for drivers that mirror the table.
-    Route(Key, Option<Route>),
-    /// A port's gate was set or removed (`None`), for drivers that mirror the table.
-    Gate(Port, Option<Gate>),
+    Route(RouteKey, Option<Route>),
+    /// The ingress policy of a port was set or removed (`None`), for drivers that mirror the table.
+    IngressPolicy(Port, Option<IngressPolicy>),
     /// Requests that the radio tunes to this cell. [`crate::Link::Up`] or [`crate::Link::Down`] answers.
     Tune(Iface, Cell),
     /// Tunes to this cell, sends this one packet, and tunes back, as one operation.
-    Visit(Iface, Cell, Packet),
+    SendInCell(Iface, Cell, Packet),
     /// An operation on a stream whose transport the driver provides.
     Stream(StreamId, StreamOp),
     /// A measured event. No role is notified of it.
@@ -61,10 +64,10 @@ pub enum Act {
     /// An event of a stream that the driver requested from a role, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The number is the driver's, from [`StreamId::OUTSIDE`] on, or, of an accepted
     /// stream, the node's.
-    Served(Told),
+    Served(OwnedStreamEvent),
     /// An event of a stream that a role serves, for the records. No role is notified of it. Drivers record the streams
     /// that they provide themselves.
-    Handed(AppEvent),
+    Delivered(AppEvent),
 }
 
 /// How a node treats ARP for an address.

@@ -1,6 +1,6 @@
 //! What a run's records contain about the streams of applications, whatever provides the transport.
 
-use crate::stream::{Addr, StreamId, StreamOp, Told, Transport};
+use crate::stream::{Addr, OwnedStreamEvent, StreamId, StreamOp, Transport};
 use std::hash::{Hash, Hasher};
 use wire::PacketId;
 
@@ -72,15 +72,15 @@ impl AppEvent {
 
     /// Returns the event for a notification of an application, or `None` if the records do not keep it. A datagram is
     /// recorded as a packet instead.
-    pub fn of_told(told: &Told) -> Option<Self> {
-        let (stream, change) = match told {
-            Told::Opened(id, local) => (*id, AppChange::Opened(*local)),
-            Told::Accepted { listener, new, local, peer } => {
+    pub fn of_event(event: &OwnedStreamEvent) -> Option<Self> {
+        let (stream, change) = match event {
+            OwnedStreamEvent::Opened(id, local) => (*id, AppChange::Opened(*local)),
+            OwnedStreamEvent::Accepted { listener, new, local, peer } => {
                 (*listener, AppChange::Accepted { new: *new, local: *local, peer: *peer })
             }
-            Told::Data(id, PacketId::NEW, bytes) => (*id, AppChange::Read(bytes.len() as u64)),
-            Told::Finished(id) => (*id, AppChange::Finished),
-            Told::Closed(id, why) => (*id, AppChange::Closed(why.clone())),
+            OwnedStreamEvent::Data(id, PacketId::NEW, bytes) => (*id, AppChange::Read(bytes.len() as u64)),
+            OwnedStreamEvent::Finished(id) => (*id, AppChange::Finished),
+            OwnedStreamEvent::Closed(id, why) => (*id, AppChange::Closed(why.clone())),
             _ => return None,
         };
         Some(Self { stream, change })

@@ -9,7 +9,7 @@
 
 use crate::Neighbor;
 use crate::node::reason;
-use crate::waiting::{Origin, Place, Waiting};
+use crate::waiting::{NeighborKey, Origin, Waiting};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use wire::arp::{Message, Operation};
@@ -31,11 +31,11 @@ const SOUGHT: usize = 256;
 /// The neighbor cache of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Arp {
-    known: BTreeMap<Place, Known>,
-    sought: BTreeMap<Place, Sought>,
+    known: BTreeMap<NeighborKey, Known>,
+    sought: BTreeMap<NeighborKey, Sought>,
     waiting: Waiting,
     /// What roles have set with [`Act::Neighbor`](crate::Act::Neighbor).
-    set: BTreeMap<Place, Neighbor>,
+    set: BTreeMap<NeighborKey, Neighbor>,
     /// The links that are up, with the cell of a radio.
     links: BTreeMap<Iface, Option<Cell>>,
 }
@@ -143,11 +143,12 @@ impl Arp {
     /// Removes what was learnt from messages about the neighbors of an interface. What roles have set stays.
     fn forget(&mut self, iface: Iface) -> VecDeque<Packet> {
         self.known.retain(|(other, _), _| *other != iface);
-        let sought: Vec<Place> = self.sought.keys().filter(|(other, _)| *other == iface).copied().collect();
+        let sought: Vec<NeighborKey> =
+            self.sought.keys().filter(|(other, _)| *other == iface).copied().collect();
         let mut waited = VecDeque::new();
-        for place in sought {
-            self.sought.remove(&place);
-            waited.extend(self.waiting.take(place));
+        for key in sought {
+            self.sought.remove(&key);
+            waited.extend(self.waiting.take(key));
         }
         waited
     }
@@ -157,30 +158,30 @@ impl Arp {
     pub(crate) fn find(
         &mut self,
         now: Instant,
-        place: Place,
+        key: NeighborKey,
         origin: Origin,
         packet: Packet,
         may_ask: bool,
     ) -> Found {
-        if let Some(Neighbor::At(mac)) = self.set.get(&place) {
+        if let Some(Neighbor::At(mac)) = self.set.get(&key) {
             return Found::Here { mac: *mac, packet, probe: false };
         }
-        let is_sought = self.sought.contains_key(&place);
-        if let Some(Known { mac, heard, is_used }) = self.known.get_mut(&place)
+        let is_sought = self.sought.contains_key(&key);
+        if let Some(Known { mac, heard, is_used }) = self.known.get_mut(&key)
             && (is_sought || now < *heard + BELIEVED)
         {
             *is_used = true;
             let (mac, probe) = (*mac, may_ask && !is_sought && now >= *heard + FRESH);
             if probe {
-                self.sought.insert(place, Sought::first(now));
+                self.sought.insert(key, Sought::first(now));
             }
             return Found::Here { mac, packet, probe };
         }
         if is_sought {
-            let displaced = self.waiting.add(place, origin, packet);
+            let displaced = self.waiting.add(key, origin, packet);
             return Found::Wait { ask: false, displaced, given_up: None };
         }
-        self.known.remove(&place); // expired
+        self.known.remove(&key); // expired
         if !may_ask {
             return Found::Silent(packet);
         }
@@ -189,8 +190,8 @@ impl Arp {
             let Some((iface, packets)) = self.give_up_for(origin) else { return Found::Full(packet) };
             given_up = Some((iface, packets));
         }
-        self.sought.insert(place, Sought::first(now));
-        Found::Wait { ask: true, displaced: self.waiting.add(place, origin, packet), given_up }
+        self.sought.insert(key, Sought::first(now));
+        Found::Wait { ask: true, displaced: self.waiting.add(key, origin, packet), given_up }
     }
 
     /// Processes a received message.
@@ -214,16 +215,16 @@ impl Arp {
 
     /// Takes an item that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
-        let (place, sought) = self.sought.iter_mut().find(|(_, sought)| sought.next <= now)?;
-        let place = *place;
+        let (key, sought) = self.sought.iter_mut().find(|(_, sought)| sought.next <= now)?;
+        let key = *key;
         if sought.tries < TRIES {
             (sought.tries, sought.next) = (sought.tries + 1, now + RETRY);
-            let known = self.known.get(&place).map(|known| known.mac);
-            return Some(Due::Ask(place.0, place.1, known));
+            let known = self.known.get(&key).map(|known| known.mac);
+            return Some(Due::Ask(key.0, key.1, known));
         }
-        self.sought.remove(&place);
-        self.known.remove(&place); // it did not answer the probes
-        Some(Due::Failed(place.0, self.waiting.take(place)))
+        self.sought.remove(&key);
+        self.known.remove(&key); // it did not answer the probes
+        Some(Due::Failed(key.0, self.waiting.take(key)))
     }
 
     /// Reports the packets that wait.
@@ -246,21 +247,21 @@ impl Arp {
 
     /// Updates a known entry, as RFC 826 requires. Creates an entry only if `makes`. Returns the packets that waited
     /// for it.
-    fn learn(&mut self, now: Instant, place: Place, mac: Mac, makes: bool) -> VecDeque<Packet> {
-        let is_there = self.known.contains_key(&place) || self.sought.contains_key(&place);
-        let may_make = makes && !place.1.is_unspecified();
+    fn learn(&mut self, now: Instant, key: NeighborKey, mac: Mac, makes: bool) -> VecDeque<Packet> {
+        let is_there = self.known.contains_key(&key) || self.sought.contains_key(&key);
+        let may_make = makes && !key.1.is_unspecified();
         if !is_there && !may_make {
             return VecDeque::new();
         }
-        let known = self.known.get(&place);
+        let known = self.known.get(&key);
         // A packet that waited is sent now.
-        let is_used = known.is_some_and(|known| known.is_used) || self.waiting.highest(place).is_some();
+        let is_used = known.is_some_and(|known| known.is_used) || self.waiting.highest(key).is_some();
         if known.is_none() {
             self.make_room(now);
         }
-        self.known.insert(place, Known { mac, heard: now, is_used });
-        self.sought.remove(&place);
-        self.waiting.take(place)
+        self.known.insert(key, Known { mac, heard: now, is_used });
+        self.sought.remove(&key);
+        self.waiting.take(key)
     }
 
     /// Removes an entry if the cache is full: an expired one first, then one to which no packet was sent, then any
@@ -270,8 +271,8 @@ impl Arp {
         if self.known.len() < CAPACITY {
             return;
         }
-        let rank = |(place, known): (&Place, &Known)| {
-            (now < known.heard + BELIEVED, known.is_used, known.heard, *place)
+        let rank = |(key, known): (&NeighborKey, &Known)| {
+            (now < known.heard + BELIEVED, known.is_used, known.heard, *key)
         };
         if let Some((.., first)) = self.known.iter().map(rank).min() {
             self.known.remove(&first);
@@ -279,23 +280,23 @@ impl Arp {
     }
 
     /// The neighbors that are being resolved and are not known.
-    fn unknown(&self) -> impl Iterator<Item = (&Place, &Sought)> {
-        self.sought.iter().filter(|(place, _)| !self.known.contains_key(place))
+    fn unknown(&self) -> impl Iterator<Item = (&NeighborKey, &Sought)> {
+        self.sought.iter().filter(|(key, _)| !self.known.contains_key(key))
     }
 
     /// Gives up the neighbor for which the least important packets wait; of several, the one with the most requests.
     /// Returns `None` if those packets are more important than a packet of `origin`. So a scan that is forwarded keeps
     /// no packet from its next hop.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
-        let rank = |(place, sought): (&Place, &Sought)| {
-            (self.waiting.highest(*place), Reverse(sought.tries), sought.next, *place)
+        let rank = |(key, sought): (&NeighborKey, &Sought)| {
+            (self.waiting.highest(*key), Reverse(sought.tries), sought.next, *key)
         };
-        let (highest, .., place) = self.unknown().map(rank).min()?;
+        let (highest, .., key) = self.unknown().map(rank).min()?;
         if highest.is_some_and(|highest| highest > origin) {
             return None;
         }
-        self.sought.remove(&place);
-        Some((place.0, self.waiting.take(place)))
+        self.sought.remove(&key);
+        Some((key.0, self.waiting.take(key)))
     }
 }
 

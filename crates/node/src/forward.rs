@@ -5,8 +5,8 @@ use crate::neighbor::Interface;
 use crate::node::{drop, reason};
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox, Ruleset};
-use table::{Class, Datagram, Encap, Found, Gate, Go, Hop, NextHop, Port, RoleId};
-use table::{Rules, Verdict, Why, decide, decide_opened};
+use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
+use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
 
@@ -33,14 +33,14 @@ struct View<'a> {
 }
 
 impl Rules for View<'_> {
-    fn gate(&self, port: Port) -> (RoleId, Gate) {
-        self.rules.gate(port)
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+        self.rules.ingress_policy(port)
     }
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
         self.rules.find_route(now, class, src, dst, self.is_own(dst))
     }
-    fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
-        self.rules.way_back(now, class, host)
+    fn reverse_path(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
+        self.rules.reverse_path(now, class, host)
     }
     fn is_own(&self, address: Ipv4Addr) -> bool {
         self.addresses.contains(&address)
@@ -127,13 +127,13 @@ impl Node {
         if let Some(error) = verdict.icmp {
             self.tell_sender(now, iface, error, &packet, out);
         }
-        let passes_on = matches!(verdict.go, Go::Out(_) | Go::Encap(_));
+        let passes_on = matches!(verdict.disposition, Disposition::Out(_) | Disposition::Encap(_));
         if passes_on && verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) {
             return drop(out, iface, packet, reason::TTL_EXPIRED);
         }
-        match verdict.go {
-            Go::Host => self.to_host(iface, header, packet, out),
-            Go::Out(Hop { iface, to }) => match to {
+        match verdict.disposition {
+            Disposition::Host => self.to_host(iface, header, packet, out),
+            Disposition::Out(Hop { iface, to }) => match to {
                 NextHop::Mac(mac) => {
                     packet.link.dst = mac;
                     self.transmit(iface, packet, out);
@@ -141,19 +141,19 @@ impl Node {
                 NextHop::Via(router) => self.send_to_neighbor(now, iface, router, way.origin, packet, out),
                 NextHop::OnLink => self.send_to_neighbor(now, iface, header.dst, way.origin, packet, out),
             },
-            Go::Encap(_) | Go::Open(_) if way.depth >= DEPTH => {
+            Disposition::Encap(_) | Disposition::Open(_) if way.depth >= DEPTH => {
                 drop(out, iface, packet, reason::TUNNEL_DEPTH);
             }
-            Go::Encap(encap) => self.enter(now, way, encap, packet, out),
-            Go::Open(class) => self.open(now, way, class, packet, out),
-            Go::Punt(_, Why::Check) if !self.rules.may_punt(now, way.port) => {
+            Disposition::Encap(encap) => self.enter(now, way, encap, packet, out),
+            Disposition::Open(class) => self.open(now, way, class, packet, out),
+            Disposition::Punt(_, PuntReason::Check) if !self.rules.may_punt(now, way.port) => {
                 drop(out, iface, packet, reason::PUNT_LIMIT);
             }
-            Go::Punt(role, why) => {
+            Disposition::Punt(role, why) => {
                 let rx = Rx { iface, why, tunnel: way.tunnel };
                 self.give(now, role, Input::Packet(rx, packet), out);
             }
-            Go::Drop(reason) => drop(out, iface, packet, reason),
+            Disposition::Drop(reason) => drop(out, iface, packet, reason),
         }
     }
 
@@ -180,7 +180,8 @@ impl Node {
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
         if let Some(role) = interceptor {
-            let rx = Rx { iface: way.port.iface, why: Why::Listen, tunnel: Some((outer.src, outer.dst)) };
+            let rx =
+                Rx { iface: way.port.iface, why: PuntReason::Listen, tunnel: Some((outer.src, outer.dst)) };
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
         let verdict = decide_opened(&self.view(), now, class, &datagram(&header, &packet));
@@ -219,7 +220,7 @@ impl Node {
                 && iface == Iface::HOST
                 && let Some(role) = self.listener(iface, &header, payload, 0)
             {
-                let rx = Rx::new(iface, Why::Listen);
+                let rx = Rx::new(iface, PuntReason::Listen);
                 return self.give(now, role, Input::Packet(rx, Packet::new(Mac::ZERO, bytes)), out);
             }
             // A sender that is away from home gets it by a tunnel. This recursion ends, because no error is sent about

@@ -1,7 +1,7 @@
 //! Tests of tunnels, neighbors, groups and ICMP errors, and of packets that roles intercept.
 
 use super::*;
-use crate::{Boot, Life, Link, Listen, Mark, Neighbor, Proto, Role, Value};
+use crate::{Boot, Lifetime, Link, Listen, Mark, Neighbor, Proto, Role, Value};
 use table::{Action, Route};
 use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, udp};
 
@@ -21,12 +21,12 @@ const VISITORS: Class = Class(200);
 struct Agent {
     name: &'static str,
     listens: Vec<Listen>,
-    routes: Vec<(Key, Action)>,
+    routes: Vec<(RouteKey, Action)>,
     passes: bool,
     stores: bool,
 }
 
-use table::Key;
+use table::RouteKey;
 
 impl Role for Agent {
     fn name(&self) -> &'static str {
@@ -39,7 +39,7 @@ impl Role for Agent {
         match input {
             Input::Start(boot) => {
                 for (key, action) in &self.routes {
-                    out.route(*key, Route { action: *action, life: Life::Forever });
+                    out.route(*key, Route { action: *action, lifetime: Lifetime::Permanent });
                 }
                 for (key, value) in &boot.stored {
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -74,8 +74,8 @@ fn agent(name: &'static str) -> Agent {
     Agent { name, listens: Vec::new(), routes: Vec::new(), passes: false, stores: false }
 }
 
-fn to(dst: Ipv4Addr) -> Key {
-    Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::host(dst) }
+fn to(dst: Ipv4Addr) -> RouteKey {
+    RouteKey { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::host(dst) }
 }
 
 /// `eth` has an address, and a default route by a router with a known link address. `air` has an address too.
@@ -84,9 +84,9 @@ fn node(roles: Vec<Agent>) -> (Node, Outbox) {
     let mut node = Node::new(roles, Vec::new());
     node.add_address(Instant::ZERO, ETH, "10.1.0.1/24".parse().unwrap());
     node.add_address(Instant::ZERO, AIR, "10.3.0.1/24".parse().unwrap());
-    let any = Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY };
+    let any = RouteKey { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY };
     let action = Action::Forward(Hop::mac(ETH, ROUTER));
-    node.set_route(Instant::ZERO, any, Route { action, life: Life::Forever });
+    node.set_route(Instant::ZERO, any, Route { action, lifetime: Lifetime::Permanent });
     let mut out = Outbox::default();
     node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
     for (iface, mac) in [ETH, AIR].into_iter().zip(MACS) {
@@ -235,8 +235,8 @@ fn foreign_agent() -> (Node, Outbox) {
     let visitor = Hop::mac(AIR, Mac([2, 0, 0, 0, 0, 7]));
     let routes = vec![
         (to(OWN), Action::Open(VISITORS)),
-        (Key::to(VISITORS, MOBILE), Action::Forward(visitor)),
-        (Key::to(VISITORS, CARE_OF), Action::Punt),
+        (RouteKey::to(VISITORS, MOBILE), Action::Forward(visitor)),
+        (RouteKey::to(VISITORS, CARE_OF), Action::Punt),
     ];
     node(vec![Agent { routes, ..agent("foreign") }])
 }
@@ -278,8 +278,12 @@ fn tunnels_inside_each_other_have_an_end() {
     for _ in 0..2 {
         bytes = ipip::encapsulate(&bytes, FAR, OWN).unwrap();
     }
-    let nested = Key::to(VISITORS, OWN);
-    node.set_route(Instant::ZERO, nested, Route { action: Action::Open(VISITORS), life: Life::Forever });
+    let nested = RouteKey::to(VISITORS, OWN);
+    node.set_route(
+        Instant::ZERO,
+        nested,
+        Route { action: Action::Open(VISITORS), lifetime: Lifetime::Permanent },
+    );
     assert_eq!(sent(&receive(&mut node, &mut out, received(bytes.clone(), MACS[0]))).0, AIR);
     let deeper = ipip::encapsulate(&bytes, FAR, OWN).unwrap();
     assert_eq!(dropped(&receive(&mut node, &mut out, received(deeper, MACS[0]))), "tunnel_depth");
@@ -502,7 +506,7 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
     let tuple = crate::Tuple { local: SocketAddrV4::new(MOBILE, 5000), remote: SocketAddrV4::new(FAR, 80) };
     for passes in [false, true] {
         let interceptor = Agent { listens: vec![Listen::Connection(tuple)], passes, ..agent("interceptor") };
-        let visitor = Key::to(VISITORS, MOBILE);
+        let visitor = RouteKey::to(VISITORS, MOBILE);
         let routes = vec![
             (to(OWN), Action::Open(VISITORS)),
             (visitor, Action::Forward(Hop::mac(AIR, ROUTER))),

@@ -1,6 +1,6 @@
 //! Input: everything that can happen to a role.
 
-use crate::{Key, RoleId, StreamEvent, StreamId, StreamOp, Tuple, Value, Why};
+use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Tuple, Value};
 use std::hash::{Hash, Hasher};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
 
@@ -17,7 +17,7 @@ pub enum Input<'a> {
     Link(Iface, Link<'a>),
     /// The lifetime of a route of this role has ended; the instant is the last use of the route. Reported once, until
     /// the route is used or set again.
-    Idle(Key, Instant),
+    Idle(RouteKey, Instant),
     /// An event of a stream that this role uses.
     Stream(StreamId, StreamEvent<'a>),
     /// A request of the operator, answered by exactly one [`crate::Act::Answer`].
@@ -35,13 +35,13 @@ pub enum Input<'a> {
     /// [`Input::Failed`], in the order requested.
     Stored(&'a [u8]),
     /// A notification from another role of this node.
-    News(&'a News),
+    Notification(&'a Notification),
 }
 
 /// What one protocol may learn from another on the same host. Each variant must be a notion that two protocols share,
 /// so that they do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum News {
+pub enum Notification {
     /// The router by which this host's packets leave from now on: the agent to which it attached.
     Gateway(Ipv4Addr),
 }
@@ -52,14 +52,14 @@ pub struct Rx {
     /// The interface on which it arrived.
     pub iface: Iface,
     /// Why this role is given it.
-    pub why: Why,
+    pub why: PuntReason,
     /// The outer source and destination, if this node took it out of a tunnel.
     pub tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
 }
 
 impl Rx {
     /// Returns the value for a packet that was in no tunnel.
-    pub const fn new(iface: Iface, why: Why) -> Self {
+    pub const fn new(iface: Iface, why: PuntReason) -> Self {
         Self { iface, why, tunnel: None }
     }
 }
@@ -104,14 +104,14 @@ pub struct Fault {
     /// The role that requested it.
     pub role: RoleId,
     /// The act.
-    pub undone: Undone,
+    pub act: FailedAct,
     /// Why, for example the text of the operating system's error.
     pub why: String,
 }
 
 /// The act that failed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Undone {
+pub enum FailedAct {
     /// The record of this key is unchanged. What the role requested after it in the same step was withdrawn: no packet
     /// was sent, and no route was set. A command was answered with the error. All records that the role has requested
     /// since fail likewise.

@@ -28,9 +28,8 @@ pub mod mark;
 mod neighbor;
 mod node;
 mod outbox;
-mod records;
-mod rules;
-
+mod ruleset;
+mod store_barrier;
 pub mod stream;
 mod streams;
 mod timer;
@@ -39,13 +38,15 @@ mod waiting;
 
 pub use act::{Act, Effect, Neighbor};
 pub use app_event::{AppChange, AppEvent};
-pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Proto, Rx, Undone};
+pub use input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Listen, Notification, Proto, Rx};
 pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
-pub use rules::Ruleset;
-pub use stream::{Addr, Guard, Knob, StreamEvent, StreamId, StreamOp, Transport, Tuple};
-pub use table::{Action, Class, Encap, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};
+pub use ruleset::Ruleset;
+pub use stream::{Addr, Guard, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+pub use table::{
+    Action, Class, Encap, Hop, IngressPolicy, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,
+};
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;
 pub use wire::{InterfaceAddress, Seed};

@@ -3,11 +3,11 @@
 
 use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
-use crate::records::Records;
+use crate::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
 use crate::{Link, Node, Outbox};
 use std::collections::VecDeque;
-use table::{Action, Hop, Key, Life, NextHop, RoleId, Route};
+use table::{Action, Hop, Lifetime, NextHop, RoleId, Route, RouteKey};
 use wire::arp::Message;
 use wire::{IcmpError, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix};
 
@@ -45,7 +45,7 @@ impl Interface {
 pub(crate) struct Net {
     pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
     pub(crate) arp: Arp,
-    pub(crate) records: Records,
+    pub(crate) records: StoreBarrier,
     /// The second of the run in which `errors` were sent.
     pub(crate) second: u64,
     pub(crate) errors: u16,
@@ -90,10 +90,10 @@ impl Node {
         if address.link.len() == 32 {
             return; // a /32 has no other host
         }
-        let key = Key { class: None, src: Prefix::ANY, dst: address.link };
+        let key = RouteKey { class: None, src: Prefix::ANY, dst: address.link };
         let route = iface.map(|iface| {
             let action = Action::Forward(Hop { iface, to: NextHop::OnLink });
-            Route { action, life: Life::Forever }
+            Route { action, lifetime: Lifetime::Permanent }
         });
         self.rules.set_route(now, RoleId::NODE, key, route);
     }

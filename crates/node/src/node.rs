@@ -1,12 +1,12 @@
 //! A node: the roles of one host and its forwarding table. Drivers call only this.
 
-use crate::input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Rx, Undone};
+use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Listen, Notification, Rx};
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
 use crate::streams::Streams;
 use crate::{Act, Effect, Outbox, Ruleset, Transport, Value};
 use std::fmt::Debug;
-use table::{Port, RoleId, Route, Why};
+use table::{Port, PuntReason, RoleId, Route};
 use wire::ipv4::Header;
 use wire::{EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId};
 
@@ -21,7 +21,7 @@ pub mod reason {
     pub const OTHER_STATION: Reason = Reason("other_station");
     /// The frame contains neither IPv4 nor, on an interface with an address, ARP.
     pub const ETHERTYPE: Reason = Reason("ethertype");
-    /// More packets failed the gate's check in this second than its owner accepts.
+    /// More packets failed the check of the ingress policy in this second than its owner accepts.
     pub const PUNT_LIMIT: Reason = Reason("punt_limit");
     /// A group or broadcast packet for which no role listens.
     pub const NO_LISTENER: Reason = Reason("no_listener");
@@ -109,7 +109,7 @@ impl Node {
     }
 
     /// Sets a route that no role owns, from the configuration.
-    pub fn set_route(&mut self, now: Instant, key: table::Key, route: Route) {
+    pub fn set_route(&mut self, now: Instant, key: table::RouteKey, route: Route) {
         self.rules.set_route(now, RoleId::NODE, key, Some(route));
     }
 
@@ -178,10 +178,10 @@ impl Node {
             Input::Command(id, command) => self.command(now, id, command, out),
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.failed(now, fault, out),
-            Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
-            // A driver may use what roles serve. It reports durable records by `resume`, and only roles send news.
+            Input::Idle(..) | Input::Wall(_) => self.notify_all(now, &input, out),
+            // A driver may use what roles serve. It reports durable records by `resume`, and only roles send notifications.
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
-            Input::Stored(_) | Input::News(_) => {}
+            Input::Stored(_) | Input::Notification(_) => {}
         }
         self.settle(now, out);
     }
@@ -204,7 +204,9 @@ impl Node {
             return self.forward(now, Port { iface, from: None }, &header, packet, out);
         }
         match self.listener(iface, &header, payload, 0) {
-            Some(role) => self.give(now, role, Input::Packet(Rx::new(iface, Why::Listen), packet), out),
+            Some(role) => {
+                self.give(now, role, Input::Packet(Rx::new(iface, PuntReason::Listen), packet), out)
+            }
             None => self.unheard(now, iface, &header, packet, out),
         }
     }
@@ -226,7 +228,7 @@ impl Node {
             Ok(parsed) => parsed,
             Err(malformed) => return drop(out, rx.iface, packet, malformed.into()),
         };
-        if rx.why != Why::Listen || rx.tunnel.is_some() || rx.iface == Iface::HOST {
+        if rx.why != PuntReason::Listen || rx.tunnel.is_some() || rx.iface == Iface::HOST {
             return self.to_host(rx.iface, &header, packet, out);
         }
         match self.listener(rx.iface, &header, payload, usize::from(role.0) + 1) {
@@ -312,13 +314,13 @@ impl Node {
             Interface::set(&mut self.ifaces, Interface { iface, mac, mtu });
         }
         self.forget_neighbors(iface, link, out);
-        self.tell_all(now, &Input::Link(iface, link), out);
+        self.notify_all(now, &Input::Link(iface, link), out);
     }
 
     /// Removes an address that the host's own stack refused: otherwise the node would take packets that nothing
     /// receives.
     fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
-        if let Undone::Address(iface, address, true) = fault.undone {
+        if let FailedAct::Address(iface, address, true) = fault.act {
             self.remove_address(now, iface, address);
         }
         self.give(now, fault.role, Input::Failed(fault), out);
@@ -340,21 +342,21 @@ impl Node {
         }
     }
 
-    fn tell_all(&mut self, now: Instant, input: &Input<'_>, out: &mut Outbox) {
+    fn notify_all(&mut self, now: Instant, input: &Input<'_>, out: &mut Outbox) {
         for index in 0..self.roles.len() {
             self.give(now, RoleId(index as u8), input.clone(), out);
         }
     }
 
-    fn tell_others(&mut self, now: Instant, by: RoleId, news: News, out: &mut Outbox) {
+    fn notify_others(&mut self, now: Instant, by: RoleId, notification: Notification, out: &mut Outbox) {
         for index in (0..self.roles.len()).filter(|index| *index != usize::from(by.0)) {
-            self.give(now, RoleId(index as u8), Input::News(&news), out);
+            self.give(now, RoleId(index as u8), Input::Notification(&notification), out);
         }
     }
 
     pub(crate) fn give(&mut self, now: Instant, id: RoleId, input: Input<'_>, out: &mut Outbox) {
         if let Some(role) = self.roles.get_mut(usize::from(id.0)) {
-            out.speak_for(id);
+            out.set_current_role(id);
             role.handle(now, input, out);
         }
     }
@@ -387,8 +389,8 @@ impl Node {
             Effect::Pass(rx, packet) => self.pass(now, role, rx, packet, out),
             Effect::Discard(iface, packet, reason) => out.act(role, Act::Drop(iface, packet, reason)),
             Effect::Stream(id, op) => self.operate(now, role, id, op, out),
-            Effect::Served(told) => self.served(now, role, &told, out),
-            Effect::Tell(news) => self.tell_others(now, role, news, out),
+            Effect::Served(event) => self.served(now, role, &event, out),
+            Effect::Notify(notification) => self.notify_others(now, role, notification, out),
             Effect::Do(act) => {
                 self.apply(now, role, &act);
                 out.act(role, act);
@@ -400,7 +402,7 @@ impl Node {
     pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: &Act) {
         match act {
             Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
-            Act::Gate(port, gate) => self.rules.set_gate(role, *port, *gate),
+            Act::IngressPolicy(port, policy) => self.rules.set_ingress_policy(role, *port, *policy),
             Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
             Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
             Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),

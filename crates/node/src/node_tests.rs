@@ -1,7 +1,7 @@
 //! Tests of what the node does itself: admission, forwarding, streams, commands.
 
 use super::*;
-use crate::{Boot, Key, Life, Mark, StreamEvent, StreamId, StreamOp, Transport};
+use crate::{Boot, Lifetime, Mark, RouteKey, StreamEvent, StreamId, StreamOp, Transport};
 use table::{Action, Hop};
 use wire::{Frame, Prefix, SocketAddrV4, ipv4, udp};
 
@@ -29,9 +29,9 @@ impl Role for Keeper {
             Input::Start(_) => {
                 let local = SocketAddrV4::new(OWN, 9);
                 out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local, foreign: false });
-                let route = Route { action: Action::Punt, life: Life::Forever };
+                let route = Route { action: Action::Punt, lifetime: Lifetime::Permanent };
                 let src = Prefix::ANY;
-                out.route(Key { class: None, src, dst: "10.8.0.0/16".parse().unwrap() }, route);
+                out.route(RouteKey { class: None, src, dst: "10.8.0.0/16".parse().unwrap() }, route);
             }
             Input::Packet(_, packet) => self.kept.push(packet),
             Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(1)),
@@ -53,11 +53,11 @@ fn node() -> (Node, Outbox) {
     node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
     let up = Link::Up { cell: None, mac: US, mtu: 1500, name: "eth" };
     node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
-    let key = Key { class: None, src: Prefix::ANY, dst: "10.9.0.0/16".parse().unwrap() };
+    let key = RouteKey { class: None, src: Prefix::ANY, dst: "10.9.0.0/16".parse().unwrap() };
     node.set_route(
         Instant::ZERO,
         key,
-        Route { action: Action::Forward(Hop::mac(ETH, PEER)), life: Life::Forever },
+        Route { action: Action::Forward(Hop::mac(ETH, PEER)), lifetime: Lifetime::Permanent },
     );
     while out.next_act().is_some() {}
     (node, out)
@@ -175,7 +175,7 @@ impl Role for Teller {
     }
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(_) => out.tell(News::Gateway(FAR)),
+            Input::Start(_) => out.notify(Notification::Gateway(FAR)),
             other => out.mark(Mark::new("teller", "heard").with("what", format!("{other:?}"))),
         }
     }
@@ -200,7 +200,7 @@ fn news_is_for_the_other_roles_of_the_node() {
         marks.filter_map(|(by, act)| matches!(act, Act::Mark(_)).then_some(by.0)).collect::<Vec<_>>()
     };
     assert_eq!(heard(Input::Start(&Boot::default())), [0, 2]);
-    assert_eq!(heard(Input::News(&News::Gateway(FAR))), [0u8; 0]);
+    assert_eq!(heard(Input::Notification(&Notification::Gateway(FAR))), [0u8; 0]);
 }
 
 /// A role that answers each news with another.
@@ -212,7 +212,7 @@ impl Role for Echo {
         "echo"
     }
     fn handle(&mut self, _now: Instant, _input: Input<'_>, out: &mut Outbox) {
-        out.tell(News::Gateway(FAR));
+        out.notify(Notification::Gateway(FAR));
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -248,8 +248,8 @@ fn an_address_that_the_host_refused_is_not_the_nodes() {
         let mut node = Node::new(vec![Box::new(Teller)], vec![OWN]);
         let mut out = Outbox::default();
         node.add_address(Instant::ZERO, Iface(1), address);
-        let undone = Undone::Address(Iface(1), address, is_added);
-        let fault = Fault { role: RoleId(0), undone, why: "no space".to_owned() };
+        let act = FailedAct::Address(Iface(1), address, is_added);
+        let fault = Fault { role: RoleId(0), act, why: "no space".to_owned() };
         node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
         assert_eq!(node.has_address(address.address), !is_added);
         let marks = std::iter::from_fn(|| out.next_act()).filter(|(_, act)| matches!(act, Act::Mark(_)));

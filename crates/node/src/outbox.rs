@@ -1,9 +1,9 @@
 //! The queue of effects and acts: one per driver, in the order requested.
 
-use crate::stream::Told;
+use crate::stream::OwnedStreamEvent;
 use crate::{
-    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, News, Port, RoleId, Route, Rx, StreamId, StreamOp,
-    Value,
+    Act, CommandId, Effect, IngressPolicy, Mark, Neighbor, Notification, Port, RoleId, Route, RouteKey, Rx,
+    StreamId, StreamOp, Value,
 };
 use std::collections::VecDeque;
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, Reason};
@@ -74,23 +74,23 @@ impl Outbox {
     }
 
     /// Notifies the user of a stream that this role provides.
-    pub fn served(&mut self, told: Told) {
-        self.ask(Effect::Served(told));
+    pub fn served(&mut self, event: OwnedStreamEvent) {
+        self.ask(Effect::Served(event));
     }
 
     /// Notifies the other roles of this node.
-    pub fn tell(&mut self, news: News) {
-        self.ask(Effect::Tell(news));
+    pub fn notify(&mut self, notification: Notification) {
+        self.ask(Effect::Notify(notification));
     }
 
     /// Sets or removes a route.
-    pub fn route(&mut self, key: Key, route: impl Into<Option<Route>>) {
+    pub fn route(&mut self, key: RouteKey, route: impl Into<Option<Route>>) {
         self.ask(Effect::Do(Act::Route(key, route.into())));
     }
 
-    /// Sets or removes a gate.
-    pub fn gate(&mut self, port: Port, gate: impl Into<Option<Gate>>) {
-        self.ask(Effect::Do(Act::Gate(port, gate.into())));
+    /// Sets or removes the ingress policy of a port.
+    pub fn ingress_policy(&mut self, port: Port, policy: impl Into<Option<IngressPolicy>>) {
+        self.ask(Effect::Do(Act::IngressPolicy(port, policy.into())));
     }
 
     /// Requests that a radio tunes to a cell.
@@ -99,8 +99,8 @@ impl Outbox {
     }
 
     /// Sends one packet in another cell.
-    pub fn visit(&mut self, iface: Iface, cell: Cell, packet: Packet) {
-        self.ask(Effect::Do(Act::Visit(iface, cell, packet)));
+    pub fn send_in_cell(&mut self, iface: Iface, cell: Cell, packet: Packet) {
+        self.ask(Effect::Do(Act::SendInCell(iface, cell, packet)));
     }
 
     /// Sets or removes how ARP for an address is treated.
@@ -167,7 +167,7 @@ impl Outbox {
         self.measure();
     }
 
-    pub(crate) const fn speak_for(&mut self, role: RoleId) {
+    pub(crate) const fn set_current_role(&mut self, role: RoleId) {
         self.role = role;
         self.step = self.step.wrapping_add(1);
     }

@@ -101,7 +101,7 @@ pub enum Guard {
 
 /// An option of one TCP connection that differs from the host's default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Knob {
+pub enum SocketOption {
     /// The size in bytes of the buffer for unsent and unacknowledged data. Credit that was granted stays valid. A
     /// kernel counts its own overhead, so the size may differ by one or two segments.
     SendBuffer(u32),
@@ -183,7 +183,7 @@ pub enum StreamOp {
     Part,
     /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
     /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
-    Set(Knob),
+    Set(SocketOption),
 }
 
 impl StreamOp {
@@ -197,7 +197,7 @@ impl StreamOp {
 }
 
 /// `foreign` is hashed only if it is set, which keeps earlier fingerprints valid. Of written bytes only the length is
-/// hashed, as in [`Told`].
+/// hashed, as in [`OwnedStreamEvent`].
 impl Hash for StreamOp {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
@@ -297,7 +297,7 @@ pub const UDP_ROOM: usize = 65_507;
 
 /// An event of a stream, from a driver or from a role that serves: a [`StreamEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum OwnedStreamEvent {
     /// See [`StreamEvent::Opened`].
     Opened(StreamId, Addr),
     /// See [`StreamEvent::Room`].
@@ -331,7 +331,7 @@ pub enum Told {
 }
 
 /// Hashes only the length of data: their bytes are in the fingerprint already, from the packets on the links.
-impl Hash for Told {
+impl Hash for OwnedStreamEvent {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
         match self {
@@ -348,7 +348,7 @@ impl Hash for Told {
     }
 }
 
-impl Told {
+impl OwnedStreamEvent {
     /// Returns the stream and the event.
     pub fn event(&self) -> (StreamId, StreamEvent<'_>) {
         match self {
@@ -384,12 +384,12 @@ impl Inbox {
     pub const CAPACITY: usize = 256;
 
     /// Takes the next datagram. If there is none, the read stays open, and `None` is returned.
-    pub fn read(&mut self, stream: StreamId) -> Option<Told> {
+    pub fn read(&mut self, stream: StreamId) -> Option<OwnedStreamEvent> {
         let Some((packet, bytes)) = self.queue.as_mut().and_then(|queue| queue.pop_front()) else {
             self.wanted = self.wanted.saturating_add(1);
             return None;
         };
-        Some(Told::Data(stream, packet, bytes))
+        Some(OwnedStreamEvent::Data(stream, packet, bytes))
     }
 
     /// Adds a datagram, and returns it if a read is open. The error is the drop reason when the queue is full.
@@ -398,10 +398,10 @@ impl Inbox {
         stream: StreamId,
         packet: PacketId,
         bytes: Vec<u8>,
-    ) -> Result<Option<Told>, Reason> {
+    ) -> Result<Option<OwnedStreamEvent>, Reason> {
         if self.wanted > 0 {
             self.wanted -= 1;
-            return Ok(Some(Told::Data(stream, packet, bytes)));
+            return Ok(Some(OwnedStreamEvent::Data(stream, packet, bytes)));
         }
         let queue = self.queue.get_or_insert_default();
         if queue.len() >= Self::CAPACITY {

@@ -11,7 +11,7 @@
 
 use crate::app_event::{AppChange, AppEvent};
 use crate::node::Node;
-use crate::stream::{Told, refusal};
+use crate::stream::{OwnedStreamEvent, refusal};
 use crate::{Act, Input, Outbox, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use table::RoleId;
@@ -83,7 +83,7 @@ fn observe(provider: RoleId, stream: StreamId, event: StreamEvent<'_>, out: &mut
         StreamEvent::Closed(why) => AppChange::Closed(why.map(str::to_owned)),
         _ => return,
     };
-    out.act(provider, Act::Handed(AppEvent { stream, change }));
+    out.act(provider, Act::Delivered(AppEvent { stream, change }));
 }
 
 impl Node {
@@ -93,19 +93,25 @@ impl Node {
         if let StreamEvent::Accepted(new, ..) = event {
             self.streams.by_id.insert(new, Ends { user, provider: None });
         }
-        self.tell_user(now, user, id, event, out);
+        self.notify_user(now, user, id, event, out);
     }
 
     /// Processes an event of a stream that a role provides.
-    pub(crate) fn served(&mut self, now: Instant, provider: RoleId, told: &Told, out: &mut Outbox) {
-        let (id, mut event) = told.event();
+    pub(crate) fn served(
+        &mut self,
+        now: Instant,
+        provider: RoleId,
+        served: &OwnedStreamEvent,
+        out: &mut Outbox,
+    ) {
+        let (id, mut event) = served.event();
         let id = Streams::of_provider(provider, id);
         let Some(ends) = self.streams.by_id.get(&id).filter(|ends| ends.provider == Some(provider)) else {
             return; // already closed, or never open
         };
         let user = ends.user;
         if user == RoleId::NODE {
-            return self.tell_driver(provider, id, told.clone(), out);
+            return self.notify_driver(provider, id, served.clone(), out);
         }
         if let StreamEvent::Accepted(new, ..) = &mut event {
             *new = Streams::of_provider(provider, *new);
@@ -113,24 +119,30 @@ impl Node {
             self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
         }
         observe(provider, id, event, out);
-        self.tell_user(now, user, id, event, out);
+        self.notify_user(now, user, id, event, out);
     }
 
     /// The same for a stream of a program outside.
-    fn tell_driver(&mut self, provider: RoleId, id: StreamId, mut told: Told, out: &mut Outbox) {
-        match &mut told {
-            Told::Accepted { new, .. } => {
+    fn notify_driver(
+        &mut self,
+        provider: RoleId,
+        id: StreamId,
+        mut event: OwnedStreamEvent,
+        out: &mut Outbox,
+    ) {
+        match &mut event {
+            OwnedStreamEvent::Accepted { new, .. } => {
                 *new = Streams::of_provider(provider, *new);
                 self.streams.by_id.insert(*new, Ends { user: RoleId::NODE, provider: Some(provider) });
             }
-            Told::Closed(..) => drop(self.streams.by_id.remove(&id)),
+            OwnedStreamEvent::Closed(..) => drop(self.streams.by_id.remove(&id)),
             _ => {}
         }
-        observe(provider, id, told.event().1, out);
-        out.act(RoleId::NODE, Act::Served(told));
+        observe(provider, id, event.event().1, out);
+        out.act(RoleId::NODE, Act::Served(event));
     }
 
-    fn tell_user(
+    fn notify_user(
         &mut self,
         now: Instant,
         user: RoleId,
@@ -161,7 +173,7 @@ impl Node {
             debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
             let Some(provider) = self.provider_of(*by) else {
                 if is_outside {
-                    let closed = Told::Closed(global, Some(refusal::NO_TRANSPORT.to_owned()));
+                    let closed = OwnedStreamEvent::Closed(global, Some(refusal::NO_TRANSPORT.to_owned()));
                     return out.act(user, Act::Served(closed));
                 }
                 return self.give(
@@ -174,7 +186,7 @@ impl Node {
             self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
             let role = self.roles.get(usize::from(user.0)).map_or("", |role| role.name());
             if let Some(event) = AppEvent::of_op(role, global, &op) {
-                out.act(provider, Act::Handed(event));
+                out.act(provider, Act::Delivered(event));
             }
         }
         if let StreamOp::Join(other, _) = &mut op {
@@ -209,7 +221,7 @@ impl Node {
     }
 
     /// Whether the user of this stream of a driver is a role that serves others. Such a role reports by
-    /// [`Act::Handed`] what a program reads of it.
+    /// [`Act::Delivered`] what a program reads of it.
     pub fn relays(&self, id: StreamId) -> bool {
         let user = self.streams.at_driver(id).and_then(|user| self.roles.get(usize::from(user.0)));
         user.is_some_and(|role| !role.serves().is_empty())

@@ -81,7 +81,7 @@ impl Stage {
     }
 
     /// Reports an event of a role that serves, and returns the inputs that all roles received.
-    fn tell(&mut self, provider: RoleId, told: &Told) -> Vec<(&'static str, String)> {
+    fn tell(&mut self, provider: RoleId, told: &OwnedStreamEvent) -> Vec<(&'static str, String)> {
         self.node.served(Instant::ZERO, provider, told, &mut self.out);
         self.heard()
     }
@@ -99,7 +99,7 @@ impl Stage {
     /// Returns the number of acts for the driver, without those that only record delivered bytes.
     fn acts(&mut self) -> usize {
         let acts = std::iter::from_fn(|| self.out.next_act());
-        acts.filter(|(_, act)| !matches!(act, Act::Handed(_))).count()
+        acts.filter(|(_, act)| !matches!(act, Act::Delivered(_))).count()
     }
 }
 
@@ -119,8 +119,8 @@ fn said(who: &'static str, what: &str) -> Vec<(&'static str, String)> {
     vec![(who, what.to_owned())]
 }
 
-fn data(id: StreamId) -> Told {
-    Told::Data(id, PacketId::NEW, vec![7])
+fn data(id: StreamId) -> OwnedStreamEvent {
+    OwnedStreamEvent::Data(id, PacketId::NEW, vec![7])
 }
 
 #[test]
@@ -129,7 +129,10 @@ fn a_stream_goes_to_the_first_role_that_serves_it_and_back() {
     let asked = stage.ask(ALICE, StreamId(3), open(PIPE));
     assert_eq!(asked, [("piper", format!("serve 10003 {:?}", open(PIPE)))]);
     let global = StreamId(1 << 16 | 3);
-    assert_eq!(stage.tell(PIPER, &Told::Opened(global, at(1))), said("alice", "3 Opened(10.0.0.1:1)"));
+    assert_eq!(
+        stage.tell(PIPER, &OwnedStreamEvent::Opened(global, at(1))),
+        said("alice", "3 Opened(10.0.0.1:1)")
+    );
     let write = StreamOp::Write(vec![1]);
     assert_eq!(stage.ask(ALICE, StreamId(3), write), said("piper", "serve 10003 Write([1])"));
     assert_eq!(stage.tell(PIPER, &data(global)), said("alice", "3 Data([7])"));
@@ -177,7 +180,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
     let mut stage = Stage::new();
     stage.ask(ALICE, StreamId(1), listen(PIPE));
     stage.ask(BOB, StreamId(1), listen(Transport::Role("other")));
-    let accepted = |listener| Told::Accepted { listener, new: SERVED, local: at(9), peer: at(8) };
+    let accepted = |listener| OwnedStreamEvent::Accepted { listener, new: SERVED, local: at(9), peer: at(8) };
     let of_piper = StreamId::SERVED | 2 << 22;
     let of_other = StreamId::SERVED | 3 << 22;
     assert_eq!(
@@ -207,14 +210,14 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
 fn nobody_speaks_of_a_stream_that_is_not_his() {
     let mut stage = Stage::new();
     let global = StreamId(1 << 16 | 3);
-    for told in [data(global), Told::Closed(global, None), data(SERVED)] {
+    for told in [data(global), OwnedStreamEvent::Closed(global, None), data(SERVED)] {
         assert_eq!(stage.tell(PIPER, &told), [], "nobody has opened it");
     }
     stage.ask(ALICE, StreamId(3), listen(PIPE));
     assert_eq!(stage.tell(OTHER, &data(global)), [], "another serves it");
     assert_eq!(stage.drive(global, StreamEvent::Data(b"x")), [], "it is not the driver's");
     let new = SERVED;
-    stage.tell(PIPER, &Told::Accepted { listener: global, new, local: at(9), peer: at(8) });
+    stage.tell(PIPER, &OwnedStreamEvent::Accepted { listener: global, new, local: at(9), peer: at(8) });
     let accepted = StreamId(StreamId::SERVED | 2 << 22);
     assert_eq!(stage.ask(BOB, accepted, StreamOp::Read(1)), [], "another uses it");
     assert_eq!(stage.drive(accepted, StreamEvent::Data(b"x")), []);
@@ -227,13 +230,13 @@ fn closed_is_the_last_word_and_the_number_is_free_again() {
     let mut stage = Stage::new();
     let global = StreamId(1 << 16 | 3);
     stage.ask(ALICE, StreamId(3), listen(PIPE));
-    let accepted = Told::Accepted { listener: global, new: SERVED, local: at(9), peer: at(8) };
+    let accepted = OwnedStreamEvent::Accepted { listener: global, new: SERVED, local: at(9), peer: at(8) };
     stage.tell(PIPER, &accepted);
-    assert_eq!(stage.tell(PIPER, &Told::Closed(global, None)), said("alice", "3 Closed(None)"));
+    assert_eq!(stage.tell(PIPER, &OwnedStreamEvent::Closed(global, None)), said("alice", "3 Closed(None)"));
     assert_eq!(stage.tell(PIPER, &data(global)), []);
     // An accepted stream stays open, as with a socket.
     assert_eq!(stage.tell(PIPER, &data(SERVED)).len(), 1);
-    assert_eq!(stage.tell(PIPER, &Told::Closed(SERVED, None)).len(), 1);
+    assert_eq!(stage.tell(PIPER, &OwnedStreamEvent::Closed(SERVED, None)).len(), 1);
     let late = StreamId(StreamId::SERVED | 2 << 22);
     assert_eq!(stage.ask(ALICE, late, StreamOp::Write(vec![1])), [], "a write that crossed the end");
     assert_eq!(stage.acts(), 0, "does not reach the driver");
@@ -278,7 +281,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         assert_eq!(serve(&mut stage, id, StreamOp::Read(1)), (vec![], None));
     }
     for by in [Transport::Tcp, Transport::Role("none")] {
-        let closed = Told::Closed(OUTSIDE, Some("no such transport".to_owned()));
+        let closed = OwnedStreamEvent::Closed(OUTSIDE, Some("no such transport".to_owned()));
         assert_eq!(serve(&mut stage, OUTSIDE, open(by)), (vec![], Some(Act::Served(closed))));
     }
     assert_eq!((stage.node.transport("pipe"), stage.node.transport("none")), (Some(PIPE), None));
@@ -288,16 +291,16 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         StreamOp::Open { peer, .. } => Some(peer),
         other => panic!("{other:?}"),
     };
-    let observed = |change| Some(Act::Handed(AppEvent { stream: OUTSIDE, change }));
+    let observed = |change| Some(Act::Delivered(AppEvent { stream: OUTSIDE, change }));
     let change = AppChange::Asked { role: "", by: PIPE, local: None, peer };
     assert_eq!(serve(&mut stage, OUTSIDE, open(PIPE)), (said("piper", &asked), observed(change)));
     assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (said("piper", "serve 1000003 Read(1)"), None));
     assert_eq!(stage.tell(OTHER, &data(OUTSIDE)), []);
     assert_eq!(stage.acts(), 0, "another serves it");
-    for told in [data(OUTSIDE), Told::Closed(OUTSIDE, None)] {
+    for told in [data(OUTSIDE), OwnedStreamEvent::Closed(OUTSIDE, None)] {
         assert_eq!(stage.tell(PIPER, &told), []);
         let change = match told {
-            Told::Data(..) => AppChange::Read(1),
+            OwnedStreamEvent::Data(..) => AppChange::Read(1),
             _ => AppChange::Closed(None),
         };
         assert_eq!(stage.out.next_act().map(|(_, act)| act), observed(change), "as with any user");

@@ -31,7 +31,7 @@ impl Origin {
     }
 }
 
-pub(crate) type Place = (Iface, Ipv4Addr);
+pub(crate) type NeighborKey = (Iface, Ipv4Addr);
 
 /// The packets of one neighbor, by origin and arrival.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ struct Queue {
 /// All packets that wait for neighbors.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    queues: BTreeMap<Place, Queue>,
+    queues: BTreeMap<NeighborKey, Queue>,
     /// The bytes of all queues.
     bytes: usize,
     /// The number of the next packet.
@@ -52,28 +52,28 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Adds a packet. Returns the packets that make room for it, with the interface of each. It may be one of them.
-    pub(crate) fn add(&mut self, place: Place, origin: Origin, packet: Packet) -> Vec<(Iface, Packet)> {
+    pub(crate) fn add(&mut self, key: NeighborKey, origin: Origin, packet: Packet) -> Vec<(Iface, Packet)> {
         let cost = cost(&packet);
-        let queue = self.queues.entry(place).or_default();
+        let queue = self.queues.entry(key).or_default();
         queue.packets.insert((origin, self.next), packet);
         queue.bytes += cost;
         self.bytes += cost;
         self.next += 1;
         let mut displaced = Vec::new();
-        while self.queues.get(&place).is_some_and(|queue| queue.bytes > EACH) {
-            displaced.extend(self.displace(place));
+        while self.queues.get(&key).is_some_and(|queue| queue.bytes > EACH) {
+            displaced.extend(self.displace(key));
         }
         while self.bytes > ALL
-            && let Some(place) = self.lowest()
+            && let Some(key) = self.lowest()
         {
-            displaced.extend(self.displace(place));
+            displaced.extend(self.displace(key));
         }
         displaced
     }
 
     /// Takes the packets of one neighbor: those of the highest origin first, and of one origin in the order of arrival.
-    pub(crate) fn take(&mut self, place: Place) -> VecDeque<Packet> {
-        let Some(mut queue) = self.queues.remove(&place) else { return VecDeque::new() };
+    pub(crate) fn take(&mut self, key: NeighborKey) -> VecDeque<Packet> {
+        let Some(mut queue) = self.queues.remove(&key) else { return VecDeque::new() };
         self.bytes -= queue.bytes;
         let mut taken = VecDeque::with_capacity(queue.packets.len());
         for origin in [Origin::Role, Origin::Host, Origin::Forwarded] {
@@ -83,8 +83,8 @@ impl Waiting {
     }
 
     /// The highest origin of the packets that wait for a neighbor; `None` if none waits.
-    pub(crate) fn highest(&self, place: Place) -> Option<Origin> {
-        let ((origin, _), _) = self.queues.get(&place)?.packets.last_key_value()?;
+    pub(crate) fn highest(&self, key: NeighborKey) -> Option<Origin> {
+        let ((origin, _), _) = self.queues.get(&key)?.packets.last_key_value()?;
         Some(*origin)
     }
 
@@ -96,22 +96,21 @@ impl Waiting {
     }
 
     /// Returns the neighbor with the oldest packet of the lowest origin.
-    fn lowest(&self) -> Option<Place> {
-        let firsts =
-            self.queues.iter().filter_map(|(place, queue)| Some((queue.packets.keys().next()?, place)));
-        firsts.min().map(|(_, place)| *place)
+    fn lowest(&self) -> Option<NeighborKey> {
+        let firsts = self.queues.iter().filter_map(|(key, queue)| Some((queue.packets.keys().next()?, key)));
+        firsts.min().map(|(_, key)| *key)
     }
 
     /// Takes the oldest packet of the lowest origin of one neighbor.
-    fn displace(&mut self, place: Place) -> Option<(Iface, Packet)> {
-        let queue = self.queues.get_mut(&place)?;
+    fn displace(&mut self, key: NeighborKey) -> Option<(Iface, Packet)> {
+        let queue = self.queues.get_mut(&key)?;
         let (_, packet) = queue.packets.pop_first()?;
         queue.bytes -= cost(&packet);
         self.bytes -= cost(&packet);
         if queue.packets.is_empty() {
-            self.queues.remove(&place);
+            self.queues.remove(&key);
         }
-        Some((place.0, packet))
+        Some((key.0, packet))
     }
 }
 
@@ -124,19 +123,19 @@ mod tests {
     use super::*;
     use wire::Mac;
 
-    const PEER: Place = (Iface(1), Ipv4Addr::new(10, 1, 0, 2));
+    const PEER: NeighborKey = (Iface(1), Ipv4Addr::new(10, 1, 0, 2));
 
     fn packet(number: u64, bytes: usize) -> Packet {
         Packet { id: PacketId(number), ..Packet::new(Mac::ZERO, vec![0x45; bytes]) }
     }
 
-    fn add(waiting: &mut Waiting, place: Place, origin: Origin, number: u64) -> Vec<u64> {
-        let displaced = waiting.add(place, origin, packet(number, 1500));
+    fn add(waiting: &mut Waiting, key: NeighborKey, origin: Origin, number: u64) -> Vec<u64> {
+        let displaced = waiting.add(key, origin, packet(number, 1500));
         displaced.into_iter().map(|(_, packet)| packet.id.0).collect()
     }
 
-    fn taken(waiting: &mut Waiting, place: Place) -> Vec<u64> {
-        waiting.take(place).into_iter().map(|packet| packet.id.0).collect()
+    fn taken(waiting: &mut Waiting, key: NeighborKey) -> Vec<u64> {
+        waiting.take(key).into_iter().map(|packet| packet.id.0).collect()
     }
 
     #[test]
@@ -181,8 +180,8 @@ mod tests {
         add(&mut waiting, own, Origin::Role, 0);
         let mut displaced = Vec::new();
         for number in 1..2_000u64 {
-            let place = (Iface(2), Ipv4Addr::from_bits(0x0a02_0000 + number as u32 % 100));
-            displaced.extend(add(&mut waiting, place, Origin::Forwarded, number));
+            let key = (Iface(2), Ipv4Addr::from_bits(0x0a02_0000 + number as u32 % 100));
+            displaced.extend(add(&mut waiting, key, Origin::Forwarded, number));
             assert!(waiting.bytes <= ALL);
         }
         assert!(

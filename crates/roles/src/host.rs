@@ -1,7 +1,7 @@
 //! The configuration of one host.
 
 use node::config::{ConfigError, Interfaces, some_text, text};
-use node::{Action, Hop, Key, Life, NextHop, Node, Role, Route, Seed};
+use node::{Action, Hop, Lifetime, NextHop, Node, Role, Route, RouteKey, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -264,8 +264,12 @@ impl HostConfig {
             let hop = self
                 .hop(interfaces, route)
                 .map_err(|error| KeyError::new(format!("route[{index}].{}", error.key), error.problem))?;
-            let key = Key { class: None, src: Prefix::ANY, dst: route.to };
-            node.set_route(Instant::ZERO, key, Route { action: Action::Forward(hop), life: Life::Forever });
+            let key = RouteKey { class: None, src: Prefix::ANY, dst: route.to };
+            node.set_route(
+                Instant::ZERO,
+                key,
+                Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent },
+            );
         }
         Ok(node)
     }

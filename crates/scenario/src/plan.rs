@@ -274,6 +274,6 @@ fn host_spec(plan: &HostPlan, node: Node, chance: &Seed) -> Result<HostSpec, rol
         interfaces: interfaces.collect(),
         wall: EPOCH,
         tcp: Arc::new(config.tcp.profile()?),
-        chance: chance.fork("stack"),
+        seed: chance.fork("stack"),
     })
 }

@@ -16,7 +16,7 @@ use crate::place::{CODES, Place};
 use crate::update::Update;
 use node::config::ConfigError;
 use node::{
-    Addr, Boot, Expiry, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value,
+    Addr, Boot, Expiry, FailedAct, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
@@ -570,7 +570,7 @@ impl Role for LocationManager {
             Input::Stream(id, StreamEvent::Data(bytes)) => self.hear(now, id, bytes, out),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
             Input::Failed(fault) => {
-                if let Undone::Store(key) = &fault.undone {
+                if let FailedAct::Store(key) = &fault.act {
                     self.not_stored(now, key, out);
                 }
             }
@@ -582,7 +582,7 @@ impl Role for LocationManager {
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Serve(..)
-            | Input::News(_) => {}
+            | Input::Notification(_) => {}
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::config::SctpConfig;
 use auth::Key;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Outbox, Rx, Seed, StreamId, StreamOp, Value};
 use sctp::{Association, AssociationId, Complaint, Ended, Endpoint, Event, Open, State};
 use std::collections::{BTreeMap, VecDeque};
@@ -202,10 +202,10 @@ impl Transport {
             StreamOp::Finish => self.finish(now, id, out),
             StreamOp::Abort | StreamOp::Forget => self.abort(id, out),
             StreamOp::Export => {
-                out.served(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
+                out.served(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
             }
             StreamOp::Join(..) | StreamOp::Part => {
-                out.served(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
+                out.served(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
             }
             // An association moves by its addresses. Its state is not transferred.
             StreamOp::Freeze
@@ -229,7 +229,7 @@ impl Transport {
         let addresses = given.unwrap_or_else(|| own.iter().take(1).copied().collect());
         if addresses.is_empty() {
             if self.waiting.len() >= WAITING {
-                return out.served(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
+                return out.served(OwnedStreamEvent::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
             }
             let until = now + self.patience;
             return self.waiting.push_back(Waiting { stream: id, peer, until, wanted: 0 });
@@ -245,14 +245,14 @@ impl Transport {
                 return;
             }
         }
-        out.served(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+        out.served(OwnedStreamEvent::Closed(id, Some(refusal::IN_USE.to_owned())));
     }
 
     /// Opens the associations that wait for an address, if `own` has one. Those that have waited too long are
     /// refused.
     pub(crate) fn open_waiting(&mut self, now: Instant, own: &[Ipv4Addr], out: &mut Outbox) {
         while let Some(late) = self.waiting.pop_front_if(|waiting| waiting.until <= now) {
-            out.served(Told::Closed(late.stream, Some(refusal::NO_ADDRESS.to_owned())));
+            out.served(OwnedStreamEvent::Closed(late.stream, Some(refusal::NO_ADDRESS.to_owned())));
         }
         if own.is_empty() {
             return;
@@ -269,18 +269,18 @@ impl Transport {
         self.waiting.retain(|waiting| waiting.stream != id);
         let waited = self.waiting.len() < before;
         if waited {
-            out.served(Told::Closed(id, why.map(str::to_owned)));
+            out.served(OwnedStreamEvent::Closed(id, why.map(str::to_owned)));
         }
         waited
     }
 
     fn listen(&mut self, id: StreamId, local: Addr, out: &mut Outbox) {
         if self.listeners.contains_key(&local.port()) {
-            return out.served(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+            return out.served(OwnedStreamEvent::Closed(id, Some(refusal::IN_USE.to_owned())));
         }
         self.listeners.insert(local.port(), id);
         self.endpoint.listen(local.port(), &[*local.ip()]);
-        out.served(Told::Opened(id, local));
+        out.served(OwnedStreamEvent::Opened(id, local));
     }
 
     fn write(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) {
@@ -330,7 +330,7 @@ impl Transport {
         };
         self.listeners.remove(&port);
         self.endpoint.ignore(port);
-        out.served(Told::Closed(id, None));
+        out.served(OwnedStreamEvent::Closed(id, None));
         true
     }
 
@@ -405,7 +405,7 @@ impl Transport {
         let Some(user) = self.users.get_mut(&id) else { return };
         let stream = user.stream;
         match event {
-            Event::Room(more) => out.served(Told::Room(stream, *more)),
+            Event::Room(more) => out.served(OwnedStreamEvent::Room(stream, *more)),
             Event::Data => self.deliver(stream, out),
             Event::PeerFinished => {
                 user.peer_finished = true;
@@ -432,14 +432,14 @@ impl Transport {
         let peer = Addr::new(peer.unwrap_or(Ipv4Addr::UNSPECIFIED), peer_port);
         if let Some(user) = self.users.get_mut(&id) {
             user.opened = true;
-            return out.served(Told::Opened(user.stream, local));
+            return out.served(OwnedStreamEvent::Opened(user.stream, local));
         }
         let Some(listener) = self.listeners.get(&port).copied() else { return self.endpoint.release(id) };
         let stream = StreamId(StreamId::SERVED + self.accepted % StreamId::ACCEPTED);
         self.accepted = self.accepted.wrapping_add(1);
         self.users.insert(id, User { opened: true, ..User::new(stream) });
         self.by_stream.insert(stream, id);
-        out.served(Told::Accepted { listener, new: stream, local, peer });
+        out.served(OwnedStreamEvent::Accepted { listener, new: stream, local, peer });
     }
 
     /// Delivers the bytes that were requested, and the end of the stream behind the last.
@@ -456,11 +456,11 @@ impl Transport {
         }
         if !bytes.is_empty() {
             user.wanted = StreamOp::left_to_read(most);
-            out.served(Told::Data(id, PacketId::NEW, bytes));
+            out.served(OwnedStreamEvent::Data(id, PacketId::NEW, bytes));
         }
         if user.wanted > 0 && user.peer_finished && !user.end_is_told {
             (user.wanted, user.end_is_told) = (0, true);
-            out.served(Told::Finished(id));
+            out.served(OwnedStreamEvent::Finished(id));
         }
         self.conclude(id, out);
     }
@@ -482,7 +482,7 @@ impl Transport {
             self.users.remove(&association);
             self.endpoint.release(association);
         }
-        out.served(Told::Closed(id, why.map(str::to_owned)));
+        out.served(OwnedStreamEvent::Closed(id, why.map(str::to_owned)));
     }
 }
 

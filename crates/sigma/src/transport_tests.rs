@@ -77,7 +77,7 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
     }
 }
 
-fn told(out: &mut Outbox) -> Vec<Told> {
+fn told(out: &mut Outbox) -> Vec<OwnedStreamEvent> {
     let told = |effect| match effect {
         Effect::Served(told) => Some(told),
         _ => None,
@@ -98,13 +98,16 @@ fn what_is_opened_without_an_address_waits_for_one() {
         transport.serve(at(1000), stream(number), open(), &[], &mut out);
     }
     let refused = Some(refusal::NO_ADDRESS.to_owned());
-    assert_eq!(told(&mut out), [Told::Closed(stream(WAITING as u32), refused.clone())]);
+    assert_eq!(told(&mut out), [OwnedStreamEvent::Closed(stream(WAITING as u32), refused.clone())]);
     assert!(sent(&mut transport, at(1000)).is_empty());
     // A program that gives up is notified at once, as after INIT was sent.
     transport.serve(at(1500), stream(0), StreamOp::Abort, &[], &mut out);
     transport.serve(at(1500), stream(1), StreamOp::Finish, &[], &mut out);
     let given_up = Some(GIVEN_UP.to_owned());
-    assert_eq!(told(&mut out), [Told::Closed(stream(0), None), Told::Closed(stream(1), given_up)]);
+    assert_eq!(
+        told(&mut out),
+        [OwnedStreamEvent::Closed(stream(0), None), OwnedStreamEvent::Closed(stream(1), given_up)]
+    );
     transport.serve(at(1500), stream(2), StreamOp::Read(10), &[], &mut out);
     transport.open_waiting(at(2000), &[HERE], &mut out);
     assert_eq!(told(&mut out), []);
@@ -119,6 +122,6 @@ fn what_is_opened_without_an_address_waits_for_one() {
     transport.open_waiting(at(243_999), &[], &mut out);
     assert_eq!(told(&mut out), []);
     transport.open_waiting(at(244_000), &[], &mut out);
-    assert_eq!(told(&mut out), [Told::Closed(stream(0), refused)]);
+    assert_eq!(told(&mut out), [OwnedStreamEvent::Closed(stream(0), refused)]);
     assert_eq!(transport.deadline(), None);
 }

@@ -1,10 +1,8 @@
 //! The location manager's answers to messages: valid ones, and those of an attacker.
 
-#![cfg(test)]
-
 use auth::Key;
 use node::{
-    Act, Boot, Effect, Fault, Input, Outbox, Role, RoleId, StreamEvent, StreamId, StreamOp, Undone, Value,
+    Act, Boot, Effect, FailedAct, Fault, Input, Outbox, Role, RoleId, StreamEvent, StreamId, StreamOp, Value,
 };
 use sigma::LocationManager;
 use sigma::message::{
@@ -115,7 +113,7 @@ impl Stage {
         if durable {
             return self.give(Input::Stored(&key));
         }
-        let fault = Fault { role: RoleId(0), undone: Undone::Store(key), why: "no space".to_owned() };
+        let fault = Fault { role: RoleId(0), act: FailedAct::Store(key), why: "no space".to_owned() };
         self.give(Input::Failed(&fault))
     }
 

@@ -19,14 +19,8 @@
 //! usrsctp check SCTP. With `WAYFARE_BLESS=1` in the environment, the recorded outputs are replaced. Commit them only if
 //! you can explain every line that changed.
 
-#![cfg(test)]
-
-mod cast;
-#[macro_use]
-#[path = "../../../tests/support/told.rs"]
-mod told;
-#[path = "../../../tests/support/transcript.rs"]
-mod transcript;
+use crate::cast;
+use crate::transcript;
 
 use cast::Sigma;
 use transcript::Teller;

@@ -22,7 +22,7 @@ pub struct HostSpec {
     /// The parameters of its TCP.
     pub tcp: Arc<tcp::Profile>,
     /// The random seed of its stack.
-    pub chance: Seed,
+    pub seed: Seed,
 }
 
 /// An interface of a host.
@@ -54,7 +54,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(spec: HostSpec) -> Self {
         let mtu = spec.interfaces.iter().map(|interface| interface.mtu).min().unwrap_or(u16::MAX);
-        let stack = Stack::new(spec.addresses.first().copied(), mtu, spec.tcp, spec.chance);
+        let stack = Stack::new(spec.addresses.first().copied(), mtu, spec.tcp, spec.seed);
         let interfaces = spec.interfaces.into_boxed_slice();
         Self { node: spec.node, interfaces, stack, wall: spec.wall, due: Instant::NEVER }
     }

@@ -5,7 +5,7 @@ use crate::order::{Orders, Waiting};
 use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tune, Tuning};
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Act, AppChange, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub struct World<W = Vec<Record>> {
     /// The stack's output of this step. Stream events for roles stay here until the acts before them are executed.
     output: Output,
     /// An allocation that is reused for stream events.
-    told: Vec<Told>,
+    stream_events: Vec<OwnedStreamEvent>,
     pub(crate) stores: Stores,
     pub(crate) orders: Orders,
     last_packet: u64,
@@ -100,7 +100,7 @@ impl<W: Witness> World<W> {
             fingerprint: Fingerprint::default(),
             out: Outbox::default(),
             output: Output::default(),
-            told: Vec::new(),
+            stream_events: Vec::new(),
             stores: Stores::default(),
             orders: Orders::default(),
             last_packet: 0,
@@ -354,23 +354,23 @@ impl<W: Witness> World<W> {
     pub(crate) fn settle(&mut self, host: HostId) {
         self.carry_out(host);
         let mut rounds = 0;
-        while !self.output.told.is_empty() {
+        while !self.output.events.is_empty() {
             rounds += 1;
             if rounds > STEPS_AT_ONCE {
                 self.stop(host, None);
             }
             self.stop_runaway(host);
             if self.stopped.is_some() {
-                return self.output.told.clear();
+                return self.output.events.clear();
             }
-            let mut all = std::mem::replace(&mut self.output.told, std::mem::take(&mut self.told));
-            for told in all.drain(..) {
-                self.tell(host, &told);
-                if let Told::Data(_, _, bytes) = told {
-                    self.output.spare.give(bytes);
+            let mut all = std::mem::replace(&mut self.output.events, std::mem::take(&mut self.stream_events));
+            for event in all.drain(..) {
+                self.deliver(host, &event);
+                if let OwnedStreamEvent::Data(_, _, bytes) = event {
+                    self.output.buffers.give(bytes);
                 }
             }
-            self.told = all;
+            self.stream_events = all;
         }
         self.stop_runaway(host);
         self.set_alarm(host);
@@ -390,12 +390,12 @@ impl<W: Witness> World<W> {
     }
 
     /// Delivers a stream event to the role that owns the stream.
-    fn tell(&mut self, host: HostId, told: &Told) {
-        if let Some(handed) = What::handed(told, &self.host(host).node) {
-            self.record(host, handed);
+    fn deliver(&mut self, host: HostId, event: &OwnedStreamEvent) {
+        if let Some(delivered) = What::delivered(event, &self.host(host).node) {
+            self.record(host, delivered);
         }
-        self.fingerprint.add(told);
-        let (id, event) = told.event();
+        self.fingerprint.add(event);
+        let (id, event) = event.event();
         self.hosts[host.index()].node.handle(self.now, Input::Stream(id, event), &mut self.out);
         self.carry_out(host);
     }
@@ -430,9 +430,9 @@ impl<W: Witness> World<W> {
                 self.record(host, What::Dropped(iface, packet.id, reason.0.into()));
             }
             Act::Tune(iface, cell) => self.tune(host, iface, cell),
-            Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
+            Act::SendInCell(iface, cell, packet) => self.visit(host, iface, cell, packet),
             Act::Stream(id, op) if !self.may_bind(host, &op) => {
-                self.output.told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
+                self.output.events.push(OwnedStreamEvent::Closed(id, Some(refusal::NOT_OURS.to_owned())));
             }
             Act::Stream(id, op) => {
                 if let Some(asked) = What::asked(id, &op, &self.host(host).node) {
@@ -443,10 +443,14 @@ impl<W: Witness> World<W> {
             Act::Mark(mark) => self.record(host, What::Marked(mark)),
             Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
             Act::Store(key, value) => self.stores.ask(host, key, value),
-            Act::Handed(event) => self.record(host, What::App(event)),
+            Act::Delivered(event) => self.record(host, What::App(event)),
             // In the simulator only the node has a table, answers ARP and has addresses. There are no outside programs
             // that could ask for streams.
-            Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
+            Act::Route(..)
+            | Act::IngressPolicy(..)
+            | Act::Neighbor(..)
+            | Act::Address(..)
+            | Act::Served(_) => {}
         }
     }
 
@@ -514,7 +518,7 @@ impl<W: Witness> World<W> {
         if iface == Iface::HOST {
             return self.with_stack(host, |stack, now, output| {
                 stack.receive(now, packet.id, &packet.bytes, output);
-                output.spare.give(packet.bytes);
+                output.buffers.give(packet.bytes);
             });
         }
         let Some(port) = self.host(host).interface(iface).map(|interface| interface.port) else {
@@ -676,7 +680,7 @@ fn fold(fingerprint: &mut Fingerprint, host: HostId, role: RoleId, act: &Act) {
             fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
         }
         // This act is for the records only.
-        Act::Handed(event) if !matches!(event.change, AppChange::Read(_)) => {}
+        Act::Delivered(event) if !matches!(event.change, AppChange::Read(_)) => {}
         _ => fingerprint.add(&(host, role, act)),
     }
 }

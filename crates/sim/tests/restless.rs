@@ -1,7 +1,7 @@
 //! A role that does not come to rest ends the run, which names it, in every build profile.
 
 use link::{Fabric, Faults, PortId, WireSpec};
-use node::{Input, Mark, News, Node, Outbox, Role, Value};
+use node::{Input, Mark, Node, Notification, Outbox, Role, Value};
 use sim::{HostSpec, InterfaceSpec, Run, Stopped, World};
 use trace::{HostId, What};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Seed, WallTime};
@@ -25,7 +25,7 @@ impl Role for Impatient {
     }
 }
 
-/// A role that answers each [`News`] with another, from `AT` on.
+/// A role that answers each [`Notification`] with another, from `AT` on.
 #[derive(Debug, Default)]
 struct Echo {
     began: bool,
@@ -36,9 +36,9 @@ impl Role for Echo {
         "echo"
     }
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
-        if let Input::Timeout | Input::News(_) = input {
+        if let Input::Timeout | Input::Notification(_) = input {
             self.began = true;
-            out.tell(News::Gateway(Ipv4Addr::LOCALHOST));
+            out.notify(Notification::Gateway(Ipv4Addr::LOCALHOST));
         }
     }
     fn deadline(&self) -> Option<Instant> {
@@ -61,7 +61,7 @@ impl Role for Quiet {
     }
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         self.done |= matches!(input, Input::Timeout);
-        out.mark(Mark::new("quiet", if let Input::News(_) = input { "news" } else { "other" }));
+        out.mark(Mark::new("quiet", if let Input::Notification(_) = input { "news" } else { "other" }));
     }
     fn deadline(&self) -> Option<Instant> {
         (!self.done).then_some(AT + Duration::from_millis(1))
@@ -80,7 +80,7 @@ fn host(number: u8, roles: Vec<Box<dyn Role>>) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
-        chance: Seed::new(u64::from(number)),
+        seed: Seed::new(u64::from(number)),
     }
 }
 

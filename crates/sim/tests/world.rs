@@ -2,7 +2,7 @@
 
 use link::{Air, CellSpec, Course, Fabric, Faults, Listening, PortId, RadioSpec, WireSpec};
 use node::{
-    Fault, Input, Link, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value,
+    FailedAct, Fault, Input, Link, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value,
 };
 use sim::{HostSpec, InterfaceSpec, Run, StoreFault, World};
 use trace::{HostId, What};
@@ -35,7 +35,7 @@ impl Role for Clerk {
                     out.send_routed(Packet::new(Mac::ZERO, udp::packet(ends[0], ends[1], b"made")));
                 }
             }
-            Input::Failed(Fault { undone: Undone::Store(key), .. }) => {
+            Input::Failed(Fault { act: FailedAct::Store(key), .. }) => {
                 assert_eq!(key, b"binding");
                 out.mark(node::Mark::new("clerk", "not_stored"));
             }
@@ -89,7 +89,7 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
-        chance: Seed::new(u64::from(number)),
+        seed: Seed::new(u64::from(number)),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   operate: a StreamOp ──> ┌───────┐ ──> packets, for the node to forward
-//!   receive: a packet   ──> │ Stack │ ──> told: events, for the users of streams
+//!   receive: a packet   ──> │ Stack │ ──> events, for the users of streams
 //!   timeout             ──> └───────┘ ──> lost: dropped packets, and why
 //! ```
 //!
@@ -10,17 +10,17 @@
 //! order, and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds ports,
 //! listeners, credit, the path MTU (RFC 1191), and the move of connections.
 
+mod buffer_pool;
 mod icmp;
 mod path;
 mod socket;
-mod spare;
 mod table;
 mod traced;
 mod udp;
 
-use node::stream::{Told, refusal};
+pub use buffer_pool::BufferPool;
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Mark, StreamId, StreamOp, Transport, Tuple};
-pub use spare::Spare;
 use std::sync::Arc;
 use table::Table;
 use tcp::{Profile, Segment};
@@ -47,7 +47,7 @@ pub mod reason {
 #[derive(Debug, Default)]
 pub struct Output {
     /// Events for the users of streams, in order.
-    pub told: Vec<Told>,
+    pub events: Vec<OwnedStreamEvent>,
     /// Datagrams that this host sends, in order.
     pub packets: Vec<Vec<u8>>,
     /// Packets that were dropped, and why.
@@ -56,7 +56,7 @@ pub struct Output {
     pub marks: Vec<Mark>,
     /// A pool of buffers. A caller that does not need the bytes of a packet or of a read any more may return them to
     /// it.
-    pub spare: Spare,
+    pub buffers: BufferPool,
 }
 
 /// The sockets of one host. A host that has opened none needs only the size of this struct.
@@ -65,7 +65,7 @@ pub struct Stack {
     address: Option<Ipv4Addr>,
     mtu: u16,
     profile: Arc<Profile>,
-    chance: Seed,
+    seed: Seed,
     /// The number of streams that this driver has accepted.
     accepted: u32,
     next_port: u16,
@@ -79,9 +79,9 @@ const EPHEMERAL: u16 = 49_152;
 impl Stack {
     /// Returns a stack that sends from `address` unless a request names another one. `mtu` is that of the interfaces,
     /// in bytes.
-    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, chance: Seed) -> Self {
+    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, seed: Seed) -> Self {
         let (udp, tcp) = (Udp::default(), None);
-        Self { address, mtu, profile, chance, accepted: 0, next_port: EPHEMERAL, udp, tcp }
+        Self { address, mtu, profile, seed, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
     /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random one, because peers may
@@ -89,7 +89,7 @@ impl Stack {
     #[must_use]
     pub fn restarted(mut self) -> Self {
         let ports = u64::from(u16::MAX - EPHEMERAL) + 1;
-        self.next_port = EPHEMERAL + (self.chance.fork("ports").draw() % ports) as u16;
+        self.next_port = EPHEMERAL + (self.seed.fork("ports").draw() % ports) as u16;
         self
     }
 
@@ -123,7 +123,7 @@ impl Stack {
             }
             // The node itself serves the transports of its roles.
             (Transport::Role(_), _) => {
-                out.told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+                out.events.push(OwnedStreamEvent::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
             }
         }
     }
@@ -182,7 +182,7 @@ impl Stack {
 
     /// Returns the TCP sockets, which are created at the first use, and the number of accepted streams.
     fn tcp(&mut self) -> (&mut Table, &mut u32) {
-        let make = || Box::new(Table::new(self.mtu, &self.profile, self.chance.fork("tcp")));
+        let make = || Box::new(Table::new(self.mtu, &self.profile, self.seed.fork("tcp")));
         (self.tcp.get_or_insert_with(make), &mut self.accepted)
     }
 
@@ -223,5 +223,5 @@ impl<'a> Datagram<'a> {
 }
 
 fn no_address(id: StreamId, out: &mut Output) {
-    out.told.push(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
+    out.events.push(OwnedStreamEvent::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
 }

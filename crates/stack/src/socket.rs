@@ -1,8 +1,8 @@
 //! A TCP socket: a connection, and the requests of its user.
 
 use crate::{Output, traced};
-use node::stream::{Told, refusal};
-use node::{Knob, StreamId, StreamOp};
+use node::stream::{OwnedStreamEvent, refusal};
+use node::{SocketOption, StreamId, StreamOp};
 use std::collections::VecDeque;
 use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
@@ -94,7 +94,7 @@ impl Socket {
             StreamOp::Read(most) => return self.ask(most),
             StreamOp::Write(bytes) => {
                 let forgets = self.write(&bytes, out);
-                out.spare.give(bytes);
+                out.buffers.give(bytes);
                 return Next::of(forgets);
             }
             StreamOp::Finish => {
@@ -104,10 +104,10 @@ impl Socket {
             StreamOp::Abort => return Next::of(self.abort(None, out)),
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Thaw => self.frozen = false,
-            StreamOp::Export => out.told.push(self.export(now, id)),
-            StreamOp::Set(Knob::Nagle(on)) => self.tcp.set_nagle(on),
-            StreamOp::Set(Knob::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
-            StreamOp::Set(Knob::SendBuffer(bytes)) => {
+            StreamOp::Export => out.events.push(self.export(now, id)),
+            StreamOp::Set(SocketOption::Nagle(on)) => self.tcp.set_nagle(on),
+            StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
+            StreamOp::Set(SocketOption::SendBuffer(bytes)) => {
                 self.send_buffer = Some(bytes);
                 self.fit_buffer();
             }
@@ -161,12 +161,12 @@ impl Socket {
         self.frozen
     }
 
-    fn export(&self, now: Instant, id: StreamId) -> Told {
-        let refused = |why: &str| Told::Refused(id, why.to_owned());
+    fn export(&self, now: Instant, id: StreamId) -> OwnedStreamEvent {
+        let refused = |why: &str| OwnedStreamEvent::Refused(id, why.to_owned());
         match self.tcp.export(now) {
             _ if !self.frozen => refused(refusal::NOT_FROZEN),
             None => refused(refusal::NOT_ESTABLISHED),
-            Some(state) => Told::Exported(id, Box::new(state)),
+            Some(state) => OwnedStreamEvent::Exported(id, Box::new(state)),
         }
     }
 
@@ -175,13 +175,13 @@ impl Socket {
     pub(crate) fn serve(&mut self, now: Instant, out: &mut Output) -> bool {
         if let (false, true, Some(id)) = (self.opened, self.tcp.state().synchronized(), self.stream) {
             self.opened = true;
-            out.told.push(Told::Opened(id, self.tcp.local()));
+            out.events.push(OwnedStreamEvent::Opened(id, self.tcp.local()));
         }
         self.read(out);
         self.grant(out);
         let (src, dst) = (*self.tcp.local().ip(), *self.tcp.remote().ip());
         while let Some(segment) = self.tcp.poll(now) {
-            out.packets.push(segment.datagram_in(out.spare.take(), src, dst));
+            out.packets.push(segment.datagram_in(out.buffers.take(), src, dst));
         }
         if let Some(watch) = &mut self.watch {
             out.marks.extend(traced::changes(watch, &self.tcp));
@@ -254,14 +254,14 @@ impl Socket {
     fn read(&mut self, out: &mut Output) {
         let Some(id) = self.stream.filter(|_| self.wanted > 0) else { return };
         if self.tcp.readable() > 0 {
-            let bytes = self.tcp.read_for(self.wanted, out.spare.take());
-            out.told.push(Told::Data(id, PacketId::NEW, bytes));
+            let bytes = self.tcp.read_for(self.wanted, out.buffers.take());
+            out.events.push(OwnedStreamEvent::Data(id, PacketId::NEW, bytes));
             self.wanted = StreamOp::left_to_read(self.wanted);
         }
         if self.wanted > 0 && self.tcp.at_end() {
             self.knows_end = true;
             self.wanted = 0;
-            out.told.push(Told::Finished(id));
+            out.events.push(OwnedStreamEvent::Finished(id));
         }
     }
 
@@ -274,7 +274,7 @@ impl Socket {
         let more = self.tcp.room().saturating_sub(self.credit);
         if more >= 2 * self.tcp.mss() as usize || (more > 0 && self.credit == 0) {
             self.credit += more;
-            out.told.push(Told::Room(id, more));
+            out.events.push(OwnedStreamEvent::Room(id, more));
         }
     }
 
@@ -300,7 +300,7 @@ impl Socket {
     /// Closes the stream towards the user.
     pub(crate) fn close(&mut self, why: Option<&str>, out: &mut Output) {
         if let Some(id) = self.stream.take() {
-            out.told.push(Told::Closed(id, why.map(str::to_owned)));
+            out.events.push(OwnedStreamEvent::Closed(id, why.map(str::to_owned)));
         }
         self.wanted = 0;
     }

@@ -5,8 +5,8 @@ use crate::path::Paths;
 use crate::socket::{Next, Socket};
 use crate::{Datagram, Output, reason};
 use node::guard::{self, Check, Guards};
-use node::stream::{Told, refusal};
-use node::{Addr, Expiry, Guard, Knob, StreamId, StreamOp, Tuple};
+use node::stream::{OwnedStreamEvent, refusal};
+use node::{Addr, Expiry, Guard, SocketOption, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Connection, Ended, Profile, Segment, State};
@@ -25,7 +25,7 @@ const LITTLE_PIPE: usize = 4096;
 
 /// The socket of a stream.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum SocketKey {
     Listens(Addr),
     Connected(Tuple),
 }
@@ -36,8 +36,8 @@ pub(crate) struct Table {
     profile: Arc<Profile>,
     /// The profiles of listeners, and of streams that are not open yet, for which an option was set.
     profiles: BTreeMap<StreamId, Arc<Profile>>,
-    chance: Seed,
-    streams: BTreeMap<StreamId, Place>,
+    seed: Seed,
+    streams: BTreeMap<StreamId, SocketKey>,
     listeners: BTreeMap<Addr, StreamId>,
     sockets: BTreeMap<Tuple, Socket>,
     /// The other side of each relayed socket.
@@ -48,13 +48,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, chance: Seed) -> Self {
-        let profile = fitted(profile, mtu, &chance);
+    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, seed: Seed) -> Self {
+        let profile = fitted(profile, mtu, &seed);
         Self {
             mtu,
             profile,
             profiles: BTreeMap::new(),
-            chance,
+            seed,
             streams: BTreeMap::new(),
             listeners: BTreeMap::new(),
             sockets: BTreeMap::new(),
@@ -75,8 +75,8 @@ impl Table {
 
     pub(crate) fn info(&self, id: StreamId) -> Option<tcp::Info> {
         match self.streams.get(&id)? {
-            Place::Connected(tuple) => self.sockets.get(tuple).map(|socket| socket.tcp.info()),
-            Place::Listens(_) => None,
+            SocketKey::Connected(tuple) => self.sockets.get(tuple).map(|socket| socket.tcp.info()),
+            SocketKey::Listens(_) => None,
         }
     }
 
@@ -98,7 +98,7 @@ impl Table {
             self.add(id, tuple, Socket::new(tcp, Some(id), None));
             return self.serve(now, tuple, &mut 0, out);
         };
-        out.told.push(Told::Closed(id, Some(why.to_owned())));
+        out.events.push(OwnedStreamEvent::Closed(id, Some(why.to_owned())));
     }
 
     pub(crate) fn operate(
@@ -113,16 +113,16 @@ impl Table {
             (StreamOp::Listen { local, .. }, _) => self.listen(id, local, out),
             (StreamOp::Import(state), _) => self.import(now, id, *state, out),
             (StreamOp::Guard(tuple, guard), _) => self.guard(now, id, tuple, guard, accepted, out),
-            (StreamOp::Join(other, staged), place) => {
+            (StreamOp::Join(other, staged), key) => {
                 let other = self.streams.get(&other).copied();
-                match self.join(place, other, staged) {
+                match self.join(key, other, staged) {
                     Some(tuple) => self.serve(now, tuple, accepted, out),
-                    None => out.told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+                    None => out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned())),
                 }
             }
-            (StreamOp::Part, place) => self.part(now, id, place, accepted, out),
-            (StreamOp::Set(knob), None | Some(Place::Listens(_))) => self.set(id, knob),
-            (op, Some(Place::Connected(tuple))) => {
+            (StreamOp::Part, key) => self.part(now, id, key, accepted, out),
+            (StreamOp::Set(knob), None | Some(SocketKey::Listens(_))) => self.set(id, knob),
+            (op, Some(SocketKey::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
                 let next = socket.operate(now, id, op, out);
                 if next == Next::Rest {
@@ -136,25 +136,27 @@ impl Table {
                 }
                 self.serve(now, tuple, accepted, out);
             }
-            (StreamOp::Finish | StreamOp::Abort | StreamOp::Forget, Some(Place::Listens(at))) => {
+            (StreamOp::Finish | StreamOp::Abort | StreamOp::Forget, Some(SocketKey::Listens(at))) => {
                 self.listeners.remove(&at);
                 self.streams.remove(&id);
                 self.profiles.remove(&id);
-                out.told.push(Told::Closed(id, None));
+                out.events.push(OwnedStreamEvent::Closed(id, None));
             }
             _ => {}
         }
     }
 
     /// Sets an option of a stream that is not open yet, or of the connections that a listener accepts.
-    fn set(&mut self, id: StreamId, knob: Knob) {
+    fn set(&mut self, id: StreamId, knob: SocketOption) {
         // A closed stream with an accepted number will not be opened again.
         if self.profiles.len() < MOST && id.0 < StreamId::SERVED {
             let profile = Arc::make_mut(self.profiles.entry(id).or_insert_with(|| Arc::clone(&self.profile)));
             match knob {
-                Knob::SendBuffer(bytes) => profile.send_buffer = bytes,
-                Knob::ReceiveBuffer(bytes) => (profile.receive_buffer, profile.window_shift) = (bytes, None),
-                Knob::Nagle(on) => profile.nagle = on,
+                SocketOption::SendBuffer(bytes) => profile.send_buffer = bytes,
+                SocketOption::ReceiveBuffer(bytes) => {
+                    (profile.receive_buffer, profile.window_shift) = (bytes, None)
+                }
+                SocketOption::Nagle(on) => profile.nagle = on,
             }
         }
     }
@@ -166,28 +168,35 @@ impl Table {
 
     fn listen(&mut self, id: StreamId, local: Addr, out: &mut Output) {
         if self.listeners.contains_key(&local) {
-            return out.told.push(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+            return out.events.push(OwnedStreamEvent::Closed(id, Some(refusal::IN_USE.to_owned())));
         }
         self.listeners.insert(local, id);
-        self.streams.insert(id, Place::Listens(local));
-        out.told.push(Told::Opened(id, local));
+        self.streams.insert(id, SocketKey::Listens(local));
+        out.events.push(OwnedStreamEvent::Opened(id, local));
     }
 
     #[inline(never)] // as for `connect`
     fn import(&mut self, now: Instant, id: StreamId, state: TcpState, out: &mut Output) {
         let tuple = Tuple { local: state.local, remote: state.remote };
         if let Some(why) = self.full(&tuple) {
-            return out.told.push(Told::Closed(id, Some(why.to_owned())));
+            return out.events.push(OwnedStreamEvent::Closed(id, Some(why.to_owned())));
         }
         let finishing = state.finishing;
         let tcp = Connection::import(state, now, &self.profile_of(id));
         self.add(id, tuple, Socket::imported(tcp, id, finishing));
         self.fit(tuple);
-        out.told.push(Told::Imported(id));
+        out.events.push(OwnedStreamEvent::Imported(id));
     }
 
-    fn join(&mut self, one: Option<Place>, other: Option<Place>, staged: [Vec<u8>; 2]) -> Option<Tuple> {
-        let (Some(Place::Connected(one)), Some(Place::Connected(other))) = (one, other) else { return None };
+    fn join(
+        &mut self,
+        one: Option<SocketKey>,
+        other: Option<SocketKey>,
+        staged: [Vec<u8>; 2],
+    ) -> Option<Tuple> {
+        let (Some(SocketKey::Connected(one)), Some(SocketKey::Connected(other))) = (one, other) else {
+            return None;
+        };
         let free = |tuple| {
             self.sockets.get(tuple).is_some_and(Socket::is_joinable) && !self.relays.contains_key(tuple)
         };
@@ -209,20 +218,20 @@ impl Table {
         &mut self,
         now: Instant,
         id: StreamId,
-        place: Option<Place>,
+        key: Option<SocketKey>,
         accepted: &mut u32,
         out: &mut Output,
     ) {
-        let here = if let Some(Place::Connected(tuple)) = place { Some(tuple) } else { None };
+        let here = if let Some(SocketKey::Connected(tuple)) = key { Some(tuple) } else { None };
         let Some((here, there)) = here.and_then(|here| Some((here, self.unlink(&here)?))) else {
-            return out.told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
+            return out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned()));
         };
         let back = [(here, there), (there, here)].map(|(from, to)| {
             let mut bytes = self.sockets.get_mut(&to).map_or(Vec::new(), Socket::part);
             bytes.extend(self.sockets.get_mut(&from).map_or(Vec::new(), Socket::leave_behind));
             bytes
         });
-        out.told.push(Told::Parted(id, back));
+        out.events.push(OwnedStreamEvent::Parted(id, back));
         self.serve(now, here, accepted, out);
         self.serve(now, there, accepted, out);
     }
@@ -244,7 +253,7 @@ impl Table {
         out: &mut Output,
     ) {
         let Some(released) = self.guards.set(tuple, guard) else {
-            return out.told.push(Told::Refused(id, refusal::FULL.to_owned()));
+            return out.events.push(OwnedStreamEvent::Refused(id, refusal::FULL.to_owned()));
         };
         for (packet, bytes) in released {
             let datagram = Datagram::parse(packet, &bytes).map_err(Reason::from);
@@ -265,7 +274,7 @@ impl Table {
     }
 
     fn add(&mut self, id: StreamId, tuple: Tuple, socket: Socket) {
-        self.streams.insert(id, Place::Connected(tuple));
+        self.streams.insert(id, SocketKey::Connected(tuple));
         self.put(tuple, socket);
     }
 
@@ -287,7 +296,7 @@ impl Table {
     }
 
     fn iss(&mut self) -> Seq {
-        Seq(self.chance.draw() as u32)
+        Seq(self.seed.draw() as u32)
     }
 
     // --- the network -----------------------------------------------------------------------------------------------
@@ -492,20 +501,20 @@ impl Table {
     /// Passes an established connection to its listener, or aborts it if the listener is gone.
     fn accept(&mut self, listener: StreamId, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
         let Some(socket) = self.sockets.get_mut(&tuple) else { return };
-        if !matches!(self.streams.get(&listener), Some(Place::Listens(_))) {
+        if !matches!(self.streams.get(&listener), Some(SocketKey::Listens(_))) {
             return socket.tcp.abort();
         }
         let new = StreamId::of_driver(accepted);
         (socket.stream, socket.opened) = (Some(new), true);
-        self.streams.insert(new, Place::Connected(tuple));
-        out.told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
+        self.streams.insert(new, SocketKey::Connected(tuple));
+        out.events.push(OwnedStreamEvent::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
     }
 }
 
 /// Returns the profile for this host: segments fit its link, and its clock has a random phase.
-fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
+fn fitted(profile: &Arc<Profile>, mtu: u16, seed: &Seed) -> Arc<Profile> {
     let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
-    let timing = profile.timing.with_phase(|| Duration::from_nanos(chance.fork("ticks").draw()));
+    let timing = profile.timing.with_phase(|| Duration::from_nanos(seed.fork("ticks").draw()));
     if mss == profile.mss && timing == profile.timing {
         return Arc::clone(profile);
     }

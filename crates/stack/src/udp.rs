@@ -1,7 +1,7 @@
 //! The UDP sockets of one host. Connected sockets and accepted peers share the port of a listener, as on a real host.
 
 use crate::{Output, reason};
-use node::stream::{Inbox, Told, UDP_ROOM, refusal};
+use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
 use std::collections::HashMap;
 use wire::ipv4::Header;
@@ -44,20 +44,22 @@ impl Udp {
         match op {
             StreamOp::Listen { local, .. } => self.bind(id, local, None, out),
             StreamOp::Read(_) => {
-                out.told.extend(self.get_mut(id).and_then(|socket| socket.inbox.read(id)));
+                out.events.extend(self.get_mut(id).and_then(|socket| socket.inbox.read(id)));
             }
             StreamOp::Write(bytes) => {
                 let Some(Ends { local, peer }) = self.get_mut(id).map(|socket| socket.ends) else { return };
-                out.told.push(Told::Room(id, UDP_ROOM));
+                out.events.push(OwnedStreamEvent::Room(id, UDP_ROOM));
                 out.packets.extend(peer.map(|peer| udp::packet(local, peer, &bytes)));
             }
             StreamOp::Finish => self.close(id, Some(accepted), out),
             StreamOp::Abort | StreamOp::Forget => self.close(id, None, out),
             StreamOp::Export => {
-                out.told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
+                out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
             }
-            StreamOp::Join(..) => out.told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
-            StreamOp::Part => out.told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
+            StreamOp::Join(..) => {
+                out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()))
+            }
+            StreamOp::Part => out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.
             StreamOp::Open { .. }
             | StreamOp::Freeze
@@ -70,12 +72,12 @@ impl Udp {
 
     pub(crate) fn bind(&mut self, id: StreamId, local: Addr, peer: Option<Addr>, out: &mut Output) {
         if self.find(Ends { local, peer }).is_some() {
-            return out.told.push(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+            return out.events.push(OwnedStreamEvent::Closed(id, Some(refusal::IN_USE.to_owned())));
         }
         self.insert(id, Ends { local, peer });
-        out.told.push(Told::Opened(id, local));
+        out.events.push(OwnedStreamEvent::Opened(id, local));
         if peer.is_some() {
-            out.told.push(Told::Room(id, UDP_ROOM));
+            out.events.push(OwnedStreamEvent::Room(id, UDP_ROOM));
         }
     }
 
@@ -98,7 +100,7 @@ impl Udp {
     /// dropped: a role that aborts a stream would abort the new one too, without end.
     fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
         let Some(Socket { ends, inbox }) = self.remove(id) else { return };
-        out.told.push(Told::Closed(id, None));
+        out.events.push(OwnedStreamEvent::Closed(id, None));
         let Some(accepted) = served else {
             return out.lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, reason::NO_SOCKET)));
         };
@@ -119,7 +121,7 @@ impl Udp {
         let found = self.find(ends).or_else(|| self.accept(ends.local, ends.peer?, accepted, out));
         let stream = found.ok_or(reason::NO_SOCKET)?;
         let socket = self.get_mut(stream).ok_or(reason::NO_SOCKET)?;
-        out.told.extend(socket.inbox.push(stream, packet, payload)?);
+        out.events.extend(socket.inbox.push(stream, packet, payload)?);
         Ok(())
     }
 
@@ -134,8 +136,8 @@ impl Udp {
         let listener = self.find(Ends { local, peer: None })?;
         let new = StreamId::of_driver(accepted);
         self.insert(new, Ends { local, peer: Some(peer) });
-        out.told.push(Told::Accepted { listener, new, local, peer });
-        out.told.push(Told::Room(new, UDP_ROOM));
+        out.events.push(OwnedStreamEvent::Accepted { listener, new, local, peer });
+        out.events.push(OwnedStreamEvent::Room(new, UDP_ROOM));
         Some(new)
     }
 
@@ -213,8 +215,13 @@ mod tests {
             let (header, payload) = Header::parse(&bytes).unwrap();
             udp.receive(PacketId(1), &header, payload, &mut accepted, &mut out).unwrap();
         }
-        let told = |wanted: fn(&Told) -> bool| out.told.iter().filter(|told| wanted(told)).count();
-        (udp, told(|told| matches!(told, Told::Accepted { .. })), told(|told| matches!(told, Told::Room(..))))
+        let told =
+            |wanted: fn(&OwnedStreamEvent) -> bool| out.events.iter().filter(|told| wanted(told)).count();
+        (
+            udp,
+            told(|told| matches!(told, OwnedStreamEvent::Accepted { .. })),
+            told(|told| matches!(told, OwnedStreamEvent::Room(..))),
+        )
     }
 
     #[test]
@@ -228,7 +235,10 @@ mod tests {
             udp.operate(last, StreamOp::Abort, &mut 0, &mut out);
             assert!(!udp.has(last) && udp.find(Ends { local: AT, peer: Some(peer(peers - 1)) }).is_none());
             udp.bind(StreamId(1), AT, None, &mut out);
-            assert_eq!(out.told.last(), Some(&Told::Closed(StreamId(1), Some(refusal::IN_USE.to_owned()))));
+            assert_eq!(
+                out.events.last(),
+                Some(&OwnedStreamEvent::Closed(StreamId(1), Some(refusal::IN_USE.to_owned())))
+            );
         }
     }
 }

@@ -1,11 +1,7 @@
 //! Datagrams that arrive while their stream ends, in the simulator.
 
-#![cfg(test)]
-
-#[path = "../../../tests/support/datagrams.rs"]
-mod datagrams;
-
-use datagrams::{Answer, Backend, HOST};
+use crate::sockets;
+use crate::sockets::{Answer, Backend, HOST};
 use node::{Addr, StreamId, StreamOp};
 use stack::{Output, Stack};
 use tcp::Profile;
@@ -25,7 +21,7 @@ impl Simulated {
 }
 
 fn answer(out: Output) -> Answer {
-    (out.told, out.lost.into_iter().map(|(_, reason)| reason.0).collect())
+    (out.events, out.lost.into_iter().map(|(_, reason)| reason.0).collect())
 }
 
 impl Backend for Simulated {
@@ -54,20 +50,20 @@ impl Backend for Simulated {
 
 #[test]
 fn what_a_listener_has_left_is_accepted_again() {
-    datagrams::what_a_listener_has_left_is_accepted_again(&mut Simulated::new());
+    sockets::what_a_listener_has_left_is_accepted_again(&mut Simulated::new());
 }
 
 #[test]
 fn what_comes_by_an_aborted_stream_is_reported() {
-    datagrams::what_comes_by_an_aborted_stream_is_reported(&mut Simulated::new());
+    sockets::what_comes_by_an_aborted_stream_is_reported(&mut Simulated::new());
 }
 
 #[test]
 fn what_is_left_without_a_listener_is_reported() {
-    datagrams::what_is_left_without_a_listener_is_reported(&mut Simulated::new());
+    sockets::what_is_left_without_a_listener_is_reported(&mut Simulated::new());
 }
 
 #[test]
 fn what_a_closing_socket_has_left_is_reported() {
-    datagrams::what_a_closing_socket_has_left_is_reported(&mut Simulated::new());
+    sockets::what_a_closing_socket_has_left_is_reported(&mut Simulated::new());
 }

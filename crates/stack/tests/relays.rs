@@ -1,12 +1,9 @@
 //! A host that relays between two others: data, FIN and reset. Its connections move together, and staged bytes are not
 //! lost.
 
-#![cfg(test)]
-
-mod harness;
-
+use crate::harness;
 use harness::{Net, User, address, at, noise};
-use node::{Knob, StreamId, StreamOp, Transport};
+use node::{SocketOption, StreamId, StreamOp, Transport};
 use proptest::prelude::*;
 use tcp::Profile;
 use wire::Duration;
@@ -34,7 +31,7 @@ fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
 }
 
 /// The same with these options on both connections of the relay, from the first segment on.
-fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[Knob]) -> Net {
+fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[SocketOption]) -> Net {
     let mut net = Net::new(4, profile);
     net.owner.insert(address(CLIENT_NAME), 2);
     let listen = |host| StreamOp::Listen { by: Transport::Tcp, local: at(host, 80), foreign: false };
@@ -198,7 +195,7 @@ fn who_does_not_read_is_not_overrun() {
 /// Buffers that are set for a relay's connections bound what it keeps, whatever the default of its host is.
 #[test]
 fn buffers_of_its_own_bound_a_relay() {
-    let knobs = [Knob::SendBuffer(4096), Knob::ReceiveBuffer(4096)];
+    let knobs = [SocketOption::SendBuffer(4096), SocketOption::ReceiveBuffer(4096)];
     let mut net = relayed_with(User::default(), &Profile::linux_like(), 4_000_000, &knobs);
     net.run(200);
     net.op(2, NEAR, StreamOp::Freeze);
@@ -225,8 +222,8 @@ fn buffers_of_its_own_bound_a_relay() {
 fn a_smaller_window_comes_when_the_larger_is_used_up() {
     let client = User { appetite: 10_000, ..User::default() };
     let mut net = relayed_to(client, &Profile::rfc6298_reno(), 600_000);
-    net.op(2, FAR, StreamOp::Set(Knob::ReceiveBuffer(4096)));
-    net.op(2, NEAR, StreamOp::Set(Knob::SendBuffer(4096)));
+    net.op(2, FAR, StreamOp::Set(SocketOption::ReceiveBuffer(4096)));
+    net.op(2, NEAR, StreamOp::Set(SocketOption::SendBuffer(4096)));
     let until = net.now + Duration::from_mins(1);
     while net.hosts[0].users[&CLIENT].heard.len() < 400_000 && net.step(until) {}
     net.op(2, FAR, StreamOp::Freeze);
@@ -250,7 +247,7 @@ fn credit_stays_good_when_the_buffer_becomes_smaller() {
     net.run(1);
     let credit = net.hosts[0].users[&CLIENT].credit;
     assert_eq!(credit, Profile::rfc6298_reno().send_buffer as usize);
-    net.op(0, CLIENT, StreamOp::Set(Knob::SendBuffer(3000)));
+    net.op(0, CLIENT, StreamOp::Set(SocketOption::SendBuffer(3000)));
     net.op(0, CLIENT, StreamOp::Write(noise(1, credit)));
     net.run(100);
     let user = &net.hosts[0].users[&CLIENT];

@@ -2,10 +2,7 @@
 //!
 //! `WAYFARE_BLESS=1` records them again.
 
-#![cfg(test)]
-
-mod harness;
-
+use crate::harness;
 use harness::{Net, User, at, noise};
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use tcp::Profile;

@@ -1,9 +1,6 @@
 //! Streams over links that lose, duplicate and reorder packets: all data arrive unchanged, and buffers stay bounded.
 
-#![cfg(test)]
-
-mod harness;
-
+use crate::harness;
 use harness::{Net, User, at, noise};
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use proptest::prelude::*;

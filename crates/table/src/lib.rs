@@ -1,11 +1,11 @@
 //! The forwarding table: plain data, and [`decide`], one pure function from rules, time and a packet to a [`Verdict`].
 //!
-//! Data packets never create soft state. A [`Gate`] may *check* that the route to a packet's source leads back to the
+//! Data packets never create soft state. A [`IngressPolicy`] may *check* that the route to a packet's source leads back to the
 //! neighbor that sent the packet. The check refreshes that route and never creates one. It implements Cellular IP's
 //! rule that data only refresh a mapping (C1).
 //!
 //! No allocation and no clock, so that a data path in a kernel can cache it. A packet without a route gets
-//! [`Go::Host`], not a drop: the host decides about it.
+//! [`Disposition::Host`], not a drop: the host decides about it.
 
 #![no_std]
 
@@ -46,7 +46,7 @@ pub struct Class(pub u8);
 impl Class {
     /// Packets that this host sends itself.
     pub const HOST: Self = Self(0);
-    /// Packets from an interface for which no gate is set.
+    /// Packets from an interface for which no ingress policy is set.
     pub const WIRE: Self = Self(1);
     /// This class and all higher ones are closed: only routes of the same class apply to their packets. So a packet
     /// out of a tunnel to an unknown host does not leave by a route that is meant for others.
@@ -64,18 +64,18 @@ impl Class {
 pub struct Port {
     /// The interface.
     pub iface: Iface,
-    /// The neighbor. `None` in a gate means every neighbor without a separate gate.
+    /// The neighbor. `None` in a policy means every neighbor without a separate one.
     pub from: Option<Mac>,
 }
 
 /// What applies to every packet of a port before its route is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub struct Gate {
+pub struct IngressPolicy {
     /// The class of its packets.
     pub class: Class,
     /// The class in which the route to the packet's source must lead back to the sending neighbor; `None` for no
-    /// check. The route is refreshed, never created. A packet that fails goes to the gate's owner.
+    /// check. The route is refreshed, never created. A packet that fails goes to the owner of the policy.
     pub check: Option<Class>,
     /// Whether forwarding decrements the time to live.
     pub ttl: bool,
@@ -85,8 +85,8 @@ pub struct Gate {
     pub punts: u16,
 }
 
-impl Hash for Gate {
-    /// A gate that sends no errors hashes as before the field `icmp` existed, which keeps earlier fingerprints valid.
+impl Hash for IngressPolicy {
+    /// A policy that sends no errors hashes as before the field `icmp` existed, which keeps earlier fingerprints valid.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.class, self.check, self.ttl, self.punts).hash(state);
         if self.icmp {
@@ -95,8 +95,8 @@ impl Hash for Gate {
     }
 }
 
-impl Gate {
-    /// Returns the gate of a port for which none is set.
+impl IngressPolicy {
+    /// Returns the policy of a port for which none is set.
     pub const fn default_of(port: Port) -> Self {
         let host = port.iface.0 == Iface::HOST.0;
         let class = if host { Class::HOST } else { Class::WIRE };
@@ -108,7 +108,7 @@ impl Gate {
 /// given class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(C)]
-pub struct Key {
+pub struct RouteKey {
     /// The class; `None` for every class that is not closed.
     pub class: Option<Class>,
     /// Sources.
@@ -117,7 +117,7 @@ pub struct Key {
     pub dst: Prefix,
 }
 
-impl Key {
+impl RouteKey {
     /// Returns the key of all packets of a class.
     pub const fn all(class: Class) -> Self {
         Self { class: Some(class), src: Prefix::ANY, dst: Prefix::ANY }
@@ -129,27 +129,27 @@ impl Key {
     }
 }
 
-/// The action for the packets of a [`Key`], and its lifetime.
+/// The action for the packets of a [`RouteKey`], and its lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct Route {
     /// What happens to the packets.
     pub action: Action,
     /// How long the route is valid.
-    pub life: Life,
+    pub lifetime: Lifetime,
 }
 
 /// How long a route lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
-pub enum Life {
+pub enum Lifetime {
     /// Until it is removed.
-    Forever,
+    Permanent,
     /// Expires when, for this time, no packet *from* the destination of the route has passed a check. The owner is
     /// then notified.
-    Refreshed(Duration),
+    SoftState(Duration),
     /// Does not expire. The owner is notified when no packet has used the route for this time.
-    Watched(Duration),
+    ReportIdle(Duration),
     /// Expires at this instant, used or not. The owner is then notified.
     Until(Instant),
 }
@@ -234,15 +234,15 @@ impl Hop {
 /// Why a role is given a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
-pub enum Why {
+pub enum PuntReason {
     /// The role listens for such packets.
     Listen,
     /// The role set the route of the packet.
     Action,
-    /// The role set the gate, and the packet failed the check.
+    /// The role set the ingress policy, and the packet failed the check.
     Check,
     /// The role set the route to the packet's source to [`Action::Punt`], so the role itself makes the check.
-    Back,
+    ReversePath,
 }
 
 /// The number of an entry of the rules, to record its use.
@@ -264,12 +264,12 @@ pub struct Found {
 
 /// The look-ups that [`decide`] needs. They never return an expired route.
 pub trait Rules {
-    /// Returns the gate of a port, and the role that set it.
-    fn gate(&self, port: Port) -> (RoleId, Gate);
+    /// Returns the ingress policy of a port, and the role that set it.
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy);
     /// Returns the most specific valid route.
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found>;
     /// Returns the valid route of `class` for exactly this host: its reverse path.
-    fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
+    fn reverse_path(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
     /// Whether the address belongs to this host.
     fn is_own(&self, _address: Ipv4Addr) -> bool {
         false
@@ -311,10 +311,10 @@ impl Datagram {
 #[repr(C)]
 pub struct Verdict {
     /// Where the packet goes.
-    pub go: Go,
+    pub disposition: Disposition,
     /// Whether forwarding decrements the time to live. It is at least 2 if the packet is forwarded.
     pub ttl: bool,
-    /// The ICMP error to send to the sender, if any. It does not depend on `go`.
+    /// The ICMP error to send to the sender, if any. It does not depend on `disposition`.
     pub icmp: Option<IcmpError>,
     /// The entries that this packet refreshed: the reverse path, and the route that it used.
     pub used: [Option<EntryId>; 2],
@@ -323,14 +323,14 @@ pub struct Verdict {
 /// The destination of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub enum Go {
+pub enum Disposition {
     /// To the host's own stack: no route applies, or the route is [`Action::Host`], or [`Action::Open`] for a packet
     /// that is not a tunnel's.
     Host,
     /// To a neighbor.
     Out(Hop),
     /// To a role, and why.
-    Punt(RoleId, Why),
+    Punt(RoleId, PuntReason),
     /// Dropped.
     Drop(Reason),
     /// Into a tunnel. The outer datagram is decided as a packet of this host.
@@ -341,30 +341,31 @@ pub enum Go {
 
 /// Decides about one packet. The function is pure: the caller records the entries in [`Verdict::used`].
 pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
-    let (owner, gate) = rules.gate(port);
-    let mut verdict = Verdict { go: Go::Host, ttl: gate.ttl, icmp: None, used: [None; 2] };
-    if let Some(class) = gate.check {
-        match rules.way_back(now, class, packet.src) {
+    let (owner, policy) = rules.ingress_policy(port);
+    let mut verdict =
+        Verdict { disposition: Disposition::Host, ttl: policy.ttl, icmp: None, used: [None; 2] };
+    if let Some(class) = policy.check {
+        match rules.reverse_path(now, class, packet.src) {
             Some(Found { entry, route: Route { action: Action::Forward(hop), .. }, .. })
                 if hop.leads_to(port) =>
             {
                 verdict.used[0] = Some(entry);
             }
             Some(Found { owner, route: Route { action: Action::Punt, .. }, .. }) => {
-                return Verdict { go: Go::Punt(owner, Why::Back), ..verdict };
+                return Verdict { disposition: Disposition::Punt(owner, PuntReason::ReversePath), ..verdict };
             }
-            _ => return Verdict { go: Go::Punt(owner, Why::Check), ..verdict },
+            _ => return Verdict { disposition: Disposition::Punt(owner, PuntReason::Check), ..verdict },
         }
     }
-    follow(rules, now, gate.class, gate.icmp, packet, &mut verdict);
+    follow(rules, now, policy.class, policy.icmp, packet, &mut verdict);
     verdict
 }
 
-/// Decides about a packet that was decapsulated. It has no port and therefore no gate: its time to live is
+/// Decides about a packet that was decapsulated. It has no port and therefore no ingress policy: its time to live is
 /// decremented, and ICMP errors go to its sender. But no error is sent when a closed class has no route (RFC 5944,
 /// section 3.7).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
-    let mut verdict = Verdict { go: Go::Host, ttl: true, icmp: None, used: [None; 2] };
+    let mut verdict = Verdict { disposition: Disposition::Host, ttl: true, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);
     verdict
 }
@@ -393,20 +394,22 @@ fn follow(
     };
     if let Some((reason, error)) = refusal {
         verdict.icmp = error.filter(|_| icmp);
-        verdict.go = Go::Drop(reason);
+        verdict.disposition = Disposition::Drop(reason);
         return;
     }
     // A refused packet does not count as use: the owner of a watched route counts packets that left by it.
-    if matches!(route.life, Life::Watched(_)) {
+    if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
         verdict.used[1] = Some(entry);
     }
-    verdict.go = match route.action {
-        Action::Forward(hop) => Go::Out(hop),
-        Action::Punt => Go::Punt(owner, Why::Action),
-        Action::Drop(reason) => Go::Drop(reason),
-        Action::Tunnel(encap) => Go::Encap(encap),
-        Action::Open(class) if packet.protocol == ipv4::IPIP && rules.is_own(packet.dst) => Go::Open(class),
-        Action::Host | Action::Open(_) => Go::Host,
+    verdict.disposition = match route.action {
+        Action::Forward(hop) => Disposition::Out(hop),
+        Action::Punt => Disposition::Punt(owner, PuntReason::Action),
+        Action::Drop(reason) => Disposition::Drop(reason),
+        Action::Tunnel(encap) => Disposition::Encap(encap),
+        Action::Open(class) if packet.protocol == ipv4::IPIP && rules.is_own(packet.dst) => {
+            Disposition::Open(class)
+        }
+        Action::Host | Action::Open(_) => Disposition::Host,
     };
 }
 

@@ -11,37 +11,40 @@ const UPLINK: Mac = Mac([2, 0, 0, 0, 0, 9]);
 const AIR: Iface = Iface(1);
 const WIRE: Iface = Iface(2);
 
-/// One mapping to `MOBILE`, an uplink for everything else, and a gate that checks packets from the radio.
+/// One mapping to `MOBILE`, an uplink for everything else, and a policy that checks packets from the radio.
 struct Station {
     mapping: Option<Route>,
 }
 
 fn mapping() -> Route {
-    Route { action: Action::Forward(Hop::mac(AIR, NEIGHBOR)), life: Life::Refreshed(Duration::from_secs(9)) }
+    Route {
+        action: Action::Forward(Hop::mac(AIR, NEIGHBOR)),
+        lifetime: Lifetime::SoftState(Duration::from_secs(9)),
+    }
 }
 
 impl Rules for Station {
-    fn gate(&self, port: Port) -> (RoleId, Gate) {
-        let gate = if port.iface == AIR {
-            Gate { class: UP, check: Some(DOWN), ttl: true, icmp: true, punts: 10 }
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+        let policy = if port.iface == AIR {
+            IngressPolicy { class: UP, check: Some(DOWN), ttl: true, icmp: true, punts: 10 }
         } else {
-            Gate { class: DOWN, check: None, ttl: true, icmp: false, punts: 0 }
+            IngressPolicy { class: DOWN, check: None, ttl: true, icmp: false, punts: 0 }
         };
-        (RoleId(3), gate)
+        (RoleId(3), policy)
     }
 
     fn route(&self, now: Instant, class: Class, _src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
         if class == UP {
             let route = Route {
                 action: Action::Forward(Hop::mac(WIRE, UPLINK)),
-                life: Life::Watched(Duration::from_secs(3)),
+                lifetime: Lifetime::ReportIdle(Duration::from_secs(3)),
             };
             return Some(Found { entry: EntryId(1), owner: RoleId(3), route });
         }
-        self.way_back(now, class, dst)
+        self.reverse_path(now, class, dst)
     }
 
-    fn way_back(&self, _now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
+    fn reverse_path(&self, _now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
         let route = self.mapping.filter(|_| class == DOWN && host == MOBILE)?;
         Some(Found { entry: EntryId(0), owner: RoleId(3), route })
     }
@@ -62,7 +65,7 @@ fn uplink_data(rules: &Station, from_mac: Mac) -> Verdict {
 #[test]
 fn data_from_the_mapped_neighbor_refresh_the_mapping_and_climb() {
     let verdict = uplink_data(&Station { mapping: Some(mapping()) }, NEIGHBOR);
-    assert_eq!(verdict.go, Go::Out(Hop::mac(WIRE, UPLINK)));
+    assert_eq!(verdict.disposition, Disposition::Out(Hop::mac(WIRE, UPLINK)));
     assert_eq!(verdict.used, [Some(EntryId(0)), Some(EntryId(1))], "the way back, and the watched route");
 }
 
@@ -71,7 +74,7 @@ fn what_is_too_large_for_a_watched_route_does_not_take_it() {
     let rules = Station { mapping: Some(mapping()) };
     let large = Datagram::new(&Header::new(ipv4::UDP, MOBILE, FAR), 70_000);
     let verdict = decide(&rules, Instant::ZERO, from(AIR, NEIGHBOR), &large);
-    assert_eq!(verdict.go, Go::Drop(reason::TOO_BIG));
+    assert_eq!(verdict.disposition, Disposition::Drop(reason::TOO_BIG));
     assert_eq!(verdict.used, [Some(EntryId(0)), None]);
 }
 
@@ -79,7 +82,7 @@ fn what_is_too_large_for_a_watched_route_does_not_take_it() {
 fn data_from_elsewhere_refresh_nothing_and_go_to_the_gates_owner() {
     for rules in [Station { mapping: None }, Station { mapping: Some(mapping()) }] {
         let verdict = uplink_data(&rules, Mac([6; 6]));
-        assert_eq!(verdict.go, Go::Punt(RoleId(3), Why::Check));
+        assert_eq!(verdict.disposition, Disposition::Punt(RoleId(3), PuntReason::Check));
         assert_eq!(verdict.used, [None; 2]);
     }
 }
@@ -87,21 +90,24 @@ fn data_from_elsewhere_refresh_nothing_and_go_to_the_gates_owner() {
 #[test]
 fn a_way_back_that_is_punted_is_for_its_owner_to_check() {
     let punted = Route { action: Action::Punt, ..mapping() };
-    assert_eq!(uplink_data(&Station { mapping: Some(punted) }, NEIGHBOR).go, Go::Punt(RoleId(3), Why::Back));
+    assert_eq!(
+        uplink_data(&Station { mapping: Some(punted) }, NEIGHBOR).disposition,
+        Disposition::Punt(RoleId(3), PuntReason::ReversePath)
+    );
 }
 
 #[test]
 fn downlink_data_do_not_refresh() {
     let verdict =
         decide(&Station { mapping: Some(mapping()) }, Instant::ZERO, from(WIRE, UPLINK), &data(FAR, MOBILE));
-    assert_eq!(verdict.go, Go::Out(Hop::mac(AIR, NEIGHBOR)));
+    assert_eq!(verdict.disposition, Disposition::Out(Hop::mac(AIR, NEIGHBOR)));
     assert_eq!(verdict.used, [None; 2]);
 }
 
 #[test]
 fn a_miss_is_the_hosts() {
     let verdict = decide(&Station { mapping: None }, Instant::ZERO, from(WIRE, UPLINK), &data(FAR, MOBILE));
-    assert_eq!((verdict.go, verdict.icmp), (Go::Host, None), "its gate is silent");
+    assert_eq!((verdict.disposition, verdict.icmp), (Disposition::Host, None), "its policy is silent");
     let open = Port { iface: Iface::HOST, from: None };
     let rules = Nothing;
     let lost = Some(IcmpError::NetUnreachable);
@@ -114,13 +120,13 @@ fn a_miss_is_the_hosts() {
 struct Nothing;
 
 impl Rules for Nothing {
-    fn gate(&self, port: Port) -> (RoleId, Gate) {
-        (RoleId::NODE, Gate::default_of(port))
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+        (RoleId::NODE, IngressPolicy::default_of(port))
     }
     fn route(&self, _now: Instant, _class: Class, _src: Ipv4Addr, _dst: Ipv4Addr) -> Option<Found> {
         None
     }
-    fn way_back(&self, _now: Instant, _class: Class, _host: Ipv4Addr) -> Option<Found> {
+    fn reverse_path(&self, _now: Instant, _class: Class, _host: Ipv4Addr) -> Option<Found> {
         None
     }
     fn is_own(&self, address: Ipv4Addr) -> bool {
@@ -143,8 +149,8 @@ struct Agent {
 }
 
 impl Rules for Agent {
-    fn gate(&self, port: Port) -> (RoleId, Gate) {
-        (RoleId(1), Gate { icmp: self.icmp, ..Gate::default_of(port) })
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+        (RoleId(1), IngressPolicy { icmp: self.icmp, ..IngressPolicy::default_of(port) })
     }
 
     fn route(&self, _now: Instant, _class: Class, _src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
@@ -154,11 +160,11 @@ impl Rules for Agent {
             FAR => Action::Host,
             _ => Action::Forward(Hop { iface: AIR, to: NextHop::OnLink }),
         };
-        let route = Route { action, life: Life::Until(Instant::NEVER) };
+        let route = Route { action, lifetime: Lifetime::Until(Instant::NEVER) };
         Some(Found { entry: EntryId(0), owner: RoleId(1), route })
     }
 
-    fn way_back(&self, _now: Instant, _class: Class, _host: Ipv4Addr) -> Option<Found> {
+    fn reverse_path(&self, _now: Instant, _class: Class, _host: Ipv4Addr) -> Option<Found> {
         None
     }
 
@@ -171,61 +177,72 @@ impl Rules for Agent {
     }
 }
 
-fn at_agent(packet: Datagram) -> (Go, Option<IcmpError>) {
+fn at_agent(packet: Datagram) -> (Disposition, Option<IcmpError>) {
     let verdict = decide(&Agent { icmp: true }, Instant::ZERO, from(WIRE, UPLINK), &packet);
     let silent = decide(&Agent { icmp: false }, Instant::ZERO, from(WIRE, UPLINK), &packet);
-    assert_eq!((silent.go, silent.icmp), (verdict.go, None), "a gate's silence changes nothing else");
-    (verdict.go, verdict.icmp)
+    assert_eq!(
+        (silent.disposition, silent.icmp),
+        (verdict.disposition, None),
+        "a policy without errors changes nothing else"
+    );
+    (verdict.disposition, verdict.icmp)
 }
 
 #[test]
 fn what_fits_goes_into_the_tunnel_and_what_does_not_is_told_so() {
     let fits = Datagram { len: 1480, ..data(FAR, MOBILE) };
-    assert_eq!(at_agent(fits), (Go::Encap(ENCAP), None));
+    assert_eq!(at_agent(fits), (Disposition::Encap(ENCAP), None));
     let long = Datagram { len: 1481, ..fits };
     let told = Some(IcmpError::FragmentationNeeded { mtu: 1480 });
-    assert_eq!(at_agent(long), (Go::Drop(reason::TOO_BIG), told));
+    assert_eq!(at_agent(long), (Disposition::Drop(reason::TOO_BIG), told));
     let may_be_cut = Datagram { dont_fragment: false, ..long };
     assert_eq!(
         at_agent(may_be_cut),
-        (Go::Drop(reason::NO_FRAGMENTATION), Some(IcmpError::FragmentationNeeded { mtu: 1480 }))
+        (Disposition::Drop(reason::NO_FRAGMENTATION), Some(IcmpError::FragmentationNeeded { mtu: 1480 }))
     );
     let last_hop = Datagram { ttl: 1, ..long };
-    assert_eq!(at_agent(last_hop), (Go::Drop(reason::TTL_EXPIRED), Some(IcmpError::TimeExceeded)));
+    assert_eq!(at_agent(last_hop), (Disposition::Drop(reason::TTL_EXPIRED), Some(IcmpError::TimeExceeded)));
 }
 
 #[test]
 fn a_narrow_link_is_told_too() {
     let told = Some(IcmpError::FragmentationNeeded { mtu: 600 });
     let elsewhere = Ipv4Addr::new(10, 5, 0, 1);
-    assert_eq!(at_agent(Datagram { len: 601, ..data(FAR, elsewhere) }), (Go::Drop(reason::TOO_BIG), told));
+    assert_eq!(
+        at_agent(Datagram { len: 601, ..data(FAR, elsewhere) }),
+        (Disposition::Drop(reason::TOO_BIG), told)
+    );
 }
 
 #[test]
 fn a_tunnel_takes_nothing_from_its_exit_nor_our_own_by_the_wire() {
-    assert_eq!(at_agent(data(CARE_OF, MOBILE)), (Go::Drop(reason::TUNNEL_LOOP), None));
-    assert_eq!(at_agent(data(OWN, MOBILE)), (Go::Drop(reason::TUNNEL_LOOP), None));
+    assert_eq!(at_agent(data(CARE_OF, MOBILE)), (Disposition::Drop(reason::TUNNEL_LOOP), None));
+    assert_eq!(at_agent(data(OWN, MOBILE)), (Disposition::Drop(reason::TUNNEL_LOOP), None));
     let own = decide(
         &Agent { icmp: true },
         Instant::ZERO,
         Port { iface: Iface::HOST, from: None },
         &Datagram { ttl: 1, ..data(OWN, MOBILE) },
     );
-    assert_eq!(own.go, Go::Encap(ENCAP), "this host is a correspondent too, and forwards nothing here");
+    assert_eq!(
+        own.disposition,
+        Disposition::Encap(ENCAP),
+        "this host is a correspondent too, and forwards nothing here"
+    );
 }
 
 #[test]
 fn only_ip_in_ip_to_this_host_is_opened() {
     let tunnelled = Datagram { protocol: ipv4::IPIP, ..data(FAR, OWN) };
-    assert_eq!(at_agent(tunnelled).0, Go::Open(VISITORS));
-    assert_eq!(at_agent(data(FAR, OWN)).0, Go::Host);
-    assert_eq!(at_agent(data(OWN, FAR)).0, Go::Host, "a route may say so");
+    assert_eq!(at_agent(tunnelled).0, Disposition::Open(VISITORS));
+    assert_eq!(at_agent(data(FAR, OWN)).0, Disposition::Host);
+    assert_eq!(at_agent(data(OWN, FAR)).0, Disposition::Host, "a route may say so");
 }
 
 #[test]
 fn what_was_opened_costs_a_hop_and_may_enter_another_tunnel() {
     let opened = |packet| decide_opened(&Agent { icmp: true }, Instant::ZERO, VISITORS, &packet);
-    assert_eq!(opened(data(FAR, MOBILE)).go, Go::Encap(ENCAP));
+    assert_eq!(opened(data(FAR, MOBILE)).disposition, Disposition::Encap(ENCAP));
     assert!(opened(data(FAR, MOBILE)).ttl);
     assert_eq!(opened(Datagram { ttl: 1, ..data(FAR, MOBILE) }).icmp, Some(IcmpError::TimeExceeded));
 }
@@ -233,9 +250,9 @@ fn what_was_opened_costs_a_hop_and_may_enter_another_tunnel() {
 #[test]
 fn a_gate_that_may_tell_is_another_gate() {
     use core::hash::BuildHasher;
-    let silent = Gate { icmp: false, ..Gate::default_of(from(WIRE, UPLINK)) };
-    let hash = |gate: Gate| core::hash::BuildHasherDefault::<Sum>::default().hash_one(gate);
-    assert_ne!(hash(silent), hash(Gate { icmp: true, ..silent }));
+    let silent = IngressPolicy { icmp: false, ..IngressPolicy::default_of(from(WIRE, UPLINK)) };
+    let hash = |policy: IngressPolicy| core::hash::BuildHasherDefault::<Sum>::default().hash_one(policy);
+    assert_ne!(hash(silent), hash(IngressPolicy { icmp: true, ..silent }));
 }
 
 /// A minimal hasher, to detect differences.

@@ -107,7 +107,7 @@ impl Sender {
             Advice::Resend => {
                 self.errand = Errand::Resend;
                 self.timer = Timer::Off; // the retransmission restarts it
-                self.begin_to_mend();
+                self.begin_sack_recovery();
             }
             Advice::ResendOnly => self.errand = Errand::Resend,
             Advice::GoBack => self.go_back(),

@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | states, FIN, RST, simultaneous open, window probes | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
 //! | slow start, congestion avoidance, Tahoe, Reno, `NewReno` | RFC 5681, 6582, 3042 | `congestion.rs acknowledge.rs` |
-//! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs mend.rs reassembly.rs` |
+//! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs sack_recovery.rs reassembly.rs` |
 //! | per-segment loss recovery as in Linux: RACK, tail loss probes, rate reduction, F-RTO | RFC 8985, 6937, 5682 | `repair/` |
 //! | CUBIC | RFC 9438 | `cubic.rs` |
 //! | retransmission time-out of the RFC, of 4.4BSD, of Linux | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs wheel.rs` |
@@ -32,13 +32,13 @@ mod estimator;
 mod export;
 mod growth;
 mod handshake;
-mod mend;
 mod options;
 mod profile;
 mod reassembly;
 mod receive;
 mod record;
 mod repair;
+mod sack_recovery;
 mod scoreboard;
 mod segment;
 mod send;

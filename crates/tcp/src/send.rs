@@ -1,5 +1,5 @@
 //! The sending half of a connection: which data may be sent and resent (RFC 9293, section 3.8). Other parts of it are
-//! `acknowledge.rs` (acknowledgments), `timers.rs` (timers) and `mend.rs` (recovery with SACK).
+//! `acknowledge.rs` (acknowledgments), `timers.rs` (timers) and `sack_recovery.rs` (recovery with SACK).
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
@@ -293,7 +293,7 @@ impl Sender {
             _ => {}
         }
         if self.congestion.by_sack() && self.congestion.recovering() {
-            return self.mend(now, limit);
+            return self.next_in_recovery(now, limit);
         }
         let idle = self.flight() == 0 && now.since(self.last_sent) > self.rto.current();
         if self.idle_restart && idle {

@@ -12,8 +12,6 @@
 //! segment that is not in the script fails the test. `WAYFARE_BLESS=1` writes the actual segments into the files; check
 //! them with the RFC before a commit.
 
-#![cfg(test)]
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;

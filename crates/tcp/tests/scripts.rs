@@ -1,7 +1,5 @@
 //! Conversations of the RFCs, segment by segment. Times are in milliseconds.
 
-#![cfg(test)]
-
 use tcp::{Connection, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State, Timing};
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 

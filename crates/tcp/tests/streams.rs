@@ -1,9 +1,6 @@
 //! Whole connections in virtual time: what is written is read, whatever the links do.
 
-#![cfg(test)]
-
-mod harness;
-
+use crate::harness;
 use harness::{End, Link, World, noise};
 use proptest::prelude::*;
 use tcp::{Connection, Ended, Flags, Options, Profile, Record, Recovery, Segment, Seq, State, Timestamps};

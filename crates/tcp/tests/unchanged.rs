@@ -1,10 +1,7 @@
 //! A fingerprint of what two profiles send, with bytes and times. Published figures were measured with these profiles,
 //! so a change must not go unnoticed. A commit that changes a fingerprint must state what was wrong before.
 
-#![cfg(test)]
-
-mod harness;
-
+use crate::harness;
 use harness::{End, Link, World, noise};
 use tcp::{Ended, Profile, State};
 use wire::{Duration, Instant, Seed};

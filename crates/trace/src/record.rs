@@ -3,7 +3,7 @@
 use crate::app::{self, AppLine};
 use crate::event::{Event, EventKind};
 use crate::text::{hex, json_of, unhex, value_of};
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{AppChange, AppEvent, Mark, Node, Span, Stage, StreamId, StreamOp, Value};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -70,11 +70,13 @@ pub enum What {
 impl What {
     /// Returns the record of an event that a user of this node's streams is notified of, or `None`. Streams of a role
     /// that serves others are not recorded: they are not an application's.
-    pub fn handed(told: &Told, node: &Node) -> Option<Self> {
-        match told {
-            Told::Data(_, packet, _) if *packet != PacketId::NEW => Some(Self::AppReceived(*packet)),
-            _ if node.relays(told.event().0) => None,
-            _ => AppEvent::of_told(told).map(Self::App),
+    pub fn delivered(event: &OwnedStreamEvent, node: &Node) -> Option<Self> {
+        match event {
+            OwnedStreamEvent::Data(_, packet, _) if *packet != PacketId::NEW => {
+                Some(Self::AppReceived(*packet))
+            }
+            _ if node.relays(event.event().0) => None,
+            _ => AppEvent::of_event(event).map(Self::App),
         }
     }
 

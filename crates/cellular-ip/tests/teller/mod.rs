@@ -239,7 +239,7 @@ impl Teller {
 
     fn write_down(&mut self) {
         while let Some((_, act)) = self.out.next_act() {
-            if let Act::Transmit(_, packet) | Act::Visit(_, _, packet) = &act {
+            if let Act::Transmit(_, packet) | Act::SendInCell(_, _, packet) = &act {
                 self.must_be_newer(packet);
             }
             let line = words::act(&act, self.interfaces);

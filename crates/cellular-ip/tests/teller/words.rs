@@ -2,7 +2,7 @@
 
 use super::{EF, is_data};
 use cellular_ip::message::RouteUpdate;
-use node::{Act, Action, Class, Gate, Hop, Key, Life, Mark, NextHop, Route, Span, Value};
+use node::{Act, Action, Class, Hop, IngressPolicy, Lifetime, Mark, NextHop, Route, RouteKey, Span, Value};
 use wire::ipv4::Header;
 use wire::{Iface, Mac, Packet, Prefix};
 
@@ -19,13 +19,15 @@ pub(crate) fn act(act: &Act, interfaces: &[&str]) -> String {
         Act::Route(key, route) => {
             format!("route {}: {}", key_name(*key), route_name(route.as_ref(), interfaces))
         }
-        Act::Gate(port, gate) => format!("gate {}: {}", interface(port.iface, interfaces), gate_name(*gate)),
+        Act::IngressPolicy(port, policy) => {
+            format!("gate {}: {}", interface(port.iface, interfaces), policy_name(*policy))
+        }
         Act::Tune(_, cell) => format!("tune to cell {}", cell.0),
-        Act::Visit(_, cell, packet) => format!("visit cell {} with {}", cell.0, packet_name(packet)),
+        Act::SendInCell(_, cell, packet) => format!("visit cell {} with {}", cell.0, packet_name(packet)),
         Act::Mark(mark) => mark_name(mark),
         Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
         Act::Answer(_, Err(why)) => format!("refuse: {why}"),
-        Act::Neighbor(..) | Act::Address(..) | Act::Store(..) | Act::Served(_) | Act::Handed(_) => {
+        Act::Neighbor(..) | Act::Address(..) | Act::Store(..) | Act::Served(_) | Act::Delivered(_) => {
             "what no role of this protocol asks for".to_owned()
         }
         Act::Stream(..) => "a stream, which no role of this protocol uses".to_owned(),
@@ -74,13 +76,13 @@ fn class(class: Class) -> &'static str {
     }
 }
 
-fn key_name(key: Key) -> String {
+fn key_name(key: RouteKey) -> String {
     let to = if key.dst == Prefix::ANY { "any".to_owned() } else { key.dst.address().to_string() };
     format!("{} to {to}", key.class.map_or("all", class))
 }
 
 fn route_name(route: Option<&Route>, interfaces: &[&str]) -> String {
-    let Some(Route { action, life }) = route else { return "removed".to_owned() };
+    let Some(Route { action, lifetime }) = route else { return "removed".to_owned() };
     let action = match action {
         Action::Forward(Hop { iface, to: NextHop::Mac(mac) }) => {
             format!("by {}", neighbor(*iface, *mac, interfaces))
@@ -92,20 +94,20 @@ fn route_name(route: Option<&Route>, interfaces: &[&str]) -> String {
         Action::Drop(reason) => format!("drop, {reason}"),
         Action::Host => "to this host".to_owned(),
     };
-    match life {
-        Life::Forever => action,
-        Life::Until(end) => format!("{action}, until {end}"),
-        Life::Refreshed(span) => format!("{action}, until {span:?} after data from there"),
-        Life::Watched(span) => format!("{action}, told when unused for {span:?}"),
+    match lifetime {
+        Lifetime::Permanent => action,
+        Lifetime::Until(end) => format!("{action}, until {end}"),
+        Lifetime::SoftState(span) => format!("{action}, until {span:?} after data from there"),
+        Lifetime::ReportIdle(span) => format!("{action}, told when unused for {span:?}"),
     }
 }
 
-fn gate_name(gate: Option<Gate>) -> String {
-    let Some(gate) = gate else { return "removed".to_owned() };
-    let check = gate.check.map_or(String::new(), |back| {
-        format!(", must come from where {} leads, {} strays a second", class(back), gate.punts)
+fn policy_name(policy: Option<IngressPolicy>) -> String {
+    let Some(policy) = policy else { return "removed".to_owned() };
+    let check = policy.check.map_or(String::new(), |back| {
+        format!(", must come from where {} leads, {} strays a second", class(back), policy.punts)
     });
-    format!("{}{check}", class(gate.class))
+    format!("{}{check}", class(policy.class))
 }
 
 fn mark_name(mark: &Mark) -> String {

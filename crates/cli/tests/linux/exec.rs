@@ -5,7 +5,7 @@ use crate::world::in_world;
 use linux::daemon::{self, Ask, Interface, Spec};
 use linux::lines::{Heard, Lines};
 use linux::{End, NetNs, Netlink, Place};
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
 use roles::HostConfig;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl Errand {
                 return out.stream(own, op);
             }
         };
-        out.served(Told::Closed(id, Some(why.to_owned())));
+        out.served(OwnedStreamEvent::Closed(id, Some(why.to_owned())));
     }
 }
 
@@ -84,11 +84,13 @@ impl Role for Errand {
             Input::Stream(own, event) => {
                 let Some(id) = self.users.get(&own).copied() else { return };
                 out.served(match event {
-                    StreamEvent::Opened(local) => Told::Opened(id, local),
-                    StreamEvent::Room(more) => Told::Room(id, more),
-                    StreamEvent::Data(bytes) => Told::Data(id, wire::PacketId::NEW, bytes.to_vec()),
-                    StreamEvent::Finished => Told::Finished(id),
-                    StreamEvent::Closed(why) => Told::Closed(id, why.map(str::to_owned)),
+                    StreamEvent::Opened(local) => OwnedStreamEvent::Opened(id, local),
+                    StreamEvent::Room(more) => OwnedStreamEvent::Room(id, more),
+                    StreamEvent::Data(bytes) => {
+                        OwnedStreamEvent::Data(id, wire::PacketId::NEW, bytes.to_vec())
+                    }
+                    StreamEvent::Finished => OwnedStreamEvent::Finished(id),
+                    StreamEvent::Closed(why) => OwnedStreamEvent::Closed(id, why.map(str::to_owned)),
                     _ => return,
                 });
             }

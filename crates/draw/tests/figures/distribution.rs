@@ -1,7 +1,7 @@
 //! Tests of distribution figures: the positions of their elements, and their texts.
 
-use crate::samples;
-use crate::svg::{assert_sound, save};
+use crate::figures::samples;
+use crate::figures::svg::{assert_sound, save};
 use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style};
 
 fn figure(samples: Vec<Sample>) -> DistributionFigure {

@@ -1,7 +1,7 @@
 //! Tests of time-sequence diagrams: the flow of each panel, and the text of its heading.
 
-use crate::samples::{self, handoff, ms, trace};
-use crate::svg::{assert_sound, save};
+use crate::figures::samples::{self, handoff, ms, trace};
+use crate::figures::svg::{assert_sound, save};
 use draw::{BesideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, Step};
 use wire::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Tests of figures with values over time.
 
-use crate::samples::ms;
-use crate::svg::{assert_sound, save};
+use crate::figures::samples::ms;
+use crate::figures::svg::{assert_sound, save};
 use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};
 use wire::Instant;
 

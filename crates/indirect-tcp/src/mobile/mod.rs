@@ -17,8 +17,8 @@ use crate::message::{CONNECTIONS, Datagram, Entry, Greeting, PORT, Signed};
 use crate::router::refusal;
 use node::config::ConfigError;
 use node::{
-    Addr, Input, Listen, News, Outbox, Proto, Role, Rx, StreamId, StreamOp, TimerName, Timers, Transport,
-    Value, reason,
+    Addr, Input, Listen, Notification, Outbox, Proto, Role, Rx, StreamId, StreamOp, TimerName, Timers,
+    Transport, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use streams::far;
@@ -224,7 +224,7 @@ impl Role for MobileHost {
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Serve(id, op) => self.serve(id, op, out),
-            Input::News(News::Gateway(router)) => self.gateway(now, *router, out),
+            Input::Notification(Notification::Gateway(router)) => self.gateway(now, *router, out),
             Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) | Input::Stored(_) => {}
         }
     }

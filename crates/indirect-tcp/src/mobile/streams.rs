@@ -3,7 +3,7 @@
 use super::{Connection, MobileHost, State};
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Message, PORT, Signed};
 use crate::router::refusal;
-use node::stream::{Told, refusal as refused};
+use node::stream::{OwnedStreamEvent, refusal as refused};
 use node::{Addr, Guard, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::btree_map;
 use wire::{Instant, PacketId, Reason};
@@ -104,7 +104,7 @@ impl MobileHost {
             }
             // Only routers move connections.
             StreamOp::Export => {
-                out.served(Told::Refused(program, refused::NOT_FROZEN.to_owned()));
+                out.served(OwnedStreamEvent::Refused(program, refused::NOT_FROZEN.to_owned()));
             }
             _ => {}
         }
@@ -138,7 +138,9 @@ impl MobileHost {
             StreamEvent::Room(more) => {
                 connection.credit += more;
                 match connection.state {
-                    State::Open(_) if !connection.finishing => out.served(Told::Room(program, more)),
+                    State::Open(_) if !connection.finishing => {
+                        out.served(OwnedStreamEvent::Room(program, more))
+                    }
                     State::Open(_) => {}
                     _ => self.call(now, program, out),
                 }
@@ -151,7 +153,7 @@ impl MobileHost {
                 }
                 State::Open(_) => {
                     connection.wanted = StreamOp::left_to_read(connection.wanted);
-                    out.served(Told::Data(program, PacketId::NEW, bytes.to_vec()));
+                    out.served(OwnedStreamEvent::Data(program, PacketId::NEW, bytes.to_vec()));
                 }
                 State::Calling { heard, .. } => {
                     heard.extend(bytes);
@@ -160,7 +162,7 @@ impl MobileHost {
                 State::Waiting => {}
             },
             StreamEvent::Finished if matches!(connection.state, State::Open(_)) => {
-                out.served(Told::Finished(program));
+                out.served(OwnedStreamEvent::Finished(program));
             }
             StreamEvent::Finished => self.call_ended(program, refused::RESET, out),
             StreamEvent::Closed(why) => {
@@ -227,11 +229,11 @@ impl MobileHost {
         }
         let entry = Entry { unanswered: false, calling: false, ..*entry };
         connection.state = State::Open(entry);
-        out.served(Told::Opened(program, entry.host));
+        out.served(OwnedStreamEvent::Opened(program, entry.host));
         if connection.finishing {
             connection.pass(StreamOp::Finish, out);
         } else if connection.credit > 0 {
-            out.served(Told::Room(program, connection.credit));
+            out.served(OwnedStreamEvent::Room(program, connection.credit));
         }
         if connection.wanted > 0 {
             connection.pass(StreamOp::Read(connection.wanted), out);
@@ -301,8 +303,8 @@ fn parse<T: Message>(bytes: &[u8], key: &auth::Key) -> Result<T, Reason> {
     if signed.is_by(key) { Ok(signed.message) } else { Err(refusal::FORGED) }
 }
 
-fn closed(program: StreamId, why: Option<&str>) -> Told {
-    Told::Closed(program, why.map(str::to_owned))
+fn closed(program: StreamId, why: Option<&str>) -> OwnedStreamEvent {
+    OwnedStreamEvent::Closed(program, why.map(str::to_owned))
 }
 
 const fn words(code: Code) -> &'static str {

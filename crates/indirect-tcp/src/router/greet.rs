@@ -6,7 +6,7 @@ use crate::mark::Event;
 use crate::message::{
     ConnectionId, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
 };
-use node::{Action, Addr, Class, Guard, Hop, Key, Life, Outbox, Route, StreamOp};
+use node::{Action, Addr, Class, Guard, Hop, Lifetime, Outbox, Route, RouteKey, StreamOp};
 use std::collections::BTreeMap;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp};
 
@@ -51,7 +51,7 @@ impl SupportRouter {
             host.way = Some(way);
             let departure = host.departure.take();
             let action = Action::Forward(Hop::mac(way.0, way.1));
-            out.route(near_way(address), Route { action, life: Life::Forever });
+            out.route(near_way(address), Route { action, lifetime: Lifetime::Permanent });
             self.welcome_connections(now, &greeting, out);
             if let Some(departure) = departure {
                 self.link_rests(departure.to);
@@ -386,6 +386,6 @@ fn answer(greeting: &Greeting, welcome: Welcome) -> GreetingReply {
 }
 
 /// Returns the key of the route from this router's own sockets to a host that is here, directly over its link.
-const fn near_way(host: Ipv4Addr) -> Key {
-    Key { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::host(host) }
+const fn near_way(host: Ipv4Addr) -> RouteKey {
+    RouteKey { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::host(host) }
 }

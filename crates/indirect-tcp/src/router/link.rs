@@ -5,7 +5,7 @@ use super::ledger::Host;
 use super::{Due, Outgoing, SupportRouter, Use, refusal};
 use crate::config::SupportRouterConfig;
 use crate::message::{Body, Channel, ConnectionId, Frame, Frames, PORT};
-use node::{Addr, Knob, Outbox, StreamEvent, StreamId, StreamOp, Transport};
+use node::{Addr, Outbox, SocketOption, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
 
@@ -101,7 +101,7 @@ impl SupportRouter {
         self.links.insert(router, id);
         let peer = Addr::new(router, PORT);
         // With Nagle's algorithm the last bytes of a state would wait for an acknowledgment, which the peer may delay.
-        out.stream(id, StreamOp::Set(Knob::Nagle(false)));
+        out.stream(id, StreamOp::Set(SocketOption::Nagle(false)));
         out.stream(id, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
         false
     }
@@ -109,8 +109,8 @@ impl SupportRouter {
     /// Sets the buffers of an accepted connection from a router, which was accepted with those of a half.
     pub(super) fn set_link(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
-        let sends = send_buffer.map(|_| Knob::SendBuffer(LINK));
-        let receives = receive_buffer.map(|_| Knob::ReceiveBuffer(LINK));
+        let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
+        let receives = receive_buffer.map(|_| SocketOption::ReceiveBuffer(LINK));
         for knob in [sends, receives].into_iter().flatten() {
             out.stream(id, StreamOp::Set(knob));
         }

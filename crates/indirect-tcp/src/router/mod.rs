@@ -28,8 +28,8 @@ use ledger::{Connection, Host, Stage};
 use link::Link;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Input, Knob, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
-    Transport, Tuple, Value, reason,
+    Addr, Expiry, Input, Listen, Outbox, Proto, Role, Rx, Seed, SocketOption, StreamEvent, StreamId,
+    StreamOp, Transport, Tuple, Value, reason,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::Header;
@@ -304,9 +304,9 @@ impl SupportRouter {
     /// buffer limits, as the bytes in its buffers move with it. Without Nagle's algorithm the relay adds no delay.
     fn set_half(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
-        let sends = send_buffer.map(Knob::SendBuffer);
-        let receives = receive_buffer.map(Knob::ReceiveBuffer);
-        for knob in [Some(Knob::Nagle(false)), sends, receives].into_iter().flatten() {
+        let sends = send_buffer.map(SocketOption::SendBuffer);
+        let receives = receive_buffer.map(SocketOption::ReceiveBuffer);
+        for knob in [Some(SocketOption::Nagle(false)), sends, receives].into_iter().flatten() {
             out.stream(id, StreamOp::Set(knob));
         }
     }
@@ -408,7 +408,7 @@ impl Role for SupportRouter {
             | Input::Wall(_)
             | Input::Serve(..)
             | Input::Stored(_)
-            | Input::News(_) => {}
+            | Input::Notification(_) => {}
         }
     }
 

@@ -13,10 +13,10 @@ use indirect_tcp::message::{
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
 use names::Args;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{
-    Action, Addr, Class, CommandId, Hop, Input, InterfaceAddress, Key, Life, News, Node, Outbox, Role, Route,
-    Seed, StreamEvent, StreamId, StreamOp, Value,
+    Action, Addr, Class, CommandId, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Role,
+    Route, RouteKey, Seed, StreamEvent, StreamId, StreamOp, Value,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Role for Beneath {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         let Input::Command(_, command) = input else { return };
         let router = command.args.get("router").and_then(Value::as_text).unwrap().parse().unwrap();
-        out.tell(News::Gateway(router));
+        out.notify(Notification::Gateway(router));
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -119,8 +119,8 @@ impl Cast for IndirectTcp {
         let address: InterfaceAddress = address.parse().unwrap();
         node.add_address(Instant::ZERO, Iface(1), address);
         let action = Action::Forward(Hop::mac(Iface(names.len() as u16), PEOPLE[1].1));
-        let key = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-        node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+        let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+        node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
         (node, names)
     }
 
@@ -187,7 +187,7 @@ impl Cast for IndirectTcp {
         }
     }
 
-    fn served(&self, told: &Told) -> String {
+    fn served(&self, told: &OwnedStreamEvent) -> String {
         names::told(told)
     }
 

@@ -3,8 +3,8 @@
 use super::frames::is_right;
 use super::{FIXED, HOST};
 use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Halves, Signed};
-use node::stream::Told;
-use node::{Addr, Guard, Knob, StreamOp};
+use node::stream::OwnedStreamEvent;
+use node::{Addr, Guard, SocketOption, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::{Header, ICMP};
 use wire::{Packet, Seq, TcpState, udp};
@@ -94,9 +94,9 @@ pub(super) fn operation(name: &str, op: &StreamOp) -> String {
             return format!("guard of {} < {}: {guard}", tuple.local, tuple.remote);
         }
         StreamOp::Join(..) => "relay".to_owned(),
-        StreamOp::Set(Knob::Nagle(on)) => format!("nagle {}", if *on { "on" } else { "off" }),
-        StreamOp::Set(Knob::SendBuffer(bytes)) => format!("send buffer {bytes}"),
-        StreamOp::Set(Knob::ReceiveBuffer(bytes)) => format!("receive buffer {bytes}"),
+        StreamOp::Set(SocketOption::Nagle(on)) => format!("nagle {}", if *on { "on" } else { "off" }),
+        StreamOp::Set(SocketOption::SendBuffer(bytes)) => format!("send buffer {bytes}"),
+        StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => format!("receive buffer {bytes}"),
     };
     format!("{name}: {said}")
 }
@@ -144,13 +144,13 @@ fn body(body: &Body) -> String {
 }
 
 /// Returns an event that a program gets, as text.
-pub(super) fn told(told: &Told) -> String {
+pub(super) fn told(told: &OwnedStreamEvent) -> String {
     let said = match told {
-        Told::Opened(_, at) => format!("it is open, from {at}"),
-        Told::Room(_, bytes) => format!("room for {bytes} bytes"),
-        Told::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
-        Told::Finished(_) => "the peer has finished".to_owned(),
-        Told::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
+        OwnedStreamEvent::Opened(_, at) => format!("it is open, from {at}"),
+        OwnedStreamEvent::Room(_, bytes) => format!("room for {bytes} bytes"),
+        OwnedStreamEvent::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
+        OwnedStreamEvent::Finished(_) => "the peer has finished".to_owned(),
+        OwnedStreamEvent::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
         told => format!("{told:?}"),
     };
     format!("tell the program: {said}")

@@ -1,6 +1,6 @@
 //! Connections that arrive, and that come back.
 
-use crate::stage::{
+use crate::others::stage::{
     HOST, LEFT, RIGHT, Stage, THIRD, answer, both_others_offer, comes_from_the_right, entry, id,
     leaves_for_the_right, offer, state,
 };

@@ -1,6 +1,6 @@
 //! Tests of the connections and routers that a greeting names.
 
-use crate::stage::{FIXED, LEFT, RIGHT, Stage, entry};
+use crate::others::stage::{FIXED, LEFT, RIGHT, Stage, entry};
 use indirect_tcp::message::{Datagram, Entry};
 use node::Addr;
 

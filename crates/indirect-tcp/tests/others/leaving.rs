@@ -1,6 +1,6 @@
 //! Connections that leave: what the router that takes them answers.
 
-use crate::stage::{HOST, LEFT, RIGHT, Stage, THIRD, answer, entry, id, leaves_for_the_right};
+use crate::others::stage::{HOST, LEFT, RIGHT, Stage, THIRD, answer, entry, id, leaves_for_the_right};
 use indirect_tcp::message::{Body, Datagram, Verdict};
 use node::{Boot, Guard, Input, StreamEvent};
 

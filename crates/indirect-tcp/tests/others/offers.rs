@@ -1,6 +1,6 @@
 //! Tests of offers: which routers may make them, how many, and how long the connections are waited for.
 
-use crate::stage::{RIGHT, Stage, THIRD, comes_from_the_right, entry, offer};
+use crate::others::stage::{RIGHT, Stage, THIRD, comes_from_the_right, entry, offer};
 use indirect_tcp::message::{Body, Entry, Verdict};
 use node::Guard;
 use wire::Ipv4Addr;

@@ -9,8 +9,8 @@ use indirect_tcp::message::{
     Greeting, Halves, PORT, Side, Signed, SocketState, Verdict,
 };
 use node::{
-    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Tuple,
-    Why,
+    Act, Addr, Boot, Effect, Guard, Input, Outbox, PuntReason, Role, Rx, Seed, StreamEvent, StreamId,
+    StreamOp, Tuple,
 };
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
@@ -189,7 +189,7 @@ impl Stage {
         let bytes = udp::packet(Addr::new(from, PORT), Addr::new(LEFT, PORT), payload);
         let mut packet = Packet::new(Mac([2; 6]), bytes);
         packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
-        self.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet));
+        self.give(Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet));
     }
 
     pub(crate) fn greeting(

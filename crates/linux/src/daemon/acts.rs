@@ -6,7 +6,7 @@ use super::sockets::{Done, Screened};
 use super::{BATCH, Daemon};
 use crate::Refusal;
 use crate::error::{Attempt, Result};
-use node::{Act, Fault, Input, Link, Undone};
+use node::{Act, FailedAct, Fault, Input, Link};
 use std::io::Write;
 use trace::What;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason, ethernet, identity};
@@ -72,7 +72,7 @@ impl Daemon {
                         port.standing.tuning = true;
                     }
                 }
-                Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
+                Act::SendInCell(iface, cell, packet) => self.visit(now, iface, cell, packet),
                 Act::Stream(id, op) => {
                     if let Some(asked) = What::asked(id, &op, &self.node) {
                         self.record(now, asked);
@@ -93,17 +93,17 @@ impl Daemon {
                 Act::Address(iface, address, is_added) => {
                     let changed = self.host.change_address(&mut self.net, address.address, is_added);
                     if let Err(error) = changed {
-                        let (undone, why) = (Undone::Address(iface, address, is_added), error.to_string());
-                        self.give(now, Input::Failed(&Fault { role, undone, why }));
+                        let (act, why) = (FailedAct::Address(iface, address, is_added), error.to_string());
+                        self.give(now, Input::Failed(&Fault { role, act, why }));
                     }
                 }
                 Act::Store(key, value) => match &mut self.storage {
                     Some(storage) => storage.ask((self.clock, self.vitals.end), key, value),
                     None => self.unstorable += 1,
                 },
-                Act::Handed(event) => self.record(now, What::App(event)),
+                Act::Delivered(event) => self.record(now, What::App(event)),
                 // The only data path so far is the node's own table, and the node answers ARP itself.
-                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
+                Act::Route(..) | Act::IngressPolicy(..) | Act::Neighbor(..) => {}
             }
         }
         self.note(wishes);

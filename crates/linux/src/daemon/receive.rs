@@ -5,7 +5,7 @@ use super::{BATCH, Daemon};
 use crate::error::Result;
 use crate::offload;
 use node::Input;
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use trace::What;
 use wire::{Iface, Packet, Reason, ethernet, identity};
 
@@ -179,10 +179,10 @@ impl Daemon {
         }
     }
 
-    pub(super) fn tell(&mut self, told: Vec<Told>) {
+    pub(super) fn tell(&mut self, told: Vec<OwnedStreamEvent>) {
         for told in told {
             let now = self.clock.now();
-            if let Some(handed) = What::handed(&told, &self.node) {
+            if let Some(handed) = What::delivered(&told, &self.node) {
                 self.record(now, handed);
             }
             let (id, event) = told.event();

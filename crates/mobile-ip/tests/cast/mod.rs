@@ -8,7 +8,7 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Action, Class, Hop, InterfaceAddress, Key, Life, Node, Role, Route, Seed};
+use node::{Action, Class, Hop, InterfaceAddress, Lifetime, Node, Role, Route, RouteKey, Seed};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
@@ -108,8 +108,8 @@ impl Cast for MobileIp {
         }
         if names.len() > 1 {
             let action = Action::Forward(Hop::mac(Iface(2), person("router").1));
-            let key = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-            node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+            let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+            node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
         }
         (node, names)
     }

@@ -1,9 +1,10 @@
 //! Paging of an idle host (Cellular IP): a node with a paging cache, one without, and the host itself.
 
 use crate::teller::{Moment, datagram, ends, mac, said};
-use node::Why;
+use node::PuntReason;
 use node::{
-    Action, Class, Gate, Hop, Input, Key, Life, Listen, Node, Outbox, Port, Proto, Role, Route, Rx, Value,
+    Action, Class, Hop, IngressPolicy, Input, Lifetime, Listen, Node, Outbox, Port, Proto, Role, Route,
+    RouteKey, Rx, Value,
 };
 use std::collections::BTreeMap;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
@@ -22,8 +23,8 @@ fn hop(iface: u16, neighbor: u8) -> Hop {
     Hop::mac(Iface(iface), mac(neighbor))
 }
 
-fn route(action: Action, life: Life) -> Route {
-    Route { action, life }
+fn route(action: Action, lifetime: Lifetime) -> Route {
+    Route { action, lifetime }
 }
 
 // --- in the network ----------------------------------------------------------------------------------------------------
@@ -38,14 +39,14 @@ struct Station {
 
 impl Station {
     fn start(out: &mut Outbox) {
-        let gate = Gate { class: DOWNWARD, check: None, ttl: true, icmp: false, punts: 0 };
-        out.gate(Port { iface: Iface(1), from: None }, gate);
+        let policy = IngressPolicy { class: DOWNWARD, check: None, ttl: true, icmp: false, punts: 0 };
+        out.ingress_policy(Port { iface: Iface(1), from: None }, policy);
         for iface in [2, 3] {
-            let gate = Gate { class: UPWARD, check: Some(DOWNWARD), punts: 100, ..gate };
-            out.gate(Port { iface: Iface(iface), from: None }, gate);
+            let policy = IngressPolicy { class: UPWARD, check: Some(DOWNWARD), punts: 100, ..policy };
+            out.ingress_policy(Port { iface: Iface(iface), from: None }, policy);
         }
-        out.route(Key::all(UPWARD), route(Action::Forward(hop(1, 0)), Life::Forever));
-        out.route(Key::all(DOWNWARD), route(Action::Punt, Life::Forever));
+        out.route(RouteKey::all(UPWARD), route(Action::Forward(hop(1, 0)), Lifetime::Permanent));
+        out.route(RouteKey::all(DOWNWARD), route(Action::Punt, Lifetime::Permanent));
     }
 
     /// Handles an update: `route` sets both mappings, `paging` only that of the paging cache. It is forwarded to the
@@ -53,8 +54,8 @@ impl Station {
     fn update(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (host, came) = (ends(&packet).0, Hop::mac(rx.iface, packet.link.src));
         if said(&packet) == "route" {
-            let life = Life::Refreshed(ROUTE_TIMEOUT);
-            out.route(Key::to(DOWNWARD, host), route(Action::Forward(came), life));
+            let lifetime = Lifetime::SoftState(ROUTE_TIMEOUT);
+            out.route(RouteKey::to(DOWNWARD, host), route(Action::Forward(came), lifetime));
         }
         self.paging.insert(host, (came, now + PAGING_TIMEOUT));
         out.send(Iface(1), Packet { link: wire::Frame::to(mac(0)), ..packet });
@@ -92,8 +93,8 @@ impl Role for Station {
         match input {
             Input::Start(_) => Self::start(out),
             Input::Packet(rx, packet) => match rx.why {
-                Why::Listen => self.update(now, rx, packet, out),
-                Why::Action => self.page(now, rx, packet, out),
+                PuntReason::Listen => self.update(now, rx, packet, out),
+                PuntReason::Action => self.page(now, rx, packet, out),
                 _ => out.discard(rx.iface, packet, Reason("uplink_no_mapping")),
             },
             // Data refreshed the route. The paging mapping is now valid for its time-out after the last use of the
@@ -135,32 +136,32 @@ const ACTIVE: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 struct Mobile {
     /// Keys that were reported as unused, and since when.
-    resting: BTreeMap<Key, Instant>,
+    resting: BTreeMap<RouteKey, Instant>,
     /// When both were set.
     armed: Instant,
 }
 
-const OUTWARD: Key = Key { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::ANY };
+const OUTWARD: RouteKey = RouteKey { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::ANY };
 
-fn inward() -> Key {
-    Key { class: Some(Class::WIRE), src: Prefix::ANY, dst: Prefix::host(HOST.into()) }
+fn inward() -> RouteKey {
+    RouteKey { class: Some(Class::WIRE), src: Prefix::ANY, dst: Prefix::host(HOST.into()) }
 }
 
 impl Mobile {
     fn rest(out: &mut Outbox) {
-        out.route(OUTWARD, route(Action::Punt, Life::Forever));
-        out.route(inward(), route(Action::Punt, Life::Forever));
+        out.route(OUTWARD, route(Action::Punt, Lifetime::Permanent));
+        out.route(inward(), route(Action::Punt, Lifetime::Permanent));
     }
 
     /// Sets both at once, so that they are reported at the same instant if neither is used.
     fn arm(&mut self, now: Instant, out: &mut Outbox) {
         self.armed = now;
         self.resting.clear();
-        out.route(OUTWARD, route(Action::Forward(hop(1, 1)), Life::Watched(ACTIVE)));
-        out.route(inward(), route(Action::Host, Life::Watched(ACTIVE)));
+        out.route(OUTWARD, route(Action::Forward(hop(1, 1)), Lifetime::ReportIdle(ACTIVE)));
+        out.route(inward(), route(Action::Host, Lifetime::ReportIdle(ACTIVE)));
     }
 
-    fn idle(&mut self, now: Instant, key: Key, used: Instant, out: &mut Outbox) {
+    fn idle(&mut self, now: Instant, key: RouteKey, used: Instant, out: &mut Outbox) {
         if used == self.armed {
             self.resting.insert(key, used);
         }

@@ -4,7 +4,8 @@
 
 use crate::teller::{Moment, datagram, ends, mac, said};
 use node::{
-    Action, Class, Encap, Hop, Input, Key, Life, Listen, Node, Outbox, Proto, Role, Route, Rx, Value, reason,
+    Action, Class, Encap, Hop, Input, Lifetime, Listen, Node, Outbox, Proto, Role, Route, RouteKey, Rx,
+    Value, reason,
 };
 use wire::{Duration, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason, ipip, ipv4};
 
@@ -30,11 +31,11 @@ const PENDING: Duration = Duration::from_secs(7);
 
 /// Sets the routes with which both agents begin.
 fn start(own: [u8; 4], out: &mut Outbox) {
-    let forever = |action| Route { action, life: Life::Forever };
-    out.route(Key { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward(UP, mac(0))));
-    let to_us = Key { class: None, src: Prefix::ANY, dst: Prefix::host(own.into()) };
+    let forever = |action| Route { action, lifetime: Lifetime::Permanent };
+    out.route(RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward(UP, mac(0))));
+    let to_us = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(own.into()) };
     out.route(to_us, forever(Action::Open(VISITORS)));
-    out.route(Key::all(VISITORS), forever(Action::Drop(Reason("not_a_visitor"))));
+    out.route(RouteKey::all(VISITORS), forever(Action::Drop(Reason("not_a_visitor"))));
 }
 
 const fn onward(iface: Iface, to: Mac) -> Action {
@@ -58,20 +59,20 @@ struct NewAgent {
 
 impl NewAgent {
     fn message(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let visitor = Key::to(VISITORS, MOBILE.into());
+        let visitor = RouteKey::to(VISITORS, MOBILE.into());
         let tell = |says, to: [u8; 4]| datagram(says, NEW.into(), to.into(), 434);
         match said(&packet).as_str() {
             "request" => {
                 self.pending = Some((packet.link.src, 0));
-                let life = Life::Until(now + PENDING);
-                out.route(visitor, Route { action: Action::Punt, life });
+                let lifetime = Lifetime::Until(now + PENDING);
+                out.route(visitor, Route { action: Action::Punt, lifetime });
                 // Both are sent at once: the update does not wait for the home agent.
                 out.send_routed(tell("update", OLD));
                 out.send_routed(tell("request", HOME));
             }
             "reply" => {
                 if let Some((to, _)) = self.pending.take() {
-                    out.route(visitor, Route { action: onward(AIR, to), life: Life::Forever });
+                    out.route(visitor, Route { action: onward(AIR, to), lifetime: Lifetime::Permanent });
                     out.send(AIR, Packet { link: Frame::to(to), ..tell("reply", MOBILE) });
                 }
             }
@@ -141,7 +142,7 @@ impl LastAgent {
     fn update(&mut self, out: &mut Outbox) {
         let (src, dst) = (OLD.into(), NEW.into());
         let action = Action::Tunnel(Encap { src, dst, mtu: 1480 });
-        out.route(Key::to(VISITORS, MOBILE.into()), Route { action, life: Life::Forever });
+        out.route(RouteKey::to(VISITORS, MOBILE.into()), Route { action, lifetime: Lifetime::Permanent });
         if let Some(kept) = self.kept.take()
             && let Ok(bytes) = ipip::encapsulate(&kept.bytes, src, dst)
         {
@@ -161,8 +162,8 @@ impl Role for LastAgent {
         match input {
             Input::Start(_) => {
                 start(OLD, out);
-                let route = Route { action: Action::Punt, life: Life::Forever };
-                out.route(Key::to(VISITORS, MOBILE.into()), route);
+                let route = Route { action: Action::Punt, lifetime: Lifetime::Permanent };
+                out.route(RouteKey::to(VISITORS, MOBILE.into()), route);
             }
             Input::Packet(rx, packet) if rx.tunnel.is_some() => {
                 // The older copy is discarded, so that the ledger sees how it ends.

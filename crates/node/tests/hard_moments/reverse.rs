@@ -2,7 +2,7 @@
 //! tunnel's entry is the care-of address of the packet's source.
 
 use crate::teller::{Moment, mac};
-use node::{Action, Class, Hop, Input, Key, Life, Node, Outbox, Role, Route, Value};
+use node::{Action, Class, Hop, Input, Lifetime, Node, Outbox, Role, Route, RouteKey, Value};
 use wire::{Iface, Instant, Ipv4Addr, Packet, Prefix, Reason, ipv4};
 
 const HOME: [u8; 4] = [10, 0, 0, 1];
@@ -30,25 +30,25 @@ const fn onward() -> Action {
 }
 
 fn forever(action: Action) -> Route {
-    Route { action, life: Life::Forever }
+    Route { action, lifetime: Lifetime::Permanent }
 }
 
 impl Home {
     fn start(&self, out: &mut Outbox) {
         let [home, mobile, care_of] = [HOME, MOBILE, CARE_OF].map(|octets| Prefix::host(octets.into()));
-        let to_us = Key { class: None, src: Prefix::ANY, dst: home };
-        let of_mobile = |class| Key { class: Some(class), src: mobile, dst: Prefix::ANY };
-        out.route(Key { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward()));
+        let to_us = RouteKey { class: None, src: Prefix::ANY, dst: home };
+        let of_mobile = |class| RouteKey { class: Some(class), src: mobile, dst: Prefix::ANY };
+        out.route(RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward()));
         out.route(to_us, forever(Action::Open(ALL)));
-        out.route(Key::all(ALL), forever(Action::Drop(NOT_BOUND)));
+        out.route(RouteKey::all(ALL), forever(Action::Drop(NOT_BOUND)));
         match self.by {
             By::Role => out.route(of_mobile(ALL), forever(Action::Punt)),
             // A separate class for this one tunnel. Packets of other hosts in it match only the default route of the
             // class.
             By::Table => {
                 let one = Class(ALL.0 + 1);
-                out.route(Key { src: care_of, ..to_us }, forever(Action::Open(one)));
-                out.route(Key::all(one), forever(Action::Drop(NOT_BOUND)));
+                out.route(RouteKey { src: care_of, ..to_us }, forever(Action::Open(one)));
+                out.route(RouteKey::all(one), forever(Action::Drop(NOT_BOUND)));
                 out.route(of_mobile(one), forever(onward()));
             }
         }

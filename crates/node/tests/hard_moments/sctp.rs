@@ -2,9 +2,10 @@
 //! roles, and the source address of the data decides their path.
 
 use crate::teller::{Moment, datagram, ends, mac, said};
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{
-    Action, Hop, Input, InterfaceAddress, Key, Life, Link, Listen, Node, Outbox, Proto, Role, Route, Rx,
+    Action, Hop, Input, InterfaceAddress, Lifetime, Link, Listen, Node, Outbox, Proto, Role, Route, RouteKey,
+    Rx,
 };
 use node::{StreamEvent, StreamId, StreamOp, Transport, Value, reason};
 use std::collections::VecDeque;
@@ -69,9 +70,9 @@ struct Sctp {
 }
 
 fn by_source(own: [u8; 4], iface: u16, router: u8, out: &mut Outbox) {
-    let key = Key { class: None, src: Prefix::host(own.into()), dst: Prefix::ANY };
+    let key = RouteKey { class: None, src: Prefix::host(own.into()), dst: Prefix::ANY };
     let action = Action::Forward(Hop::mac(Iface(iface), mac(router)));
-    out.route(key, Route { action, life: Life::Forever });
+    out.route(key, Route { action, lifetime: Lifetime::Permanent });
 }
 
 impl Sctp {
@@ -97,7 +98,7 @@ impl Sctp {
                 let before = self.outstanding.len();
                 self.outstanding.retain(|kept| kept.to_string() != chunk);
                 if let Some(user) = self.user.filter(|_| self.outstanding.len() < before) {
-                    out.served(Told::Room(user, 1));
+                    out.served(OwnedStreamEvent::Room(user, 1));
                 }
                 self.due = self.due.filter(|_| !self.outstanding.is_empty() || self.asks);
             }
@@ -110,9 +111,9 @@ impl Sctp {
                 let gone = InterfaceAddress { address: FIRST.into(), link: "10.1.0.0/24".parse().unwrap() };
                 out.remove_address(Iface(1), gone);
                 // Late packets to the old address are ignored, without an ICMP error.
-                let late = Key { class: None, src: Prefix::ANY, dst: Prefix::host(FIRST.into()) };
-                let life = Life::Until(now + T3 * 2);
-                out.route(late, Route { action: Action::Drop(Reason("old_address")), life });
+                let late = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(FIRST.into()) };
+                let lifetime = Lifetime::Until(now + T3 * 2);
+                out.route(late, Route { action: Action::Drop(Reason("old_address")), lifetime });
                 self.send_all(now, out);
             }
             _ => return out.pass(rx, packet),
@@ -136,8 +137,8 @@ impl Role for Sctp {
             Input::Start(_) => by_source(FIRST, 1, 1, out),
             Input::Serve(id, StreamOp::Open { .. }) => {
                 self.user = Some(id);
-                out.served(Told::Opened(id, SocketAddrV4::new(self.own, PORT)));
-                out.served(Told::Room(id, 3));
+                out.served(OwnedStreamEvent::Opened(id, SocketAddrV4::new(self.own, PORT)));
+                out.served(OwnedStreamEvent::Room(id, 3));
             }
             Input::Serve(_, StreamOp::Write(bytes)) => {
                 self.outstanding.extend(&bytes);

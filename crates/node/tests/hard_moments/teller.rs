@@ -13,8 +13,8 @@
 
 use node::config::parse_span;
 use node::{
-    Act, Action, AppChange, Boot, Class, Command, CommandId, Hop, Input, Key, Life, Link, NextHop, Node,
-    Outbox,
+    Act, Action, AppChange, Boot, Class, Command, CommandId, Hop, Input, Lifetime, Link, NextHop, Node,
+    Outbox, RouteKey,
 };
 use node::{Route, Transport, Value};
 use std::fmt::Write;
@@ -209,9 +209,10 @@ impl Teller {
                 format!("drop {} from {}: {reason}", self.packet(packet), self.interface(*iface))
             }
             Act::Route(key, route) => format!("route {}: {}", self.key(*key), self.route(route.as_ref())),
-            Act::Gate(port, Some(gate)) => {
-                let check = gate.check.map_or(String::new(), |back| format!(", checked by {}", class(back)));
-                format!("gate {}: {}{check}", self.interface(port.iface), class(gate.class))
+            Act::IngressPolicy(port, Some(policy)) => {
+                let check =
+                    policy.check.map_or(String::new(), |back| format!(", checked by {}", class(back)));
+                format!("gate {}: {}{check}", self.interface(port.iface), class(policy.class))
             }
             Act::Mark(mark) => format!("mark {}", mark.name),
             Act::Answer(_, answer) => format!("answer {answer:?}"),
@@ -219,7 +220,7 @@ impl Teller {
                 let change = if *is_added { "add" } else { "remove" };
                 format!("{change} address {} on {}", self.name(address.address), self.interface(*iface))
             }
-            Act::Handed(event) => format!("record {}", self.of_application(&event.change)),
+            Act::Delivered(event) => format!("record {}", self.of_application(&event.change)),
             other => panic!("no words for {other:?}"),
         }
     }
@@ -270,13 +271,13 @@ impl Teller {
         if prefix == Prefix::ANY { "any".to_owned() } else { self.name(prefix.address()) }
     }
 
-    fn key(&self, key: Key) -> String {
+    fn key(&self, key: RouteKey) -> String {
         let class = key.class.map_or("all".to_owned(), class);
         format!("{class}, {} > {}", self.prefix(key.src), self.prefix(key.dst))
     }
 
     fn route(&self, route: Option<&Route>) -> String {
-        let Some(Route { action, life }) = route else { return "removed".to_owned() };
+        let Some(Route { action, lifetime }) = route else { return "removed".to_owned() };
         let action = match action {
             Action::Forward(Hop { iface, to: NextHop::Mac(to) }) => {
                 let (_, (name, _)) = (0..).zip(self.parties).find(|(number, _)| mac(*number) == *to).unwrap();
@@ -289,11 +290,11 @@ impl Teller {
             Action::Open(of) => format!("opened as {}", class(*of)),
             Action::Drop(reason) => format!("drop, {reason}"),
         };
-        match life {
-            Life::Forever => action,
-            Life::Until(end) => format!("{action}, until {end}"),
-            Life::Refreshed(span) => format!("{action}, until {span:?} after data from there"),
-            Life::Watched(span) => format!("{action}, told when unused for {span:?}"),
+        match lifetime {
+            Lifetime::Permanent => action,
+            Lifetime::Until(end) => format!("{action}, until {end}"),
+            Lifetime::SoftState(span) => format!("{action}, until {span:?} after data from there"),
+            Lifetime::ReportIdle(span) => format!("{action}, told when unused for {span:?}"),
         }
     }
 }

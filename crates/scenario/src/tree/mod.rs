@@ -26,7 +26,7 @@ use crate::epoch::EPOCH;
 use addresses::Addresses;
 use link::{Fabric, PortId, WireSpec};
 use node::config::Interfaces;
-use node::{Action, Hop, Key, Life, Node, Route};
+use node::{Action, Hop, Lifetime, Node, Route, RouteKey};
 use roles::{NodeError, RoleConfig, Surroundings};
 use sim::{HostSpec, InterfaceSpec};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Tree {
                 interfaces: self.interfaces(host, &names),
                 wall: EPOCH,
                 tcp: Arc::clone(&tcp),
-                chance: chance.fork("stack"),
+                seed: chance.fork("stack"),
                 name,
             })
         })
@@ -190,8 +190,8 @@ impl Tree {
 
 fn set_route(node: &mut Node, dst: Prefix, hop: Option<Hop>) {
     let Some(hop) = hop else { return };
-    let route = Route { action: Action::Forward(hop), life: Life::Forever };
-    node.set_route(Instant::ZERO, Key { class: None, src: Prefix::ANY, dst }, route);
+    let route = Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent };
+    node.set_route(Instant::ZERO, RouteKey { class: None, src: Prefix::ANY, dst }, route);
 }
 
 /// The names of interfaces. Hosts share the allocation of equal names.

@@ -26,8 +26,8 @@ use crate::resolver::Resolver;
 use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Hop, Input, Key, Life, Link, Listen, NextHop, Outbox, Proto, Role, Route, Seed,
-    StreamEvent, TimerName, Timers, Undone, Value,
+    Action, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Role, Route,
+    RouteKey, Seed, StreamEvent, TimerName, Timers, Value,
 };
 use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,7 +121,7 @@ pub struct MobileNode {
 
 const LISTENS: [Listen; 2] =
     [Listen::Local(Proto::Ip(sctp::PROTOCOL)), Listen::IcmpAbout(Proto::Ip(sctp::PROTOCOL))];
-const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
+const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
     /// Creates a mobile node with this configuration, on a host with these interfaces.
@@ -320,8 +320,8 @@ impl MobileNode {
         for (radio, iface, address) in addresses {
             out.route(by_source(address.address), None);
             out.remove_address(iface, address);
-            let life = Life::Until(now + LATE);
-            out.route(late(address.address), Route { action: Action::Drop(OLD_ADDRESS), life });
+            let lifetime = Lifetime::Until(now + LATE);
+            out.route(late(address.address), Route { action: Action::Drop(OLD_ADDRESS), lifetime });
             out.mark(Event::AddressGone { address: address.address }.into());
             self.set(radio, Standing::Idle);
         }
@@ -561,17 +561,17 @@ impl MobileNode {
 }
 
 /// Returns the key of the route for packets from an address.
-const fn by_source(address: Ipv4Addr) -> Key {
-    Key { class: None, src: Prefix::host(address), dst: Prefix::ANY }
+const fn by_source(address: Ipv4Addr) -> RouteKey {
+    RouteKey { class: None, src: Prefix::host(address), dst: Prefix::ANY }
 }
 
 /// Returns the key of the route for late packets to a former address.
-const fn late(address: Ipv4Addr) -> Key {
-    Key { class: None, src: Prefix::ANY, dst: Prefix::host(address) }
+const fn late(address: Ipv4Addr) -> RouteKey {
+    RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(address) }
 }
 
 const fn by(iface: Iface, router: Ipv4Addr) -> Route {
-    Route { action: Action::Forward(Hop { iface, to: NextHop::Via(router) }), life: Life::Forever }
+    Route { action: Action::Forward(Hop { iface, to: NextHop::Via(router) }), lifetime: Lifetime::Permanent }
 }
 
 impl Role for MobileNode {
@@ -613,12 +613,12 @@ impl Role for MobileNode {
             }
             Input::Stream(id, event) => self.stream(now, id, &event, out),
             Input::Failed(fault) => {
-                if let Undone::Address(iface, address, is_added) = fault.undone {
+                if let FailedAct::Address(iface, address, is_added) = fault.act {
                     self.address_failed(now, (iface, address), is_added, &fault.why, out);
                 }
             }
             // The role has no routes whose end is reported and no commands, and it stores nothing.
-            Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::News(_) => {}
+            Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::Notification(_) => {}
         }
         let own = self.own();
         self.transport.open_waiting(now, &own, out);

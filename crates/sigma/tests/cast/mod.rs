@@ -7,10 +7,10 @@ mod peer;
 use crate::transcript::{Cast, Teller, own};
 use names::{Args, NETWORKS};
 use node::config::Interfaces;
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{
-    Action, Addr, Class, Fault, Hop, Input, InterfaceAddress, Key, Life, Node, Role, RoleId, Route, Seed,
-    StreamEvent, StreamId, StreamOp, Transport, Undone,
+    Action, Addr, Class, FailedAct, Fault, Hop, Input, InterfaceAddress, Lifetime, Node, Role, RoleId, Route,
+    RouteKey, Seed, StreamEvent, StreamId, StreamOp, Transport,
 };
 use peer::Peer;
 use serde::de::DeserializeOwned;
@@ -116,8 +116,8 @@ impl Cast for Sigma {
             let address: InterfaceAddress = address.parse().unwrap();
             node.add_address(Instant::ZERO, Iface(1), address);
             let action = Action::Forward(Hop::mac(Iface(1), ROUTER));
-            let key = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-            node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+            let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+            node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
         }
         (node, names)
     }
@@ -145,8 +145,8 @@ impl Cast for Sigma {
             }
             ["host", done, radio, address] => {
                 let iface = Iface(if radio == "air" { 1 } else { 2 });
-                let undone = Undone::Address(iface, address.parse().unwrap(), done == "refuses");
-                let fault = Fault { role: RoleId(0), undone, why: "EPERM".to_owned() };
+                let act = FailedAct::Address(iface, address.parse().unwrap(), done == "refuses");
+                let fault = Fault { role: RoleId(0), act, why: "EPERM".to_owned() };
                 teller.give(Input::Failed(&fault));
             }
             ["manager", answer, ref args @ ..] => {
@@ -198,14 +198,14 @@ impl Cast for Sigma {
         }
     }
 
-    fn served(&self, told: &Told) -> String {
+    fn served(&self, told: &OwnedStreamEvent) -> String {
         let said = match told {
-            Told::Opened(..) => "it is open".to_owned(),
-            Told::Room(_, bytes) => format!("room for {bytes} bytes"),
-            Told::Accepted { peer, .. } => format!("accepted from {}", peer.ip()),
-            Told::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
-            Told::Finished(_) => "the peer has finished".to_owned(),
-            Told::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
+            OwnedStreamEvent::Opened(..) => "it is open".to_owned(),
+            OwnedStreamEvent::Room(_, bytes) => format!("room for {bytes} bytes"),
+            OwnedStreamEvent::Accepted { peer, .. } => format!("accepted from {}", peer.ip()),
+            OwnedStreamEvent::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
+            OwnedStreamEvent::Finished(_) => "the peer has finished".to_owned(),
+            OwnedStreamEvent::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
             told => format!("{told:?}"),
         };
         format!("tell the program: {said}")

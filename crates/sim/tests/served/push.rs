@@ -2,7 +2,7 @@
 //! retransmission after three equal acknowledgements or by timer. It exists only for these tests.
 
 use node::reason;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Input, Listen, Outbox, Proto, Role, Rx, StreamId, StreamOp, Transport, Value};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ipv4::Header;
@@ -289,14 +289,14 @@ impl Flow {
             let count = wanted.min(receiver.inbox.len());
             let bytes: Vec<u8> = receiver.inbox.drain(..count).collect();
             receiver.wanted = None;
-            out.served(Told::Data(id, wire::PacketId::NEW, bytes));
+            out.served(OwnedStreamEvent::Data(id, wire::PacketId::NEW, bytes));
             let limit = receiver.received + RECEIVE_BUFFER.saturating_sub(receiver.inbox.len()) as u64;
             if limit >= receiver.given + RECEIVE_BUFFER as u64 / 4 {
                 self.say(own, 0, self.sender.next, &[], out);
             }
         } else if receiver.has_ended && !receiver.end_is_told {
             receiver.end_is_told = true;
-            out.served(Told::Finished(id));
+            out.served(OwnedStreamEvent::Finished(id));
         }
     }
 }
@@ -322,7 +322,7 @@ impl Push {
             }
             StreamOp::Listen { local, .. } => {
                 self.listeners.insert(local.port(), id);
-                out.served(Told::Opened(id, local));
+                out.served(OwnedStreamEvent::Opened(id, local));
             }
             StreamOp::Read(count) => {
                 let Some(flow) = self.flows.get_mut(&id) else { return };
@@ -336,7 +336,7 @@ impl Push {
                     flow.pump(now, self.own, self.fault, out);
                 } else if self.listeners.values().any(|listener| *listener == id) {
                     self.listeners.retain(|_, listener| *listener != id);
-                    out.served(Told::Closed(id, None));
+                    out.served(OwnedStreamEvent::Closed(id, None));
                 }
             }
             _ => self.close(id, Some(refusal::UNREACHABLE), out),
@@ -354,13 +354,13 @@ impl Push {
         flow.pump(now, self.own, self.fault, out);
         if self.fault == Fault::EndlessRoom {
             flow.sender.room += bytes.len();
-            out.served(Told::Room(id, bytes.len()));
+            out.served(OwnedStreamEvent::Room(id, bytes.len()));
         }
     }
 
     fn close(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
         self.flows.remove(&id);
-        out.served(Told::Closed(id, why.map(str::to_owned)));
+        out.served(OwnedStreamEvent::Closed(id, why.map(str::to_owned)));
     }
 
     fn receive(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
@@ -386,8 +386,8 @@ impl Push {
         let Some(flow) = self.flows.get_mut(&id) else { return Ok(()) };
         if !std::mem::replace(&mut flow.is_open, true) {
             flow.sender.due = None;
-            out.served(Told::Opened(id, Addr::new(own, PORT)));
-            out.served(Told::Room(id, SEND_BUFFER));
+            out.served(OwnedStreamEvent::Opened(id, Addr::new(own, PORT)));
+            out.served(OwnedStreamEvent::Room(id, SEND_BUFFER));
         }
         let opens = segment.limit > flow.sender.limit;
         flow.sender.limit = flow.sender.limit.max(segment.limit);
@@ -398,7 +398,7 @@ impl Push {
         let freed = flow.sender.acknowledged(now, segment.ack, !has_data && !opens);
         if freed > 0 && fault != Fault::EndlessRoom {
             flow.sender.room += freed;
-            out.served(Told::Room(id, freed));
+            out.served(OwnedStreamEvent::Room(id, freed));
         }
         let taken = if has_data { flow.take(segment, fault) } else { Ok(()) };
         if has_data || segment.flags & PROBE != 0 {
@@ -421,8 +421,8 @@ impl Push {
         flow.is_open = true;
         self.flows.insert(new, flow);
         let local = Addr::new(self.own, segment.port);
-        out.served(Told::Accepted { listener, new, local, peer: Addr::new(peer, PORT) });
-        out.served(Told::Room(new, SEND_BUFFER));
+        out.served(OwnedStreamEvent::Accepted { listener, new, local, peer: Addr::new(peer, PORT) });
+        out.served(OwnedStreamEvent::Room(new, SEND_BUFFER));
         Some(new)
     }
 

@@ -1,6 +1,6 @@
 //! The users of the transport: a writer that writes as fast as it may, and a reader with a limited rate.
 
-use crate::push::PUSH;
+use crate::served::push::PUSH;
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use wire::{Duration, Instant};
 

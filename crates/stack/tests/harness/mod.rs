@@ -1,6 +1,6 @@
 //! Stacks, the link between them, and users that write everything they have and read everything they receive.
 
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{Mark, StreamId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::BTreeMap;
@@ -119,22 +119,22 @@ impl Net {
         }
         self.hosts[host].lost.append(&mut out.lost);
         self.hosts[host].marks.append(&mut out.marks);
-        for told in out.told {
+        for told in out.events {
             self.note(host, &told);
             self.hear(host, told);
         }
     }
 
-    fn hear(&mut self, host: usize, told: Told) {
+    fn hear(&mut self, host: usize, told: OwnedStreamEvent) {
         let this = &mut self.hosts[host];
         match told {
-            Told::Accepted { new, .. } => {
+            OwnedStreamEvent::Accepted { new, .. } => {
                 let guest = this.guest.take().unwrap_or_default();
                 this.users.insert(new, guest);
                 self.read(host, new);
             }
-            Told::Opened(id, _) => self.read(host, id),
-            Told::Data(id, _, bytes) => {
+            OwnedStreamEvent::Opened(id, _) => self.read(host, id),
+            OwnedStreamEvent::Data(id, _, bytes) => {
                 let user = this.users.get_mut(&id).unwrap();
                 assert!(bytes.len() <= user.appetite && !bytes.is_empty(), "not what was asked for");
                 user.heard.extend(bytes);
@@ -142,20 +142,23 @@ impl Net {
                     self.read(host, id);
                 }
             }
-            Told::Room(id, more) => {
+            OwnedStreamEvent::Room(id, more) => {
                 this.users.get_mut(&id).unwrap().credit += more;
                 self.speak(host, id);
             }
-            Told::Closed(id, why) => {
+            OwnedStreamEvent::Closed(id, why) => {
                 let closed = &mut this.users.get_mut(&id).unwrap().closed;
                 assert!(closed.is_empty(), "closed twice");
                 closed.push(why);
             }
-            Told::Exported(_, state) => this.exported = Some(state),
-            Told::Parted(_, bytes) => this.parted = Some(bytes),
+            OwnedStreamEvent::Exported(_, state) => this.exported = Some(state),
+            OwnedStreamEvent::Parted(_, bytes) => this.parted = Some(bytes),
             // A user without further data finishes when its peer does.
-            Told::Finished(id) if !this.users[&id].finishes => self.op(host, id, StreamOp::Finish),
-            Told::Finished(_) | Told::Imported(_) | Told::Refused(..) => {}
+            OwnedStreamEvent::Finished(id) if !this.users[&id].finishes => {
+                self.op(host, id, StreamOp::Finish)
+            }
+            OwnedStreamEvent::Finished(_) | OwnedStreamEvent::Imported(_) | OwnedStreamEvent::Refused(..) => {
+            }
         }
     }
 
@@ -262,14 +265,14 @@ impl Net {
         let _ = writeln!(self.log, "{millis:>9.3}  {line}");
     }
 
-    fn note(&mut self, host: usize, told: &Told) {
+    fn note(&mut self, host: usize, told: &OwnedStreamEvent) {
         let text = match told {
-            Told::Data(id, _, bytes) => format!("{} Data {} bytes", id.0 & 0xff, bytes.len()),
-            Told::Exported(id, state) => {
+            OwnedStreamEvent::Data(id, _, bytes) => format!("{} Data {} bytes", id.0 & 0xff, bytes.len()),
+            OwnedStreamEvent::Exported(id, state) => {
                 let (sent, unread) = (state.unacknowledged.len(), state.unread.len());
                 format!("{} Exported, {sent} not acknowledged, {unread} not read", id.0 & 0xff)
             }
-            Told::Accepted { new, peer, .. } => format!("Accepted {} from {peer}", new.0 & 0xff),
+            OwnedStreamEvent::Accepted { new, peer, .. } => format!("Accepted {} from {peer}", new.0 & 0xff),
             other => {
                 let (id, event) = other.event();
                 format!("{} {event:?}", id.0 & 0xff)

@@ -1,6 +1,6 @@
 //! The wire between two ends, in virtual time, and a log of its segments, line by line.
 
-use crate::ends::End;
+use crate::cross_check::ends::End;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tcp::{Flags, Segment, Seq};

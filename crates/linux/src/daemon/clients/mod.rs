@@ -20,7 +20,7 @@ use carried::Carried;
 pub(super) use door::Door;
 pub use door::is_open_to_programs;
 use door::{Asker, Wanted};
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Expiry, StreamId, StreamOp, Transport};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -232,29 +232,29 @@ impl Clients {
     }
 
     /// Handles an event of a role's stream.
-    pub(crate) fn told(&mut self, now: Instant, told: Told, wishes: &mut Wishes) {
+    pub(crate) fn told(&mut self, now: Instant, told: OwnedStreamEvent, wishes: &mut Wishes) {
         let (id, _) = told.event();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match told {
-            Told::Opened(..) => return self.opened(now, id, wishes),
-            Told::Closed(_, why) => return self.closed(now, id, why.as_deref(), wishes),
-            Told::Room(_, more) => connection.credit += more,
-            Told::Data(_, _, bytes) => {
+            OwnedStreamEvent::Opened(..) => return self.opened(now, id, wishes),
+            OwnedStreamEvent::Closed(_, why) => return self.closed(now, id, why.as_deref(), wishes),
+            OwnedStreamEvent::Room(_, more) => connection.credit += more,
+            OwnedStreamEvent::Data(_, _, bytes) => {
                 if let State::Carried(carried) = &mut connection.state {
                     carried.data(bytes);
                 }
             }
-            Told::Finished(_) => {
+            OwnedStreamEvent::Finished(_) => {
                 if let State::Carried(carried) = &mut connection.state {
                     carried.finish();
                 }
             }
             // Of listeners, and of connections that move: a program requests neither.
-            Told::Accepted { .. }
-            | Told::Exported(..)
-            | Told::Imported(_)
-            | Told::Refused(..)
-            | Told::Parted(..) => {}
+            OwnedStreamEvent::Accepted { .. }
+            | OwnedStreamEvent::Exported(..)
+            | OwnedStreamEvent::Imported(_)
+            | OwnedStreamEvent::Refused(..)
+            | OwnedStreamEvent::Parted(..) => {}
         }
         self.pump(now, id, wishes);
     }

@@ -4,23 +4,29 @@ use super::relay::{Pumped, Relay};
 use super::socket::{Ended, Socket};
 use super::tcp::{Tcp, words};
 use node::StreamId;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use rustix::io::Errno;
 
 impl Tcp {
     /// Relays between two connections. `staged` holds bytes that are sent first: to the other connection, and to this
     /// one.
-    pub(super) fn join(&mut self, id: StreamId, other: StreamId, staged: [Vec<u8>; 2], told: &mut Vec<Told>) {
+    pub(super) fn join(
+        &mut self,
+        id: StreamId,
+        other: StreamId,
+        staged: [Vec<u8>; 2],
+        told: &mut Vec<OwnedStreamEvent>,
+    ) {
         let is_free = |id| {
             let socket: Option<&Socket> = self.sockets.get(id);
             socket.is_some_and(|socket| !socket.connecting && !socket.broken && socket.joined.is_none())
         };
         if id == other || ![id, other].iter().all(is_free) {
-            return told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
+            return told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
         }
         let mut relay = match Relay::new([id, other], staged) {
             Ok(relay) => relay,
-            Err(error) => return told.push(Told::Refused(id, words(error))),
+            Err(error) => return told.push(OwnedStreamEvent::Refused(id, words(error))),
         };
         for end in relay.ends {
             if let Some(socket) = self.sockets.get_mut(&end) {
@@ -36,17 +42,17 @@ impl Tcp {
     }
 
     /// Ends a relay, and returns the bytes that were under way in it.
-    pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<Told>) {
+    pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(relay) = self.unjoin(id) else {
-            return told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
+            return told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned()));
         };
         let ends = [id, relay.other(id)];
         match relay.part(id).and_then(|bytes| self.with_left_behind(ends, bytes)) {
-            Ok(bytes) => told.push(Told::Parted(id, bytes)),
+            Ok(bytes) => told.push(OwnedStreamEvent::Parted(id, bytes)),
             Err(error) => {
                 // Bytes are lost, so both connections are reset: neither peer may take what it has for the whole
                 // stream.
-                told.push(Told::Refused(id, words(error)));
+                told.push(OwnedStreamEvent::Refused(id, words(error)));
                 for end in ends {
                     if let Some(socket) = self.sockets.get_mut(&end) {
                         socket.broken = true;
@@ -74,7 +80,7 @@ impl Tcp {
     }
 
     /// Moves what a relay can move, and ends the relay when its connections have ended.
-    pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<Told>) {
+    pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(moving) = self.relays.get_mut(&relay) else { return };
         let ends = moving.ends;
         match moving.pump(&mut self.sockets) {
@@ -98,7 +104,7 @@ impl Tcp {
     /// Handles the loss of one end of a relay. The other end is reset, so that its peer does not take what it has for
     /// the whole stream. There is one exception: if nothing was under way, and this end closed silently, the other is
     /// an ordinary connection again.
-    pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<Told>) {
+    pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let is_silent = self.sockets.get(&id).is_some_and(|socket| socket.repaired);
         let Some(relay) = self.unjoin(id) else { return };
         let other = relay.other(id);

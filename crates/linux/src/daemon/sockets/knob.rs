@@ -1,6 +1,6 @@
 //! The options that a user may set on a socket, converted to the kernel's.
 
-use node::Knob;
+use node::SocketOption;
 use rustix::net::sockopt;
 use std::os::fd::AsFd;
 
@@ -18,11 +18,11 @@ pub(super) struct Knobs {
 }
 
 impl Knobs {
-    pub(super) const fn note(&mut self, knob: Knob) {
+    pub(super) const fn note(&mut self, knob: SocketOption) {
         match knob {
-            Knob::SendBuffer(bytes) => self.send_buffer = Some(bytes),
-            Knob::ReceiveBuffer(bytes) => self.receive_buffer = Some(bytes),
-            Knob::Nagle(on) => self.nagle = Some(on),
+            SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
+            SocketOption::ReceiveBuffer(bytes) => self.receive_buffer = Some(bytes),
+            SocketOption::Nagle(on) => self.nagle = Some(on),
         }
     }
 

@@ -24,7 +24,7 @@ mod udp_tests;
 mod watch;
 
 use node::guard::{self, Check, Guards};
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Guard, Mark, StreamId, StreamOp, Transport, Tuple, Value};
 use rustix::event::PollFlags;
 use std::os::fd::BorrowedFd;
@@ -105,7 +105,7 @@ impl Sockets {
         self.udp.fds().map(|fd| (fd, PollFlags::IN)).chain(self.tcp.fds())
     }
 
-    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Done {
+    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Done {
         let by = match &op {
             StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
             StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
@@ -122,16 +122,22 @@ impl Sockets {
             }
             // A node handles the operations on its own roles' streams itself.
             (Transport::Role(_), _) => {
-                told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+                told.push(OwnedStreamEvent::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
                 Done::default()
             }
         }
     }
 
-    fn guard(&mut self, id: StreamId, tuple: Tuple, guard: Option<Guard>, told: &mut Vec<Told>) -> Done {
+    fn guard(
+        &mut self,
+        id: StreamId,
+        tuple: Tuple,
+        guard: Option<Guard>,
+        told: &mut Vec<OwnedStreamEvent>,
+    ) -> Done {
         let mut done = Done::default();
         let Some(released) = self.guards.set(tuple, guard) else {
-            told.push(Told::Refused(id, refusal::FULL.to_owned()));
+            told.push(OwnedStreamEvent::Refused(id, refusal::FULL.to_owned()));
             return done;
         };
         // The peer's position must be known before the first byte is sent. The last segment that was held has the
@@ -157,7 +163,7 @@ impl Sockets {
 
     /// Returns the events of all data that has arrived, as far as roles have asked for it. Datagrams that could not
     /// be kept are returned with the reason.
-    pub(crate) fn receive(&mut self) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
+    pub(crate) fn receive(&mut self) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
         let (mut told, lost) = self.udp.receive(&mut self.accepted);
         self.tcp.receive(&mut self.accepted, &mut told);
         (told, lost)

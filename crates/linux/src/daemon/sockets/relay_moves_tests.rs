@@ -7,7 +7,7 @@ use crate::daemon::host::{KERNEL_SIDE, take_in_foreign};
 use crate::namespace::sysctl;
 use crate::testing::in_world_of_root_and_of_nobody;
 use crate::{End, NetNs, Netlink, Place, counters, ethtool, pause};
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, StreamId, StreamOp, Transport};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -101,7 +101,7 @@ struct Stage {
     devices: [&'static str; 2],
     net: Netlink,
     tcp: Tcp,
-    told: Vec<Told>,
+    told: Vec<OwnedStreamEvent>,
     at: usize,
     ended: BTreeSet<StreamId>,
 }
@@ -112,7 +112,7 @@ impl Stage {
         self.routers[self.at].run(|| tcp.operate(id, op, &|_| false, told)).unwrap();
     }
 
-    fn until(&mut self, what: &str, mut done: impl FnMut(&[Told]) -> bool) {
+    fn until(&mut self, what: &str, mut done: impl FnMut(&[OwnedStreamEvent]) -> bool) {
         for _ in 0..20_000 {
             self.look();
             if done(&self.told) {
@@ -156,12 +156,14 @@ impl Stage {
         let mut states = Vec::new();
         for told in std::mem::take(&mut self.told) {
             match told {
-                Told::Parted(WIRED, bytes) => staged = bytes,
-                Told::Exported(id, state) => states.push((id, state)),
-                Told::Refused(id, why) if why == refusal::NOT_ESTABLISHED => drop(self.ended.insert(id)),
+                OwnedStreamEvent::Parted(WIRED, bytes) => staged = bytes,
+                OwnedStreamEvent::Exported(id, state) => states.push((id, state)),
+                OwnedStreamEvent::Refused(id, why) if why == refusal::NOT_ESTABLISHED => {
+                    self.ended.insert(id);
+                }
                 // The relay is over, but both connections may still have bytes to deliver.
-                Told::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
-                Told::Closed(_, None) => {}
+                OwnedStreamEvent::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
+                OwnedStreamEvent::Closed(_, None) => {}
                 told => panic!("{told:?}"),
             }
         }
@@ -181,7 +183,8 @@ impl Stage {
         if moved.len() == 2 {
             self.op(WIRED, StreamOp::Join(RADIO, staged));
         }
-        let imported: Vec<Told> = moved.iter().map(|id| Told::Imported(*id)).collect();
+        let imported: Vec<OwnedStreamEvent> =
+            moved.iter().map(|id| OwnedStreamEvent::Imported(*id)).collect();
         assert_eq!(self.told, imported);
         self.told.clear();
         self.routers[self.at].run(Door::open).unwrap();
@@ -194,7 +197,7 @@ impl Stage {
     /// Notes the connections that have ended, all of them cleanly.
     fn note_ends(&mut self) {
         self.told.retain(|told| match told {
-            Told::Closed(id, None) => {
+            OwnedStreamEvent::Closed(id, None) => {
                 self.ended.insert(*id);
                 false
             }
@@ -243,7 +246,9 @@ impl Talk {
             stage.op(id, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
             Talker::new(listener.accept().unwrap().0, says, hears, stop)
         });
-        stage.until("both", |told| told.iter().filter(|told| matches!(told, Told::Opened(..))).count() == 2);
+        stage.until("both", |told| {
+            told.iter().filter(|told| matches!(told, OwnedStreamEvent::Opened(..))).count() == 2
+        });
         stage.told.clear();
         stage.op(WIRED, StreamOp::Join(RADIO, [Vec::new(), Vec::new()]));
         Self { stage, talkers, stop }
@@ -253,7 +258,8 @@ impl Talk {
     fn relocate_under_load(&mut self, talkers: &[usize]) -> usize {
         let heard = |at: &usize| self.talkers[*at].heard.load(Ordering::Relaxed);
         let before: Vec<u64> = talkers.iter().map(heard).collect();
-        let more = |_: &[Told]| talkers.iter().zip(&before).all(|(at, then)| heard(at) > then + LOAD);
+        let more =
+            |_: &[OwnedStreamEvent]| talkers.iter().zip(&before).all(|(at, then)| heard(at) > then + LOAD);
         self.stage.until("the load", more);
         self.stage.relocate().expect("both are there")
     }

@@ -4,8 +4,8 @@ use super::options::{SIOCINQ, SIOCOUTQ, TCP_QUEUE_SEQ, TCP_REPAIR, TCP_REPAIR_QU
 use super::tcp::Tcp;
 use crate::testing::in_world;
 use crate::{End, NetNs, Netlink, Place};
-use node::stream::{Told, refusal};
-use node::{Addr, Knob, StreamId, StreamOp, Transport};
+use node::stream::{OwnedStreamEvent, refusal};
+use node::{Addr, SocketOption, StreamId, StreamOp, Transport};
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 /// Two connections of one host, and their peers.
 struct Rig {
     tcp: Tcp,
-    told: Vec<Told>,
+    told: Vec<OwnedStreamEvent>,
     wired: TcpStream,
     radio: TcpStream,
 }
@@ -37,7 +37,7 @@ impl Rig {
     }
 
     /// Builds it over a loopback with this MTU, with these options on both connections.
-    fn with(mtu: u32, knobs: &[Knob]) -> Self {
+    fn with(mtu: u32, knobs: &[SocketOption]) -> Self {
         let mut net = Netlink::open().unwrap();
         net.set_mtu("lo", mtu).unwrap();
         net.keep_segments("lo").unwrap();
@@ -62,7 +62,7 @@ impl Rig {
         });
         let mut rig = Self { tcp: rig, told, wired, radio };
         rig.round();
-        assert_eq!(rig.told.iter().filter(|told| matches!(told, Told::Opened(..))).count(), 2);
+        assert_eq!(rig.told.iter().filter(|told| matches!(told, OwnedStreamEvent::Opened(..))).count(), 2);
         rig.told.clear();
         rig
     }
@@ -95,7 +95,7 @@ impl Rig {
             .told
             .iter()
             .filter_map(|told| match told {
-                Told::Closed(id, why) => Some((*id, why.as_deref())),
+                OwnedStreamEvent::Closed(id, why) => Some((*id, why.as_deref())),
                 _ => None,
             })
             .collect();
@@ -207,7 +207,9 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
             rig.op(id, StreamOp::Freeze);
         }
         rig.op(RADIO, StreamOp::Part);
-        let [Told::Parted(RADIO, [up, waiting])] = &rig.told[..] else { panic!("{:?}", rig.told) };
+        let [OwnedStreamEvent::Parted(RADIO, [up, waiting])] = &rig.told[..] else {
+            panic!("{:?}", rig.told)
+        };
         let (up, waiting) = (up.clone(), waiting.clone());
         assert!(up.is_empty() && !waiting.is_empty() && waiting.len() <= 64 * 1024, "{}", waiting.len());
         rig.told.clear();
@@ -216,7 +218,11 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
         for id in [WIRED, RADIO] {
             rig.op(id, StreamOp::Thaw);
         }
-        assert!(matches!(rig.told[..], [Told::Room(WIRED, _), Told::Room(RADIO, _)]), "{:?}", rig.told);
+        assert!(
+            matches!(rig.told[..], [OwnedStreamEvent::Room(WIRED, _), OwnedStreamEvent::Room(RADIO, _)]),
+            "{:?}",
+            rig.told
+        );
         rig.told.clear();
         rig.join([&waiting, b""]);
         let mut heard = Vec::new();
@@ -277,10 +283,12 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     }
     let told = std::mem::take(&mut rig.told);
     let (staged, state) = match &told[..] {
-        [Told::Exported(RADIO, state)] if room => (Vec::new(), state),
-        [Told::Parted(RADIO, [up, down]), Told::Exported(RADIO, state), Told::Refused(WIRED, why)]
-            if !room && up.is_empty() && !down.is_empty() && why == refusal::NOT_ESTABLISHED =>
-        {
+        [OwnedStreamEvent::Exported(RADIO, state)] if room => (Vec::new(), state),
+        [
+            OwnedStreamEvent::Parted(RADIO, [up, down]),
+            OwnedStreamEvent::Exported(RADIO, state),
+            OwnedStreamEvent::Refused(WIRED, why),
+        ] if !room && up.is_empty() && !down.is_empty() && why == refusal::NOT_ESTABLISHED => {
             (down.clone(), state)
         }
         told => panic!("{told:?}"),
@@ -307,7 +315,8 @@ fn ends_and_moves_alone(len: usize, room: bool) {
 #[test]
 fn buffers_of_its_own_bound_what_a_relay_keeps() {
     in_world(|| {
-        let knobs = [Knob::SendBuffer(8192), Knob::ReceiveBuffer(8192), Knob::Nagle(false)];
+        let knobs =
+            [SocketOption::SendBuffer(8192), SocketOption::ReceiveBuffer(8192), SocketOption::Nagle(false)];
         let mut rig = Rig::with(1500, &knobs);
         rig.join([b"", b""]);
         let socket = &rig.tcp.sockets[&RADIO].fd;
@@ -321,7 +330,7 @@ fn buffers_of_its_own_bound_what_a_relay_keeps() {
         let (far, near) = (&rig.tcp.sockets[&WIRED].fd, &rig.tcp.sockets[&RADIO].fd);
         let kept = [queued(far, SIOCINQ).unwrap(), queued(near, SIOCOUTQ).unwrap()];
         rig.op(RADIO, StreamOp::Part);
-        let Told::Parted(RADIO, [_, waiting]) = &rig.told[0] else { panic!("it did not part") };
+        let OwnedStreamEvent::Parted(RADIO, [_, waiting]) = &rig.told[0] else { panic!("it did not part") };
         assert!(waiting.len() <= 4096, "{}", waiting.len());
         assert!(kept.iter().all(|kept| (1..=12_288).contains(kept)), "{kept:?}");
     });
@@ -333,7 +342,7 @@ fn only_two_open_connections_can_be_joined_and_only_once() {
         let mut rig = Rig::new();
         let refused = |rig: &mut Rig, id, op, why: &str| {
             rig.op(id, op);
-            assert_eq!(rig.told.pop(), Some(Told::Refused(id, why.to_owned())));
+            assert_eq!(rig.told.pop(), Some(OwnedStreamEvent::Refused(id, why.to_owned())));
         };
         refused(&mut rig, WIRED, StreamOp::Part, refusal::NOT_JOINED);
         let join = |other| StreamOp::Join(other, [Vec::new(), Vec::new()]);
@@ -343,7 +352,7 @@ fn only_two_open_connections_can_be_joined_and_only_once() {
         rig.join([b"", b""]);
         refused(&mut rig, RADIO, join(WIRED), refusal::NOT_JOINABLE);
         rig.op(RADIO, StreamOp::Part);
-        assert!(matches!(rig.told[0], Told::Parted(RADIO, _)));
+        assert!(matches!(rig.told[0], OwnedStreamEvent::Parted(RADIO, _)));
     });
 }
 
@@ -437,7 +446,7 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
             foreign,
         };
         rig.operate(WIRED, open(false), &|_| false, &mut told);
-        assert_eq!(told, [Told::Closed(WIRED, Some(refusal::NOT_OURS.to_owned()))]);
+        assert_eq!(told, [OwnedStreamEvent::Closed(WIRED, Some(refusal::NOT_OURS.to_owned()))]);
         told.clear();
         rig.operate(WIRED, open(true), &|_| false, &mut told);
         let mut accepted = None;
@@ -445,24 +454,25 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
         for _ in 0..2000 {
             rig.receive(&mut 0, &mut told);
             accepted = accepted.or_else(|| listener.accept().ok());
-            if accepted.is_some() && told.contains(&Told::Opened(WIRED, local)) {
+            if accepted.is_some() && told.contains(&OwnedStreamEvent::Opened(WIRED, local)) {
                 break;
             }
             crate::pause(Duration::from_millis(1));
         }
-        assert!(told.contains(&Told::Opened(WIRED, local)), "{told:?}");
+        assert!(told.contains(&OwnedStreamEvent::Opened(WIRED, local)), "{told:?}");
         assert_eq!(accepted.unwrap().1, std::net::SocketAddr::from(local));
         told.clear();
         let local = Addr::new(MOBILE, 4001);
         let listen = |foreign| StreamOp::Listen { by: Transport::Tcp, local, foreign };
         rig.operate(RADIO, listen(false), &|_| false, &mut told);
-        assert_eq!(told.pop(), Some(Told::Closed(RADIO, Some(refusal::NOT_OURS.to_owned()))));
+        assert_eq!(told.pop(), Some(OwnedStreamEvent::Closed(RADIO, Some(refusal::NOT_OURS.to_owned()))));
         rig.operate(RADIO, listen(true), &|_| false, &mut told);
-        assert_eq!(told.pop(), Some(Told::Opened(RADIO, local)));
+        assert_eq!(told.pop(), Some(OwnedStreamEvent::Opened(RADIO, local)));
         let call = there.run(|| TcpStream::connect(local)).unwrap().unwrap();
         rig.receive(&mut 0, &mut told);
         let peer = call.local_addr().unwrap();
-        let Some(Told::Accepted { listener: RADIO, local: at, peer: from, .. }) = told.first() else {
+        let Some(OwnedStreamEvent::Accepted { listener: RADIO, local: at, peer: from, .. }) = told.first()
+        else {
             panic!("{told:?}")
         };
         assert_eq!((*at, std::net::SocketAddr::from(*from)), (local, peer));

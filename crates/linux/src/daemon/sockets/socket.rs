@@ -5,7 +5,7 @@ use super::knob::Knobs;
 use super::options::{self, SIOCINQ, TCP_INFO, TcpInfo, get};
 use super::repair;
 use super::tcp::words;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{StreamId, StreamOp, Tuple, Value};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -106,7 +106,7 @@ impl Socket {
         self.lost.is_some() || self.broken || self.lingers || (self.peer_finished && !self.knows_end)
     }
 
-    pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Ended {
+    pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         match op {
             // The relay reads and writes.
             StreamOp::Read(_) | StreamOp::Write(_) | StreamOp::Finish if self.joined.is_some() => {}
@@ -157,8 +157,8 @@ impl Socket {
         let _ = sockopt::set_socket_linger(&self.fd, None);
     }
 
-    fn export(&mut self, id: StreamId) -> Told {
-        let refused = |why: String| Told::Refused(id, why);
+    fn export(&mut self, id: StreamId) -> OwnedStreamEvent {
+        let refused = |why: String| OwnedStreamEvent::Refused(id, why);
         if !self.frozen {
             return refused(refusal::NOT_FROZEN.to_owned());
         }
@@ -177,7 +177,7 @@ impl Socket {
                 }
                 state.finishing = self.finishing;
                 state.finished |= self.peer_finished;
-                Told::Exported(id, Box::new(state))
+                OwnedStreamEvent::Exported(id, Box::new(state))
             }
             Ok(None) => refused(refusal::NOT_ESTABLISHED.to_owned()),
             Err(error) => refused(error.to_string()),
@@ -186,7 +186,7 @@ impl Socket {
 
     /// Leaves repair mode once the socket is neither frozen nor guarded. Earlier, the guard would drop the kernel's
     /// window probe, which announces our position to the peer. Both sides would then wait for a time-out.
-    pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
+    pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() {
             return None;
         }
@@ -200,7 +200,7 @@ impl Socket {
     }
 
     /// Does everything that is possible without blocking.
-    pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
+    pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() || self.joined.is_some() {
             return None;
         }
@@ -268,7 +268,7 @@ impl Socket {
     }
 
     /// Returns whether it is connected, or why it cannot be.
-    fn open(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<bool, Errno> {
+    fn open(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Result<bool, Errno> {
         self.error()?;
         if !self.connecting {
             return Ok(true);
@@ -276,7 +276,7 @@ impl Socket {
         match getpeername(&self.fd) {
             Ok(_) => {
                 self.connecting = false;
-                told.push(Told::Opened(id, self.tuple.local));
+                told.push(OwnedStreamEvent::Opened(id, self.tuple.local));
                 Ok(true)
             }
             Err(Errno::NOTCONN) => Ok(false),
@@ -304,7 +304,7 @@ impl Socket {
         Ok(())
     }
 
-    fn read(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<(), Errno> {
+    fn read(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Result<(), Errno> {
         if self.wanted == 0 {
             return Ok(());
         }
@@ -314,11 +314,11 @@ impl Socket {
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {
                 self.knows_end = true;
                 self.wanted = 0;
-                told.push(Told::Finished(id));
+                told.push(OwnedStreamEvent::Finished(id));
             }
             Ok(_) => {
                 self.wanted = StreamOp::left_to_read(self.wanted);
-                told.push(Told::Data(id, PacketId::NEW, bytes));
+                told.push(OwnedStreamEvent::Data(id, PacketId::NEW, bytes));
             }
             Err(error) => return Err(error),
         }
@@ -331,12 +331,12 @@ impl Socket {
     }
 
     /// Grants credit for new room: not byte by byte, but always to a user that has none.
-    pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<Told>) {
+    pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let most = self.knobs.send_buffer.map_or(CREDIT, |bytes| CREDIT.min(bytes as usize));
         let more = most.saturating_sub(self.pending.len() + self.credit);
         if !self.finishing && (more >= most / 4 || (more > 0 && self.credit == 0)) {
             self.credit += more;
-            told.push(Told::Room(id, more));
+            told.push(OwnedStreamEvent::Room(id, more));
         }
     }
 

@@ -7,7 +7,7 @@ use super::relay::Relay;
 use super::socket::{Ended, Socket};
 use super::{options, repair};
 use crate::daemon::host;
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, StreamId, StreamOp, Tuple, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -138,7 +138,7 @@ impl Tcp {
         id: StreamId,
         op: StreamOp,
         guarded: &dyn Fn(&Tuple) -> bool,
-        told: &mut Vec<Told>,
+        told: &mut Vec<OwnedStreamEvent>,
     ) {
         match op {
             StreamOp::Open { local, peer, foreign, .. } => {
@@ -151,9 +151,9 @@ impl Tcp {
                 match self.listen(local, foreign, knobs) {
                     Ok(fd) => {
                         self.listeners.insert(id, Listener { fd, knobs });
-                        told.push(Told::Opened(id, local));
+                        told.push(OwnedStreamEvent::Opened(id, local));
                     }
-                    Err(error) => told.push(Told::Closed(id, Some(words(error)))),
+                    Err(error) => told.push(OwnedStreamEvent::Closed(id, Some(words(error)))),
                 }
             }
             StreamOp::Import(state) => {
@@ -163,13 +163,13 @@ impl Tcp {
                     socket.knobs = knobs;
                     knobs.apply(&socket.fd);
                     socket.guarded = guarded(&socket.tuple);
-                    told.push(Told::Imported(id));
+                    told.push(OwnedStreamEvent::Imported(id));
                 }
                 self.add(id, imported, told);
             }
             StreamOp::Finish | StreamOp::Abort | StreamOp::Forget if self.listeners.contains_key(&id) => {
                 self.listeners.remove(&id);
-                told.push(Told::Closed(id, None));
+                told.push(OwnedStreamEvent::Closed(id, None));
             }
             StreamOp::Join(other, staged) => self.join(id, other, staged, told),
             StreamOp::Part => self.part(id, told),
@@ -188,7 +188,7 @@ impl Tcp {
     }
 
     /// Handles everything that has arrived, and everything for which there is room.
-    pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<Told>) {
+    pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<OwnedStreamEvent>) {
         let mut relays = BTreeSet::new();
         for id in self.ready() {
             for _ in 0..BACKLOG {
@@ -210,7 +210,7 @@ impl Tcp {
     }
 
     /// Notes that a tuple has got a guard or lost it. A connection that was thawed meanwhile resumes.
-    pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<Told>) {
+    pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<OwnedStreamEvent>) {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         socket.guarded = guarded;
@@ -312,15 +312,15 @@ impl Tcp {
         Ok(socket)
     }
 
-    fn add(&mut self, id: StreamId, socket: Result<Socket, Errno>, told: &mut Vec<Told>) {
+    fn add(&mut self, id: StreamId, socket: Result<Socket, Errno>, told: &mut Vec<OwnedStreamEvent>) {
         match socket {
             Ok(socket) => self.insert(id, socket),
-            Err(error) => told.push(Told::Closed(id, Some(words(error)))),
+            Err(error) => told.push(OwnedStreamEvent::Closed(id, Some(words(error)))),
         }
     }
 
     /// Accepts one connection. Returns whether there may be more.
-    fn accept(&mut self, listener: StreamId, accepted: &mut u32, told: &mut Vec<Told>) -> bool {
+    fn accept(&mut self, listener: StreamId, accepted: &mut u32, told: &mut Vec<OwnedStreamEvent>) -> bool {
         let Some(Listener { fd, knobs }) = self.listeners.get(&listener) else { return false };
         let knobs = *knobs; // the accepted socket inherits them in the kernel
         let fd = match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
@@ -343,7 +343,7 @@ impl Tcp {
             return true;
         }
         let new = StreamId::of_driver(accepted);
-        told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
+        told.push(OwnedStreamEvent::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
         let mut socket = Socket { knobs, ..Socket::new(fd, tuple, false) };
         socket.grant(new, told);
         self.callers.begun(new, *tuple.remote.ip());
@@ -363,7 +363,7 @@ impl Tcp {
     }
 
     /// Handles the effects of an operation on a socket: it may have ended, and its relay with it.
-    fn settle(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
+    fn settle(&mut self, id: StreamId, ended: Ended, told: &mut Vec<OwnedStreamEvent>) {
         let Some(socket) = self.sockets.get(&id) else { return };
         if socket.frozen {
             self.frozen.insert(socket.tuple)
@@ -379,7 +379,7 @@ impl Tcp {
         self.conclude(id, ended, told);
     }
 
-    pub(super) fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
+    pub(super) fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<OwnedStreamEvent>) {
         let Some(why) = ended else { return };
         self.callers.ended(id);
         if let Some(socket) = self.sockets.remove(&id) {
@@ -396,7 +396,7 @@ impl Tcp {
                 self.accounts.pop_front();
             }
         }
-        told.push(Told::Closed(id, why));
+        told.push(OwnedStreamEvent::Closed(id, why));
     }
 }
 

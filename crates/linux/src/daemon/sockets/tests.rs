@@ -6,7 +6,7 @@ use super::{Screened, Sockets};
 use crate::namespace::sysctl;
 use crate::testing::{in_world, in_world_of_root_and_of_nobody};
 use crate::{End, NetNs, Netlink, Place, counters, ethtool};
-use node::stream::{Told, refusal};
+use node::stream::{OwnedStreamEvent, refusal};
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -44,7 +44,7 @@ struct User {
     said: usize,
     credit: usize,
     heard: Vec<u8>,
-    told: Vec<Told>,
+    told: Vec<OwnedStreamEvent>,
 }
 
 impl User {
@@ -62,8 +62,8 @@ impl User {
     fn absorb(&mut self) {
         for told in std::mem::take(&mut self.told) {
             match told {
-                Told::Room(_, more) => self.credit += more,
-                Told::Data(_, _, bytes) => self.heard.extend(bytes),
+                OwnedStreamEvent::Room(_, more) => self.credit += more,
+                OwnedStreamEvent::Data(_, _, bytes) => self.heard.extend(bytes),
                 other => self.told.push(other),
             }
         }
@@ -94,7 +94,9 @@ impl User {
     }
 
     fn closed(&self) -> Option<&Option<String>> {
-        self.told.iter().find_map(|told| if let Told::Closed(_, why) = told { Some(why) } else { None })
+        self.told
+            .iter()
+            .find_map(|told| if let OwnedStreamEvent::Closed(_, why) = told { Some(why) } else { None })
     }
 }
 
@@ -106,7 +108,7 @@ fn a_conversation_with_another_program() {
         let mut user = User::new(pattern(1_000_000, 1));
         user.op(open(80));
         let (mut peer, _) = listener.accept().unwrap();
-        user.until("the connection", |user| matches!(user.told.first(), Some(Told::Opened(..))));
+        user.until("the connection", |user| matches!(user.told.first(), Some(OwnedStreamEvent::Opened(..))));
         assert!(user.said <= 256 * 1024, "no more than the credit");
         peer.set_nonblocking(true).unwrap();
         let mut got = Vec::new();
@@ -123,7 +125,10 @@ fn a_conversation_with_another_program() {
         user.op(StreamOp::Read(99));
         user.until("the end", |user| user.closed().is_some());
         assert_eq!(user.closed(), Some(&None));
-        assert!(matches!(user.told[..], [Told::Opened(..), Told::Finished(_), Told::Closed(..)]));
+        assert!(matches!(
+            user.told[..],
+            [OwnedStreamEvent::Opened(..), OwnedStreamEvent::Finished(_), OwnedStreamEvent::Closed(..)]
+        ));
         assert_eq!(user.tcp.accounts().len(), 1);
     });
 }
@@ -222,7 +227,10 @@ fn a_live_connection_moves_to_another_kernel() {
 
         let frozen = |user: &mut User, op| {
             user.op(StreamOp::Export);
-            assert_eq!(user.told.pop(), Some(Told::Refused(STREAM, refusal::NOT_FROZEN.to_owned())));
+            assert_eq!(
+                user.told.pop(),
+                Some(OwnedStreamEvent::Refused(STREAM, refusal::NOT_FROZEN.to_owned()))
+            );
             old.run(|| at_old.shut()).unwrap();
             user.op(StreamOp::Freeze);
             user.op(StreamOp::Export);
@@ -230,20 +238,20 @@ fn a_live_connection_moves_to_another_kernel() {
         };
         // Undone: it continues where it was.
         frozen(&mut user, StreamOp::Thaw);
-        assert!(matches!(user.told.pop(), Some(Told::Exported(..))), "{:?}", user.told);
+        assert!(matches!(user.told.pop(), Some(OwnedStreamEvent::Exported(..))), "{:?}", user.told);
         old.run(Door::open).unwrap();
         let mut got = Vec::new();
         user.until("more", |_| take(&mut peer, &mut got, 300_000) >= 300_000);
 
         frozen(&mut user, StreamOp::Forget);
-        let Some(Told::Closed(_, None)) = user.told.pop() else { panic!("{:?}", user.told) };
-        let Some(Told::Exported(_, state)) = user.told.pop() else { panic!("{:?}", user.told) };
+        let Some(OwnedStreamEvent::Closed(_, None)) = user.told.pop() else { panic!("{:?}", user.told) };
+        let Some(OwnedStreamEvent::Exported(_, state)) = user.told.pop() else { panic!("{:?}", user.told) };
         assert!(!state.unread.is_empty() && !state.unacknowledged.is_empty(), "bytes in every queue");
 
         net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
         let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
         new.run(|| moved.op(StreamOp::Import(state))).unwrap();
-        assert!(matches!(moved.told[..], [Told::Imported(_)]), "{:?}", moved.told);
+        assert!(matches!(moved.told[..], [OwnedStreamEvent::Imported(_)]), "{:?}", moved.told);
         moved.told.clear();
         moved.op(StreamOp::Thaw);
         moved.op(StreamOp::Read(1_000_000));
@@ -273,7 +281,7 @@ fn a_guard_outlasts_a_thaw() {
         let local = SocketAddrV4::new(MOVES, remote.port());
         let tuple = Tuple { local, remote: SocketAddrV4::new(PEER, 80) };
         told.extend(sockets.receive().0);
-        assert!(matches!(told[..], [Told::Opened(..), Told::Room(..)]), "{told:?}");
+        assert!(matches!(told[..], [OwnedStreamEvent::Opened(..), OwnedStreamEvent::Room(..)]), "{told:?}");
 
         let mut op = |op| {
             let mut told = Vec::new();
@@ -282,13 +290,13 @@ fn a_guard_outlasts_a_thaw() {
         };
         op(StreamOp::Freeze);
         let (exported, ..) = op(StreamOp::Export);
-        let [Told::Exported(_, state)] = &exported[..] else { panic!("{exported:?}") };
+        let [OwnedStreamEvent::Exported(_, state)] = &exported[..] else { panic!("{exported:?}") };
         op(StreamOp::Forget);
         op(StreamOp::Guard(tuple, Some(Guard::Hold(1))));
-        assert_eq!(op(StreamOp::Import(state.clone())).0, [Told::Imported(STREAM)]);
+        assert_eq!(op(StreamOp::Import(state.clone())).0, [OwnedStreamEvent::Imported(STREAM)]);
         assert_eq!(op(StreamOp::Thaw), (vec![], 0, vec![]), "the guard is still there");
         let (lifted, ..) = op(StreamOp::Guard(tuple, None));
-        assert!(matches!(lifted[..], [Told::Room(..)]), "{lifted:?}");
+        assert!(matches!(lifted[..], [OwnedStreamEvent::Room(..)]), "{lifted:?}");
     });
 }
 
@@ -309,7 +317,7 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
             user.op(op);
         }
-        let Some(Told::Exported(_, mut state)) = user.told.first().cloned() else {
+        let Some(OwnedStreamEvent::Exported(_, mut state)) = user.told.first().cloned() else {
             panic!("{:?}", user.told)
         };
         // As if no acknowledgment had ever arrived.
@@ -329,17 +337,17 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         let held = wire::ipv4::Header::new(::tcp::PROTOCOL, PEER, MOVES).emit(&payload);
 
         let mut sockets = Sockets::new(Some(MOVES));
-        let mut op = |op, told: &mut Vec<Told>| sockets.operate(STREAM, op, told).released.len();
+        let mut op = |op, told: &mut Vec<OwnedStreamEvent>| sockets.operate(STREAM, op, told).released.len();
         op(StreamOp::Guard(tuple, Some(Guard::Hold(1))), &mut Vec::new());
         op(StreamOp::Import(state), &mut Vec::new());
         assert!(matches!(sockets.screen_in(PacketId(1), &held), Screened::Held));
-        let mut op = |op, told: &mut Vec<Told>| sockets.operate(STREAM, op, told).released.len();
+        let mut op = |op, told: &mut Vec<OwnedStreamEvent>| sockets.operate(STREAM, op, told).released.len();
         op(StreamOp::Thaw, &mut Vec::new());
         assert_eq!(op(StreamOp::Guard(tuple, None), &mut Vec::new()), 1);
         let mut told = Vec::new();
         op(StreamOp::Freeze, &mut told);
         op(StreamOp::Export, &mut told);
-        let [Told::Exported(_, state)] = &told[..] else { panic!("{told:?}") };
+        let [OwnedStreamEvent::Exported(_, state)] = &told[..] else { panic!("{told:?}") };
         assert_eq!(state.unacknowledged.len(), 0);
     });
 }
@@ -394,7 +402,7 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
             user.op(StreamOp::Freeze);
             user.op(StreamOp::Export);
             user.op(StreamOp::Forget);
-            let Some(Told::Exported(_, state)) = user.told.first().cloned() else {
+            let Some(OwnedStreamEvent::Exported(_, state)) = user.told.first().cloned() else {
                 panic!("{:?}", user.told)
             };
             backlog.push(state.unacknowledged.len());
@@ -430,7 +438,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
             user.op(op);
         }
-        let [Told::Exported(_, state), Told::Closed(_, None)] = &user.told[..] else {
+        let [OwnedStreamEvent::Exported(_, state), OwnedStreamEvent::Closed(_, None)] = &user.told[..] else {
             panic!("{:?}", user.told)
         };
         // As if no acknowledgment had ever arrived.
@@ -461,7 +469,10 @@ fn a_socket_is_looked_at_now_and_then() {
         let mut sockets = Sockets::new(Some(MOVES));
         sockets.operate(STREAM, open(80), &mut Vec::new());
         let (peer, _) = listener.accept().unwrap();
-        assert!(matches!(sockets.receive().0[..], [Told::Opened(..), ..]), "it is open, and may write");
+        assert!(
+            matches!(sockets.receive().0[..], [OwnedStreamEvent::Opened(..), ..]),
+            "it is open, and may write"
+        );
         let ms = wire::Instant::from_millis;
         let names = |marks: Vec<node::Mark>| marks.iter().map(|mark| mark.name).collect::<Vec<_>>();
         let first = sockets.look(ms(100));

@@ -4,7 +4,7 @@
 use super::Done;
 use super::options::set;
 use crate::Refusal;
-use node::stream::{Inbox, Told, UDP_ROOM, refusal};
+use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -91,11 +91,11 @@ impl Udp {
         id: StreamId,
         op: StreamOp,
         accepted: &mut u32,
-        told: &mut Vec<Told>,
+        told: &mut Vec<OwnedStreamEvent>,
     ) -> Done {
         match op {
             StreamOp::Open { foreign: true, .. } | StreamOp::Listen { foreign: true, .. } => {
-                told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
+                told.push(OwnedStreamEvent::Closed(id, Some(refusal::NOT_OURS.to_owned())));
             }
             StreamOp::Open { local, peer, .. } => self.bind(id, local, Some(peer), told),
             StreamOp::Listen { local, .. } => self.bind(id, Some(local), None, told),
@@ -103,7 +103,7 @@ impl Udp {
                 told.extend(self.streams.get_mut(&id).and_then(|stream| stream.inbox.read(id)));
             }
             StreamOp::Write(bytes) => {
-                told.push(Told::Room(id, UDP_ROOM));
+                told.push(OwnedStreamEvent::Room(id, UDP_ROOM));
                 return Done { sent: self.write(id, &bytes), ..Done::default() };
             }
             StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
@@ -114,9 +114,9 @@ impl Udp {
                     ..Done::default()
                 };
             }
-            StreamOp::Export => told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())),
-            StreamOp::Join(..) => told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
-            StreamOp::Part => told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
+            StreamOp::Export => told.push(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned())),
+            StreamOp::Join(..) => told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+            StreamOp::Part => told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.
             StreamOp::Freeze
             | StreamOp::Thaw
@@ -134,7 +134,7 @@ impl Udp {
         &mut self,
         id: StreamId,
         served: Option<&mut u32>,
-        told: &mut Vec<Told>,
+        told: &mut Vec<OwnedStreamEvent>,
     ) -> Vec<(PacketId, Reason)> {
         let mut lost = Vec::new();
         if let Some(Bound { socket, local, .. }) = self.bound.remove(&id) {
@@ -144,7 +144,7 @@ impl Udp {
                 lost.push((udp_identity(peer, local, payload), NO_SOCKET));
             }
         }
-        told.push(Told::Closed(id, None));
+        told.push(OwnedStreamEvent::Closed(id, None));
         let Some(Stream { bound, peer, inbox, .. }) = self.take(id) else { return lost };
         let Some(accepted) = served else {
             lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, NO_SOCKET)));
@@ -164,7 +164,7 @@ impl Udp {
         peer: Addr,
         (packet, payload): (PacketId, Vec<u8>),
         accepted: &mut u32,
-        told: &mut Vec<Told>,
+        told: &mut Vec<OwnedStreamEvent>,
         lost: &mut Vec<(PacketId, Reason)>,
     ) -> Result<(), Reason> {
         let Bound { local, listens, .. } = self.bound.get(&by).ok_or(NO_SOCKET)?;
@@ -177,7 +177,7 @@ impl Udp {
 
     /// Returns the events of all datagrams that have arrived, as far as roles have asked for them. Datagrams that
     /// could not be kept are returned with the reason.
-    pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
+    pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
         let mut bytes = std::mem::take(&mut self.buffer);
@@ -199,17 +199,23 @@ impl Udp {
         self.streams.values().for_each(|stream| stream.inbox.holds(each));
     }
 
-    fn bind(&mut self, id: StreamId, local: Option<Addr>, peer: Option<Addr>, told: &mut Vec<Told>) {
+    fn bind(
+        &mut self,
+        id: StreamId,
+        local: Option<Addr>,
+        peer: Option<Addr>,
+        told: &mut Vec<OwnedStreamEvent>,
+    ) {
         match self.try_bind(local, peer) {
             Ok(bound) => {
-                told.push(Told::Opened(id, bound.local));
+                told.push(OwnedStreamEvent::Opened(id, bound.local));
                 if let Some(peer) = peer {
                     self.streams.insert(id, Stream { bound: id, peer, inbox: Inbox::default(), used: 0 });
-                    told.push(Told::Room(id, UDP_ROOM));
+                    told.push(OwnedStreamEvent::Room(id, UDP_ROOM));
                 }
                 self.bound.insert(id, bound);
             }
-            Err(error) => told.push(Told::Closed(id, Some(error.to_string()))),
+            Err(error) => told.push(OwnedStreamEvent::Closed(id, Some(error.to_string()))),
         }
     }
 
@@ -244,7 +250,7 @@ impl Udp {
         (listener, local): (StreamId, Addr),
         peer: Addr,
         accepted: &mut u32,
-        told: &mut Vec<Told>,
+        told: &mut Vec<OwnedStreamEvent>,
         lost: &mut Vec<(PacketId, Reason)>,
     ) -> StreamId {
         if let Some(known) = self.accepted.get(&(listener, peer)).copied() {
@@ -257,7 +263,7 @@ impl Udp {
             && let Some(idle) = first
             && let Some(Stream { inbox, .. }) = self.take(idle)
         {
-            told.push(Told::Closed(idle, None));
+            told.push(OwnedStreamEvent::Closed(idle, None));
             lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, TOO_MANY_PEERS)));
         }
         let new = StreamId::of_driver(accepted);
@@ -269,8 +275,8 @@ impl Udp {
         if let Some(bound) = self.bound.get_mut(&listener) {
             bound.peers += 1;
         }
-        told.push(Told::Accepted { listener, new, local, peer });
-        told.push(Told::Room(new, UDP_ROOM));
+        told.push(OwnedStreamEvent::Accepted { listener, new, local, peer });
+        told.push(OwnedStreamEvent::Room(new, UDP_ROOM));
         new
     }
 

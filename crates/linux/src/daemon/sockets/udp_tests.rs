@@ -7,7 +7,7 @@ use super::Sockets;
 use crate::Netlink;
 use crate::testing::in_world;
 use datagrams::{Answer, Backend, HOST};
-use node::stream::Told;
+use node::stream::OwnedStreamEvent;
 use node::{Addr, StreamId, StreamOp, Transport};
 use std::net::{SocketAddr, UdpSocket};
 use wire::Ipv4Addr;
@@ -77,16 +77,16 @@ fn a_flood_of_peers_keeps_nobody_out() {
             let local = Addr::new(HOST, port);
             let (told, _) =
                 kernel.operate(id, StreamOp::Listen { by: Transport::Udp, local, foreign: false });
-            assert_eq!(told, [Told::Opened(id, local)]);
+            assert_eq!(told, [OwnedStreamEvent::Opened(id, local)]);
         }
         let accepted = |(told, lost): Answer| {
             assert!(lost.is_empty(), "{lost:?}");
             let new = told.iter().find_map(|told| match told {
-                Told::Accepted { new, .. } => Some(*new),
+                OwnedStreamEvent::Accepted { new, .. } => Some(*new),
                 _ => None,
             });
             let closed = told.iter().filter_map(|told| match told {
-                Told::Closed(id, None) => Some(*id),
+                OwnedStreamEvent::Closed(id, None) => Some(*id),
                 _ => None,
             });
             (new, closed.collect::<Vec<_>>())
@@ -113,6 +113,6 @@ fn a_flood_of_peers_keeps_nobody_out() {
         kernel.arrives(Addr::new(HOST, 5301), "another question");
         assert_eq!(accepted(kernel.receive()), (None, Vec::new()));
         let (told, _) = kernel.operate(beside.unwrap(), StreamOp::Read(512));
-        assert!(matches!(told[..], [Told::Data(..), ..]), "{told:?}");
+        assert!(matches!(told[..], [OwnedStreamEvent::Data(..), ..]), "{told:?}");
     });
 }

@@ -6,7 +6,7 @@ use wire::Instant;
 
 impl Sender {
     /// The next segment of a recovery: `NextSeg()`, while the pipe has room for a whole segment.
-    pub(crate) fn mend(&mut self, now: Instant, limit: u32) -> Option<Chunk> {
+    pub(crate) fn next_in_recovery(&mut self, now: Instant, limit: u32) -> Option<Chunk> {
         let (una, max) = (self.una, self.max);
         let lost = self.lost_below();
         let pipe = self.scoreboard.pipe(una, max, lost);
@@ -43,7 +43,7 @@ impl Sender {
     }
 
     /// Starts a recovery: the first segment is sent at once, whatever the pipe (RFC 6675, section 5, step 4.3).
-    pub(crate) fn begin_to_mend(&mut self) {
+    pub(crate) fn begin_sack_recovery(&mut self) {
         if self.congestion.by_sack() && self.congestion.phase == Phase::Begun {
             self.scoreboard.begin();
             self.next = self.max;

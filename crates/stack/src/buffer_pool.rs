@@ -1,15 +1,15 @@
-//! A pool of buffers. Each segment and each read needs a buffer for a short time. Allocating them would cost as much
+//! A pool of pool. Each segment and each read needs a buffer for a short time. Allocating them would cost as much
 //! as all else that a stack does with a segment.
 
-/// The most buffers that are kept, and the largest capacity of each in bytes.
+/// The most pool that are kept, and the largest capacity of each in bytes.
 const MOST: usize = 64;
 const LARGEST: usize = 4096;
 
 /// Buffers that are free, without content.
 #[derive(Debug, Default)]
-pub struct Spare(Vec<Vec<u8>>);
+pub struct BufferPool(Vec<Vec<u8>>);
 
-impl Spare {
+impl BufferPool {
     /// Takes an empty buffer, with its former capacity if there is one in the pool.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
@@ -30,21 +30,21 @@ mod tests {
 
     #[test]
     fn what_is_given_comes_back_without_content() {
-        let mut spare = Spare::default();
+        let mut pool = BufferPool::default();
         let buffer = b"said".to_vec();
         let place = buffer.as_ptr();
-        spare.give(buffer);
-        let again = spare.take();
+        pool.give(buffer);
+        let again = pool.take();
         assert_eq!((again.as_ptr(), again.len()), (place, 0));
-        assert_eq!(spare.take().capacity(), 0, "there was one");
+        assert_eq!(pool.take().capacity(), 0, "there was one");
     }
 
     #[test]
     fn no_more_is_kept_than_is_of_use() {
-        let mut spare = Spare::default();
-        spare.give(Vec::with_capacity(LARGEST + 1));
-        assert_eq!(spare.0.len(), 0);
-        (0..=MOST).for_each(|_| spare.give(Vec::with_capacity(LARGEST)));
-        assert_eq!(spare.0.len(), MOST);
+        let mut pool = BufferPool::default();
+        pool.give(Vec::with_capacity(LARGEST + 1));
+        assert_eq!(pool.0.len(), 0);
+        (0..=MOST).for_each(|_| pool.give(Vec::with_capacity(LARGEST)));
+        assert_eq!(pool.0.len(), MOST);
     }
 }

@@ -9,8 +9,8 @@ const OWNER: RoleId = RoleId(2);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const SECOND: Duration = Duration::from_secs(1);
 
-fn to(mac: u8, life: Life) -> Route {
-    Route { action: Action::Forward(Hop::mac(Iface(1), Mac([mac; 6]))), life }
+fn to(mac: u8, lifetime: Lifetime) -> Route {
+    Route { action: Action::Forward(Hop::mac(Iface(1), Mac([mac; 6]))), lifetime }
 }
 
 fn winner(rules: &Ruleset, now: Instant) -> Option<Action> {
@@ -22,28 +22,32 @@ fn the_most_specific_source_wins_then_destination_then_class() {
     let mut rules = Ruleset::default();
     let net = |text: &str| text.parse::<Prefix>().unwrap();
     let keys = [
-        Key { class: None, src: Prefix::ANY, dst: Prefix::ANY },
-        Key { class: Some(CLASS), src: Prefix::ANY, dst: Prefix::ANY },
-        Key { class: None, src: Prefix::ANY, dst: net("10.1.0.0/16") },
-        Key { class: None, src: Prefix::ANY, dst: Prefix::host(HOST) },
-        Key { class: None, src: net("10.9.0.0/16"), dst: Prefix::ANY },
+        RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY },
+        RouteKey { class: Some(CLASS), src: Prefix::ANY, dst: Prefix::ANY },
+        RouteKey { class: None, src: Prefix::ANY, dst: net("10.1.0.0/16") },
+        RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(HOST) },
+        RouteKey { class: None, src: net("10.9.0.0/16"), dst: Prefix::ANY },
     ];
     for (mac, key) in (1..).zip(keys) {
-        rules.set_route(Instant::ZERO, OWNER, key, Some(to(mac, Life::Forever)));
-        assert_eq!(winner(&rules, Instant::ZERO), Some(to(mac, Life::Forever).action), "{key:?}");
+        rules.set_route(Instant::ZERO, OWNER, key, Some(to(mac, Lifetime::Permanent)));
+        assert_eq!(winner(&rules, Instant::ZERO), Some(to(mac, Lifetime::Permanent).action), "{key:?}");
     }
     for (mac, key) in (1..).zip(keys).skip(1).collect::<Vec<_>>().into_iter().rev() {
         rules.set_route(Instant::ZERO, OWNER, key, None);
-        assert_eq!(winner(&rules, Instant::ZERO), Some(to(mac - 1, Life::Forever).action), "without {key:?}");
+        assert_eq!(
+            winner(&rules, Instant::ZERO),
+            Some(to(mac - 1, Lifetime::Permanent).action),
+            "without {key:?}"
+        );
     }
 }
 
 #[test]
 fn a_refreshed_route_is_dead_at_its_end_and_reported_once() {
     let mut rules = Ruleset::default();
-    let key = Key::to(CLASS, HOST);
-    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Life::Refreshed(SECOND))));
-    let id = rules.way_back(Instant::ZERO, CLASS, HOST).unwrap().entry;
+    let key = RouteKey::to(CLASS, HOST);
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Lifetime::SoftState(SECOND))));
+    let id = rules.reverse_path(Instant::ZERO, CLASS, HOST).unwrap().entry;
     let half = Instant::from_millis(500);
     rules.used(id, half);
     assert!(winner(&rules, Instant(1_499_999_999)).is_some());
@@ -59,8 +63,8 @@ fn a_refreshed_route_is_dead_at_its_end_and_reported_once() {
 #[test]
 fn a_watched_route_stays_and_a_use_arms_it_again() {
     let mut rules = Ruleset::default();
-    let key = Key::to(CLASS, HOST);
-    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Life::Watched(SECOND))));
+    let key = RouteKey::to(CLASS, HOST);
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Lifetime::ReportIdle(SECOND))));
     let end = Instant::ZERO + SECOND;
     assert_eq!(rules.pop_idle(end), Some((OWNER, key, Instant::ZERO)));
     let found = rules.route(end, CLASS, HOST, HOST).expect("it stays");
@@ -72,9 +76,14 @@ fn a_watched_route_stays_and_a_use_arms_it_again() {
 #[test]
 fn a_route_set_anew_lives_from_then_on_and_leaves_no_old_end_behind() {
     let mut rules = Ruleset::default();
-    let key = Key::to(CLASS, HOST);
+    let key = RouteKey::to(CLASS, HOST);
     for tenth in 0..20 {
-        rules.set_route(Instant::from_millis(tenth * 100), OWNER, key, Some(to(1, Life::Refreshed(SECOND))));
+        rules.set_route(
+            Instant::from_millis(tenth * 100),
+            OWNER,
+            key,
+            Some(to(1, Lifetime::SoftState(SECOND))),
+        );
     }
     let mut reports = 0;
     for tenth in 0..50 {
@@ -88,16 +97,16 @@ fn a_route_set_anew_lives_from_then_on_and_leaves_no_old_end_behind() {
 #[test]
 fn many_routes_are_found_as_a_few_are() {
     for count in [FEW, FEW + 1, 3 * FEW] {
-        let key = |host: usize| Key::to(CLASS, Ipv4Addr::from_bits(host as u32));
+        let key = |host: usize| RouteKey::to(CLASS, Ipv4Addr::from_bits(host as u32));
         let mut rules = Ruleset::default();
         let set = |rules: &mut Ruleset, host: usize| {
-            rules.set_route(Instant::ZERO, OWNER, key(host), Some(to(host as u8, Life::Forever)));
+            rules.set_route(Instant::ZERO, OWNER, key(host), Some(to(host as u8, Lifetime::Permanent)));
         };
         let found = |rules: &Ruleset| -> Vec<Option<Action>> {
-            let way = |host| rules.way_back(Instant::ZERO, CLASS, Ipv4Addr::from_bits(host as u32));
+            let way = |host| rules.reverse_path(Instant::ZERO, CLASS, Ipv4Addr::from_bits(host as u32));
             (0..count).map(|host| way(host).map(|found| found.route.action)).collect()
         };
-        let all: Vec<_> = (0..count).map(|host| Some(to(host as u8, Life::Forever).action)).collect();
+        let all: Vec<_> = (0..count).map(|host| Some(to(host as u8, Lifetime::Permanent).action)).collect();
         (0..count).for_each(|host| set(&mut rules, host));
         assert_eq!(found(&rules), all, "{count}");
         (0..count).step_by(2).for_each(|host| rules.set_route(Instant::ZERO, OWNER, key(host), None));
@@ -117,22 +126,22 @@ fn a_gate_of_one_neighbor_beats_the_interfaces() {
     let mut rules = Ruleset::default();
     let any = Port { iface: Iface(1), from: None };
     let one = Port { iface: Iface(1), from: Some(Mac([1; 6])) };
-    let gate = |class| Gate { class: Class(class), check: None, ttl: true, icmp: true, punts: 2 };
-    rules.set_gate(OWNER, any, Some(gate(20)));
-    rules.set_gate(OWNER, one, Some(gate(21)));
-    assert_eq!(rules.gate(one).1.class, Class(21));
-    assert_eq!(rules.gate(Port { from: Some(Mac([2; 6])), ..one }).1.class, Class(20));
-    assert_eq!(rules.gate(Port { iface: Iface::HOST, from: None }).1.class, Class::HOST);
+    let policy = |class| IngressPolicy { class: Class(class), check: None, ttl: true, icmp: true, punts: 2 };
+    rules.set_ingress_policy(OWNER, any, Some(policy(20)));
+    rules.set_ingress_policy(OWNER, one, Some(policy(21)));
+    assert_eq!(rules.ingress_policy(one).1.class, Class(21));
+    assert_eq!(rules.ingress_policy(Port { from: Some(Mac([2; 6])), ..one }).1.class, Class(20));
+    assert_eq!(rules.ingress_policy(Port { iface: Iface::HOST, from: None }).1.class, Class::HOST);
 }
 
 #[test]
 fn punts_are_counted_by_the_second() {
     let mut rules = Ruleset::default();
     let port = Port { iface: Iface(1), from: None };
-    rules.set_gate(
+    rules.set_ingress_policy(
         OWNER,
         port,
-        Some(Gate { class: CLASS, check: Some(CLASS), ttl: true, icmp: true, punts: 2 }),
+        Some(IngressPolicy { class: CLASS, check: Some(CLASS), ttl: true, icmp: true, punts: 2 }),
     );
     let verdicts: Vec<bool> = (0..4).map(|_| rules.may_punt(Instant::ZERO, port)).collect();
     assert_eq!(verdicts, [true, true, false, false]);
@@ -142,10 +151,10 @@ fn punts_are_counted_by_the_second() {
 #[test]
 fn a_route_until_then_is_dead_at_its_end_however_much_it_is_used() {
     let mut rules = Ruleset::default();
-    let key = Key::to(CLASS, HOST);
+    let key = RouteKey::to(CLASS, HOST);
     let end = Instant::ZERO + SECOND;
-    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Life::Until(end))));
-    let id = rules.way_back(Instant::ZERO, CLASS, HOST).unwrap().entry;
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Lifetime::Until(end))));
+    let id = rules.reverse_path(Instant::ZERO, CLASS, HOST).unwrap().entry;
     let last = Instant(end.0 - 1);
     rules.used(id, last);
     assert!(winner(&rules, last).is_some());
@@ -162,25 +171,25 @@ fn a_closed_class_meets_its_own_routes_only() {
     rules.set_route(
         Instant::ZERO,
         OWNER,
-        Key { class: None, src: Prefix::ANY, dst: Prefix::host(HOST) },
-        Some(to(1, Life::Forever)),
+        RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(HOST) },
+        Some(to(1, Lifetime::Permanent)),
     );
     let found = |rules: &Ruleset| rules.route(Instant::ZERO, closed, HOST, HOST).map(|found| found.route);
     assert_eq!(found(&rules), None);
     assert!(winner(&rules, Instant::ZERO).is_some());
-    rules.set_route(Instant::ZERO, OWNER, Key::all(closed), Some(to(2, Life::Forever)));
-    assert_eq!(found(&rules), Some(to(2, Life::Forever)), "although the other is more specific");
+    rules.set_route(Instant::ZERO, OWNER, RouteKey::all(closed), Some(to(2, Lifetime::Permanent)));
+    assert_eq!(found(&rules), Some(to(2, Lifetime::Permanent)), "although the other is more specific");
 }
 
 #[test]
 fn what_has_arrived_takes_no_default_route() {
     let mut rules = Ruleset::default();
-    let any = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-    rules.set_route(Instant::ZERO, OWNER, any, Some(to(1, Life::Forever)));
+    let any = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+    rules.set_route(Instant::ZERO, OWNER, any, Some(to(1, Lifetime::Permanent)));
     let found = |rules: &Ruleset| {
         rules.find_route(Instant::ZERO, CLASS, HOST, HOST, true).map(|found| found.route.action)
     };
     assert_eq!(found(&rules), None);
-    rules.set_route(Instant::ZERO, OWNER, Key::to(CLASS, HOST), Some(to(2, Life::Forever)));
-    assert_eq!(found(&rules), Some(to(2, Life::Forever).action));
+    rules.set_route(Instant::ZERO, OWNER, RouteKey::to(CLASS, HOST), Some(to(2, Lifetime::Permanent)));
+    assert_eq!(found(&rules), Some(to(2, Lifetime::Permanent).action));
 }

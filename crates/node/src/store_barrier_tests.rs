@@ -21,7 +21,7 @@ impl Role for Clerk {
         let said = |what: &str, key: &[u8]| Mark::new("clerk", "said").with("is", format!("{what} {key:?}"));
         match input {
             Input::Stored(key) => out.mark(said("stored", key)),
-            Input::Failed(Fault { undone: Undone::Store(key), .. }) => out.mark(said("failed", key)),
+            Input::Failed(Fault { act: FailedAct::Store(key), .. }) => out.mark(said("failed", key)),
             _ => {}
         }
     }
@@ -46,7 +46,7 @@ impl Stage {
 
     /// Runs one step of a role with these requests: a digit is a record, a letter a packet of that name.
     fn step(&mut self, role: RoleId, asks: &str) -> String {
-        self.out.speak_for(role);
+        self.out.set_current_role(role);
         for ask in asks.bytes() {
             if ask.is_ascii_digit() {
                 self.out.store(vec![ask], Some(Vec::new()));
@@ -145,7 +145,7 @@ fn a_failure_takes_back_what_stood_behind_records_and_nothing_else() {
 #[test]
 fn a_packet_that_is_another_s_is_not_taken_back() {
     let mut stage = Stage::new();
-    stage.out.speak_for(CLERK);
+    stage.out.set_current_role(CLERK);
     stage.out.store(vec![b'1'], None);
     stage.out.discard(ETH, packet(b'a'), reason::CONSUMED);
     stage.out.answer(CommandId(4), Ok(Value::None));
@@ -162,7 +162,7 @@ fn a_packet_that_is_another_s_is_not_taken_back() {
 fn a_key_is_the_role_s_own_again_when_it_hears_of_it() {
     for fails in [false, true] {
         let mut stage = Stage::new();
-        stage.out.speak_for(OTHER);
+        stage.out.set_current_role(OTHER);
         stage.out.store(b"key".to_vec(), None);
         stage.node.settle(NOW, &mut stage.out);
         let Some((OTHER, Act::Store(key, None))) = stage.out.next_act() else { panic!() };

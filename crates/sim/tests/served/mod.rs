@@ -2,15 +2,13 @@
 //! reader, and all queues stay bounded. For each of these promises there is a transport that breaks it, and the same
 //! test must fail with it.
 //!
-//! `cargo test -p sim --test served -- --nocapture` prints the measurements.
-
-#![cfg(test)]
+//! `cargo test -p sim --test simulator -- --nocapture served::` prints the measurements.
 
 mod push;
 mod users;
 
 use link::{Fabric, Faults, PortId, WireSpec};
-use node::{Action, Command, Hop, Key, Life, Node, Role, Route, Seed, Value};
+use node::{Action, Command, Hop, Lifetime, Node, Role, Route, RouteKey, Seed, Value};
 use push::{Fault, Push, RECEIVE_BUFFER, SEND_BUFFER};
 use sim::{HostSpec, InterfaceSpec, World};
 use std::sync::Arc;
@@ -76,9 +74,9 @@ struct Outcome {
 
 fn host(number: usize, roles: Vec<Box<dyn Role>>, mtu: u16) -> HostSpec {
     let mut node = Node::new(roles, vec![ADDRESSES[number]]);
-    let key = Key { class: None, src: Prefix::ANY, dst: Prefix::host(ADDRESSES[1 - number]) };
+    let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(ADDRESSES[1 - number]) };
     let action = Action::Forward(Hop::mac(Iface(1), MACS[1 - number]));
-    node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+    node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
     let port = PortId(number as u32);
     HostSpec {
         name: format!("host{number}"),
@@ -87,7 +85,7 @@ fn host(number: usize, roles: Vec<Box<dyn Role>>, mtu: u16) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac: MACS[number], mtu, port, tunes: false }],
         wall: WallTime::default(),
         tcp: Arc::new(tcp::Profile::rfc6298_reno()),
-        chance: Seed::new(1),
+        seed: Seed::new(1),
     }
 }
 

@@ -18,8 +18,6 @@
 //! | after such a window of zero it probes at once | its sender is compared with our receiver only |
 //! | a lost SYN lowers the threshold; duplicates are counted across a time-out; no restart after idling; no limit of retransmissions; a first time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7) | these cases do not occur |
 
-#![cfg(test)]
-
 mod ends;
 mod road;
 

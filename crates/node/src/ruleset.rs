@@ -1,12 +1,12 @@
-//! The rules of one node: routes, gates, and the lifetimes of routes.
+//! The rules of one node: routes, ingress policies, and the lifetimes of routes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use table::{Class, EntryId, Found, Gate, Key, Life, Port, RoleId, Route, Rules};
+use table::{Class, EntryId, Found, IngressPolicy, Lifetime, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
-/// Routes and gates. A look-up needs one probe for each *shape* of key in use (source length, destination length,
+/// Routes and policies. A look-up needs one probe for each *shape* of key in use (source length, destination length,
 /// class given or not), however many routes there are.
 #[derive(Debug, Default)]
 pub struct Ruleset {
@@ -16,43 +16,43 @@ pub struct Ruleset {
     index: Option<Box<Index>>,
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
-    gates: Vec<GateEntry>,
+    policies: Vec<PolicyEntry>,
     /// When entries may expire. An entry that was used meanwhile is queued again. Only the item at the instant
     /// `Entry::queued` is valid for an entry.
-    due: BinaryHeap<Reverse<(Instant, Key)>>,
+    due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
 }
 
 /// Entries by their keys. It is never iterated.
-type Index = HashMap<Place, EntryId, BuildHasherDefault<PlaceHasher>>;
+type Index = HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>;
 
 /// The most entries that are searched one by one.
 const FEW: usize = 4;
 
 #[derive(Debug)]
 struct Entry {
-    key: Key,
+    key: RouteKey,
     route: Route,
     owner: RoleId,
     used: Instant,
     queued: Instant,
-    told: bool,
+    reported: bool,
 }
 
 impl Entry {
     /// Returns when it expires if it is not used again.
     fn ends(&self) -> Option<Instant> {
-        match self.route.life {
-            Life::Refreshed(span) | Life::Watched(span) => Some(self.used + span),
-            Life::Until(end) => Some(end),
-            Life::Forever => None,
+        match self.route.lifetime {
+            Lifetime::SoftState(span) | Lifetime::ReportIdle(span) => Some(self.used + span),
+            Lifetime::Until(end) => Some(end),
+            Lifetime::Permanent => None,
         }
     }
 
     fn is_dead(&self, now: Instant) -> bool {
-        match self.route.life {
-            Life::Refreshed(span) => self.used + span <= now,
-            Life::Until(end) => end <= now,
-            Life::Forever | Life::Watched(_) => false,
+        match self.route.lifetime {
+            Lifetime::SoftState(span) => self.used + span <= now,
+            Lifetime::Until(end) => end <= now,
+            Lifetime::Permanent | Lifetime::ReportIdle(_) => false,
         }
     }
 }
@@ -61,10 +61,10 @@ impl Entry {
 type Shape = (u8, u8, bool);
 
 #[derive(Debug)]
-struct GateEntry {
+struct PolicyEntry {
     port: Port,
     owner: RoleId,
-    gate: Gate,
+    policy: IngressPolicy,
     /// The second of the run in which `punted` packets failed the check.
     second: u64,
     punted: u16,
@@ -72,22 +72,22 @@ struct GateEntry {
 
 impl Ruleset {
     /// Sets or removes (`None`) a route. A new route counts as just used.
-    pub fn set_route(&mut self, now: Instant, owner: RoleId, key: Key, route: Option<Route>) {
+    pub fn set_route(&mut self, now: Instant, owner: RoleId, key: RouteKey, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
         let id = self.id_of(key).unwrap_or_else(|| self.insert(key));
         let queued = self.entry(id).map_or(Instant::NEVER, |old| old.queued);
-        let mut entry = Entry { key, route, owner, used: now, queued, told: false };
+        let mut entry = Entry { key, route, owner, used: now, queued, reported: false };
         Self::queue(&mut self.due, &mut entry);
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = Some(entry);
         }
     }
 
-    /// Sets or removes (`None`) a gate.
-    pub fn set_gate(&mut self, owner: RoleId, port: Port, gate: Option<Gate>) {
-        self.gates.retain(|entry| entry.port != port);
-        if let Some(gate) = gate {
-            self.gates.push(GateEntry { port, owner, gate, second: 0, punted: 0 });
+    /// Sets or removes (`None`) the ingress policy of a port.
+    pub fn set_ingress_policy(&mut self, owner: RoleId, port: Port, policy: Option<IngressPolicy>) {
+        self.policies.retain(|entry| entry.port != port);
+        if let Some(policy) = policy {
+            self.policies.push(PolicyEntry { port, owner, policy, second: 0, punted: 0 });
         }
     }
 
@@ -95,23 +95,23 @@ impl Ruleset {
     pub fn used(&mut self, id: EntryId, now: Instant) {
         let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { return };
         entry.used = entry.used.max(now);
-        if entry.told {
-            entry.told = false;
+        if entry.reported {
+            entry.reported = false;
             Self::queue(&mut self.due, entry);
         }
     }
 
-    /// Counts a packet of this port that failed its check. Returns whether it may go to the gate's owner: false once
+    /// Counts a packet of this port that failed its check. Returns whether it may go to the owner of the policy: false once
     /// the limit of this second is reached.
     pub fn may_punt(&mut self, now: Instant, port: Port) -> bool {
-        let Some(index) = self.gate_index(port) else { return true };
-        let Some(entry) = self.gates.get_mut(index) else { return true };
+        let Some(index) = self.policy_index(port) else { return true };
+        let Some(entry) = self.policies.get_mut(index) else { return true };
         let second = now.0 / 1_000_000_000;
         if entry.second != second {
             (entry.second, entry.punted) = (second, 0);
         }
         entry.punted = entry.punted.saturating_add(1);
-        entry.punted <= entry.gate.punts
+        entry.punted <= entry.policy.punts
     }
 
     /// Returns when a route may expire next. It may be too early, because a use in the meantime postpones the end; the
@@ -122,7 +122,7 @@ impl Ruleset {
 
     /// Returns, once, an entry whose lifetime has ended by `now`: its owner, key and last use. An expired route
     /// remains in the table, but is not found, until its owner removes it.
-    pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, Key, Instant)> {
+    pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, RouteKey, Instant)> {
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
             let Some(id) = self.id_of(key) else { continue };
@@ -132,8 +132,8 @@ impl Ruleset {
             }
             entry.queued = Instant::NEVER;
             match entry.ends() {
-                Some(ends) if ends <= now && !entry.told => {
-                    entry.told = true;
+                Some(ends) if ends <= now && !entry.reported => {
+                    entry.reported = true;
                     return Some((entry.owner, key, entry.used));
                 }
                 Some(ends) if ends > now => Self::queue(&mut self.due, entry),
@@ -143,7 +143,7 @@ impl Ruleset {
         None
     }
 
-    fn queue(due: &mut BinaryHeap<Reverse<(Instant, Key)>>, entry: &mut Entry) {
+    fn queue(due: &mut BinaryHeap<Reverse<(Instant, RouteKey)>>, entry: &mut Entry) {
         let Some(ends) = entry.ends() else { return };
         if ends < entry.queued {
             entry.queued = ends;
@@ -156,15 +156,15 @@ impl Ruleset {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
-    fn id_of(&self, key: Key) -> Option<EntryId> {
+    fn id_of(&self, key: RouteKey) -> Option<EntryId> {
         if let Some(index) = &self.index {
-            return index.get(&Place::of(key)).copied();
+            return index.get(&PackedKey::of(key)).copied();
         }
         let is_meant = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.key == key);
         Some(EntryId(self.entries.iter().position(is_meant)? as u32))
     }
 
-    fn insert(&mut self, key: Key) -> EntryId {
+    fn insert(&mut self, key: RouteKey) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
             // Grows by a quarter. A `Vec` would start with four entries and then double. That is too much for a
             // million idle hosts with one route each, and for routers with a million routes.
@@ -175,7 +175,7 @@ impl Ruleset {
             EntryId(self.entries.len() as u32 - 1)
         });
         if self.entries.len() > FEW {
-            self.index().insert(Place::of(key), id);
+            self.index().insert(PackedKey::of(key), id);
         }
         let shape = shape(key);
         match self.shapes.binary_search_by(|(other, _)| shape.cmp(other)) {
@@ -195,14 +195,14 @@ impl Ruleset {
     /// Returns the index. It is created when it is first needed, from the entries that exist then.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
-        let known = known.filter_map(|(entry, id)| Some((Place::of(entry.as_ref()?.key), EntryId(id))));
+        let known = known.filter_map(|(entry, id)| Some((PackedKey::of(entry.as_ref()?.key), EntryId(id))));
         self.index.get_or_insert_with(|| Box::new(known.collect()))
     }
 
-    fn remove(&mut self, key: Key) {
+    fn remove(&mut self, key: RouteKey) {
         let Some(id) = self.id_of(key) else { return };
         if let Some(index) = &mut self.index {
-            index.remove(&Place::of(key));
+            index.remove(&PackedKey::of(key));
         }
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = None;
@@ -215,12 +215,14 @@ impl Ruleset {
         self.shapes.retain(|(_, count)| *count > 0);
     }
 
-    fn gate_index(&self, port: Port) -> Option<usize> {
-        let exact = self.gates.iter().position(|entry| entry.port == port);
-        exact.or_else(|| self.gates.iter().position(|e| e.port.iface == port.iface && e.port.from.is_none()))
+    fn policy_index(&self, port: Port) -> Option<usize> {
+        let exact = self.policies.iter().position(|entry| entry.port == port);
+        exact.or_else(|| {
+            self.policies.iter().position(|e| e.port.iface == port.iface && e.port.from.is_none())
+        })
     }
 
-    fn find(&self, now: Instant, key: Key) -> Option<(EntryId, &Entry)> {
+    fn find(&self, now: Instant, key: RouteKey) -> Option<(EntryId, &Entry)> {
         let id = self.id_of(key)?;
         Some((id, self.entry(id).filter(|entry| !entry.is_dead(now))?))
     }
@@ -243,17 +245,17 @@ impl Ruleset {
         let live = shapes.find_map(|((src_len, dst_len, named), _)| {
             let class = named.then_some(class);
             let (src, dst) = (Prefix::new(src, *src_len), Prefix::new(dst, *dst_len));
-            self.find(now, Key { class, src, dst })
+            self.find(now, RouteKey { class, src, dst })
         });
         live.map(found)
     }
 }
 
 impl Rules for Ruleset {
-    fn gate(&self, port: Port) -> (RoleId, Gate) {
-        match self.gate_index(port).and_then(|index| self.gates.get(index)) {
-            Some(entry) => (entry.owner, entry.gate),
-            None => (RoleId::NODE, Gate::default_of(port)),
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+        match self.policy_index(port).and_then(|index| self.policies.get(index)) {
+            Some(entry) => (entry.owner, entry.policy),
+            None => (RoleId::NODE, IngressPolicy::default_of(port)),
         }
     }
 
@@ -261,8 +263,8 @@ impl Rules for Ruleset {
         self.find_route(now, class, src, dst, false)
     }
 
-    fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
-        self.find(now, Key::to(class, host)).map(found)
+    fn reverse_path(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
+        self.find(now, RouteKey::to(class, host)).map(found)
     }
 }
 
@@ -270,23 +272,23 @@ const fn found((id, entry): (EntryId, &Entry)) -> Found {
     Found { entry: id, owner: entry.owner, route: entry.route }
 }
 
-const fn shape(key: Key) -> Shape {
+const fn shape(key: RouteKey) -> Shape {
     (key.src.len(), key.dst.len(), key.class.is_some())
 }
 
 /// A key as three words: source, destination, and the class with both prefix lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place([u32; 3]);
+struct PackedKey([u32; 3]);
 
-impl Place {
-    fn of(key: Key) -> Self {
+impl PackedKey {
+    fn of(key: RouteKey) -> Self {
         let class = key.class.map_or(0, |class| u32::from(class.0) + 1);
         let shape = class << 16 | u32::from(key.src.len()) << 8 | u32::from(key.dst.len());
         Self([key.src.address().to_bits(), key.dst.address().to_bits(), shape])
     }
 }
 
-impl Hash for Place {
+impl Hash for PackedKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [src, dst, shape] = self.0;
         state.write_u64(u64::from(src) << 32 | u64::from(dst));
@@ -297,9 +299,9 @@ impl Hash for Place {
 /// A multiplicative hash over the words of a key. Authenticated control packets set the keys, not data, so it need not
 /// resist flooding. The map is never iterated, so the order does not matter.
 #[derive(Default)]
-struct PlaceHasher(u64);
+struct PackedKeyHasher(u64);
 
-impl Hasher for PlaceHasher {
+impl Hasher for PackedKeyHasher {
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)
     }
@@ -316,5 +318,5 @@ impl Hasher for PlaceHasher {
 }
 
 #[cfg(test)]
-#[path = "rules_tests.rs"]
+#[path = "ruleset_tests.rs"]
 mod tests;

@@ -1,7 +1,5 @@
 //! Tests of figures: their CSV equals committed text, and their drawings are well-formed, stable and finite.
 
-#![cfg(test)]
-
 mod distribution;
 mod samples;
 mod sequence;

@@ -1,14 +1,8 @@
 //! Messages of another router that are late, repeated or unrequested: they change nothing. Beside each is the message
 //! that counts. The sockets are models that act at once.
 
-#![cfg(test)]
-
 mod arriving;
-#[path = "../support/config.rs"]
-mod config;
 mod greetings;
 mod leaving;
 mod offers;
 mod stage;
-#[path = "../support/tcp.rs"]
-mod tcp;

@@ -6,13 +6,13 @@
 //! of that role wait, so each role's effects keep their order. Other roles, the table and ARP do not wait.
 
 use crate::node::reason;
-use crate::{Act, Effect, Fault, Input, Node, Outbox, RoleId, Undone};
+use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Iface, Instant, PacketId};
 
 /// Pending records, and the effects that wait for them.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct StoreBarrier {
     /// The roles and the keys of their records, in the order requested. Drivers decide them in this order.
     under_way: VecDeque<(RoleId, Vec<u8>)>,
     /// The number of decided records. The first pending record has the next number.
@@ -32,7 +32,7 @@ struct Waiting {
     is_bound: bool,
 }
 
-impl Records {
+impl StoreBarrier {
     /// Adds a pending record.
     fn ask(&mut self, role: RoleId, step: u32, key: Vec<u8>) {
         self.under_way.push_back((role, key));
@@ -108,7 +108,7 @@ impl Node {
             }
         }
         for (role, key) in failed {
-            let fault = Fault { role, undone: Undone::Store(key), why: why.to_owned() };
+            let fault = Fault { role, act: FailedAct::Store(key), why: why.to_owned() };
             self.give(now, role, Input::Failed(&fault), out);
             self.settle(now, out);
         }
@@ -173,7 +173,7 @@ impl Node {
                 Effect::Send(_, packet)
                 | Effect::Discard(_, packet, _)
                 | Effect::Pass(_, packet)
-                | Effect::Do(Act::Visit(_, _, packet))
+                | Effect::Do(Act::SendInCell(_, _, packet))
                     if packet.id != PacketId::NEW =>
                 {
                     each(packet.id);
@@ -191,7 +191,7 @@ fn take_back(role: RoleId, effect: Effect, why: &str, out: &mut Outbox) {
         Effect::Send(iface, packet) if packet.id != PacketId::NEW => {
             out.act(role, Act::Drop(iface.unwrap_or(Iface::HOST), packet, reason::NOT_STORED));
         }
-        Effect::Do(Act::Visit(iface, _, packet)) if packet.id != PacketId::NEW => {
+        Effect::Do(Act::SendInCell(iface, _, packet)) if packet.id != PacketId::NEW => {
             out.act(role, Act::Drop(iface, packet, reason::NOT_STORED));
         }
         Effect::Do(Act::Answer(id, _)) => {
@@ -202,5 +202,5 @@ fn take_back(role: RoleId, effect: Effect, why: &str, out: &mut Outbox) {
 }
 
 #[cfg(test)]
-#[path = "records_tests.rs"]
+#[path = "store_barrier_tests.rs"]
 mod tests;

@@ -1,0 +1,10 @@
+//! Tests of the command, without runs on Linux.
+
+#![cfg(test)]
+
+mod agree;
+#[path = "support/blocks.rs"]
+mod blocks;
+mod files;
+mod readme;
+mod verbs;

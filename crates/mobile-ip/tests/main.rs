@@ -1,0 +1,12 @@
+//! Tests of the roles of Mobile IP, from outside the crate.
+
+#![cfg(test)]
+
+#[macro_use]
+#[path = "../../../tests/support/told.rs"]
+mod told;
+mod cast;
+mod refusals;
+#[path = "../../../tests/support/transcript.rs"]
+mod transcript;
+mod transcripts;

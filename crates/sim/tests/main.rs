@@ -1,0 +1,7 @@
+//! Tests of the simulator.
+
+#![cfg(test)]
+
+mod restless;
+mod served;
+mod world;

@@ -1,0 +1,19 @@
+//! Tests that need several crates: the protocols in the simulator, the ledger, the laws of roles, and agreement with other
+//! simulators and kernels.
+
+#![cfg(test)]
+
+mod air;
+mod bulk;
+mod cellular_ip;
+mod determinism;
+mod events;
+mod evidence;
+mod indirect_tcp;
+mod laws;
+mod ledger;
+mod mobile_ip;
+mod moves;
+mod sigma;
+mod sigma_stress;
+mod tunnels;
