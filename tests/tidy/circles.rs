@@ -13,7 +13,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Circles that are still there: a crate, the number of its files that are in a circle, and the reason. Each number
 /// can only become smaller.
-const LEFT: &[(&str, usize, &str)] = &[];
+const LEFT: &[(&str, usize, &str)] = &[
+    ("cellular-ip", 2, "the admission of updates uses the drop reasons of its station"),
+    ("emulator", 5, "pid 1 and the events of hosts use each other's types"),
+    ("link", 8, "the methods of one `Fabric` are in several files beside it"),
+    ("linux", 7, "the sockets of a daemon, and its clean-up"),
+    ("node", 5, "the methods of one `Node` are in several files beside it"),
+    ("sctp", 12, "the methods of one `Association` are in several files beside it"),
+    ("sigma", 2, "a signed DNS message contains its TSIG record, which signs the message"),
+    ("sim", 2, "the methods of one `World` are in several files beside it"),
+    ("tcp", 8, "a profile names the mechanisms, and each mechanism has its defaults by profile"),
+    ("trace", 3, "the text of a record is in the files of its parts"),
+];
 
 type Module = Vec<String>;
 

@@ -14,6 +14,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use trace::NamedDoubt;
 use wire::{Duration, Instant};
 
 /// Who carries the packets.
@@ -92,6 +93,15 @@ impl Means {
     /// Returns the failure for a problem, or that of an interruption if the user stopped the verb.
     pub(crate) fn failure(&self, problem: String) -> Failure {
         if self.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::no_result(problem) }
+    }
+}
+
+/// Returns how the command ends. The result of a run with doubts counts for nothing, not even its failures.
+pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
+    match failures {
+        _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
+        0 => Ok(()),
+        _ => Err(Failure::DidNotHold),
     }
 }
 
