@@ -82,7 +82,7 @@ fn who_contends_gets_what_bianchis_model_says_in_one_cell_or_two() {
             near(up + down, model),
             "caller at {caller}: {up:.1} and {down:.1} a second, together not {model:.1}"
         );
-        assert!(near(up, down), "who always sends has the same share: {up:.1} and {down:.1}");
+        assert!(near(up, down), "radios that always send have equal shares: {up:.1} and {down:.1}");
     }
     let alone = bianchi(1, 1.0);
     for seen in saturated("foreign", 11) {

@@ -31,7 +31,7 @@ fn expected() -> String {
     fs::read_to_string(expected_file()).unwrap().trim().to_owned()
 }
 
-#[expect(clippy::disallowed_methods, reason = "what CI promises, and what maintainers ask for, stands there")]
+#[expect(clippy::disallowed_methods, reason = "CI, and an update by maintainers, are set by variables")]
 fn asked(name: &str) -> bool {
     std::env::var(name).is_ok_and(|value| !value.is_empty())
 }

@@ -26,7 +26,7 @@ fn ns3() -> Option<&'static Path> {
                 !ci,
                 "CI must be able to test: the agreement with ns-3; tools/setup.sh installs libns3-dev"
             );
-            eprintln!("SKIPPED, for want of: ns-3; tools/setup.sh installs libns3-dev");
+            eprintln!("SKIPPED, because this machine lacks: ns-3; tools/setup.sh installs libns3-dev");
             return None;
         }
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3-bulk");

@@ -55,7 +55,11 @@ fn counts_the_same(plan: &Plan) {
     assert_eq!(counted.doubts.is_empty(), counted.ledger.balances());
     let links = |record: &&Record| matches!(record.what, What::Sent(iface, _) if iface != Iface::HOST);
     assert_eq!(counted.hops, outcome.records.iter().filter(links).count() as u64);
-    assert!(counted.most_open < 1000, "{} packets under way: their books are not closed", counted.most_open);
+    assert!(
+        counted.most_open < 1000,
+        "{} packets under way: their ledger entries are not final",
+        counted.most_open
+    );
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn so_they_are_under_every_fault() {
     counts_the_same(&plan(&["radio.excursion=20ms"]));
 }
 
-/// One copy may be doubled by a link while another copy is still on that link.
+/// One copy may be duplicated by a link while another copy is still on that link.
 #[test]
 fn so_they_are_where_links_in_a_row_double() {
     counts_the_same(&plan(&[

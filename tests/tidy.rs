@@ -8,6 +8,8 @@ mod circles;
 mod source;
 #[path = "tools.rs"]
 mod tools;
+#[path = "words.rs"]
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,8 +38,19 @@ const PURE: &[&str] = &[
 /// Exceptions to the limit. `auth` has five: three hashes, HMAC, and a comparison in constant time. None of them should
 /// be implemented here.
 const OUTSIDE: &[(&str, usize)] = &[("auth", 5)];
-const OPERATING_SYSTEM: &[&str] =
-    &["linux", "libc", "rustix", "mio", "nix", "signal-hook", "netlink-sys", "netlink-packet-core", "tokio"];
+const OPERATING_SYSTEM: &[&str] = &[
+    "os",
+    "daemon",
+    "emulator",
+    "libc",
+    "rustix",
+    "mio",
+    "nix",
+    "signal-hook",
+    "netlink-sys",
+    "netlink-packet-core",
+    "tokio",
+];
 
 /// The allowed dependencies of each crate, which may only be on crates above it in this list. A new one needs a design
 /// decision.
@@ -61,7 +74,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["wire", "table", "tcp", "node", "stack", "link", "trace"]),
     ("client", &["wire"]),
     ("shim", &["wire", "client"]),
-    ("linux", &["wire", "table", "tcp", "node", "link", "trace", "client"]),
+    ("os", &["wire"]),
+    ("daemon", &["wire", "table", "tcp", "node", "trace", "client", "os"]),
     (
         "scenario",
         &[
@@ -99,7 +113,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
         ],
     ),
-    ("emulator", &["wire", "trace", "roles", "sim", "linux", "scenario", "recorder"]),
+    ("emulator", &["wire", "node", "link", "trace", "roles", "sim", "os", "daemon", "scenario", "recorder"]),
     ("experiments", &["wire", "node", "sctp", "trace", "draw", "scenario", "recorder", "emulator"]),
     ("hunt", &["wire", "node", "link", "sctp", "trace", "scenario", "recorder", "experiments"]),
     (
@@ -109,8 +123,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
             "roles",
             "client",
+            "node",
             "shim",
-            "linux",
+            "os",
+            "daemon",
             "draw",
             "scenario",
             "recorder",
@@ -156,7 +172,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// Returns the text files. Seeds and captures are binary.
 fn texts() -> Vec<(String, String)> {
-    let texts = ["rs", "toml", "md", "txt", "sh", "lua", "yml", "c", "h"];
+    let texts = ["rs", "toml", "md", "txt", "sh", "py", "lua", "yml", "c", "h"];
     let wanted = |path: &PathBuf| has_extension(path, &texts) || path.extension().is_none();
     let paths = files(&root()).into_iter().filter(wanted);
     let text = |path: PathBuf| {
@@ -457,4 +473,31 @@ fn every_finding_names_tests_that_are_there() {
     none("a test that docs/findings.md names is not there", &missing);
     let gone = named_tests("| D1 | it was wrong | this | tests/tidy.rs::root, ::not_there |");
     assert_eq!(gone.iter().map(is_there).collect::<Vec<_>>(), [true, false]);
+}
+
+// --- history -----------------------------------------------------------------------------------------------------------
+
+/// Returns whether the subject of a commit is `area: imperative`, for example `sctp: refuse an INIT with tag 0`.
+fn has_an_area(subject: &str) -> bool {
+    let is_area = |c: char| c.is_ascii_alphanumeric() || ", /*._-".contains(c);
+    let Some((area, what)) = subject.split_once(": ") else { return false };
+    !area.is_empty() && area.chars().all(is_area) && what.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// The subjects of the last commits name an area and what is done there. A copy without a history is not checked.
+#[test]
+fn subjects_of_commits_name_their_area() {
+    let mut git = std::process::Command::new("git");
+    let log = git.args(["log", "--no-merges", "-n", "20", "--format=%s"]).current_dir(root()).output();
+    let Some(log) = log.ok().filter(|log| log.status.success()) else { return };
+    let subjects = String::from_utf8_lossy(&log.stdout).into_owned();
+    let wrong: Vec<String> =
+        subjects.lines().filter(|subject| !has_an_area(subject)).map(str::to_owned).collect();
+    none("write `area: imperative`", &wrong);
+    assert!(
+        has_an_area("sctp, sigma: refuse an INIT with tag 0") && has_an_area("docs/hunt.md: name each judge")
+    );
+    for wrong in ["Who never has too much asks once", "sctp: Refuse an INIT", ": refuse", "sctp:refuse it"] {
+        assert!(!has_an_area(wrong), "{wrong}");
+    }
 }

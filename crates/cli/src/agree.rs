@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// from a file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// The number of runs in the simulator, each at other phases.
+    /// The number of runs in the simulator, each at a different phase.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = count, allow_negative_numbers = true)]
     runs: u64,
     /// The number of runs on Linux; their phases are stratified in the same way.
@@ -97,7 +97,7 @@ fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure
     } else {
         let find = |scenario: &String| {
             let found = recorded.find(scenario).map(agree::report);
-            found.ok_or_else(|| Failure::Usage(format!("{} has nothing of {scenario}", path.display())))
+            found.ok_or_else(|| Failure::Usage(format!("{} has no runs of {scenario}", path.display())))
         };
         args.scenarios.iter().map(find).collect::<Result<_, _>>()?
     };
@@ -128,9 +128,9 @@ fn figure_name(scenario: &str) -> String {
 
 fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Recorded::read(&text)
-            .map(Some)
-            .map_err(|error| Failure::Usage(format!("{} is no record of agree: {error}", path.display()))),
+        Ok(text) => Recorded::read(&text).map(Some).map_err(|error| {
+            Failure::Usage(format!("{} is not a record of `agree`: {error}", path.display()))
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::Machine(format!("cannot read {}: {error}", path.display()))),
     }
@@ -282,11 +282,11 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
-        let why = format!("{name}: fewer than {} runs were asked for", agree::LEAST);
+        let why = format!("{name}: fewer than {} runs were requested", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
     let of = |on: OnWorld, NotCounted { number, doubts }: &NotCounted| {
-        NamedDoubt::all(&format!("{name}: too few runs that count: {} run {number}", on.name()), doubts)
+        NamedDoubt::all(&format!("{name}: too few valid runs: {} run {number}", on.name()), doubts)
     };
     let both = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(&report.untrusted);
     both.flat_map(|(on, untrusted)| untrusted.iter().flat_map(move |run| of(on, run))).collect()

@@ -12,7 +12,7 @@ use wire::Duration;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Protocols, or variants by their names in the output of `--format json`; a protocol stands for all its variants
+    /// Protocols, or variants by their names in the output of `--format json`; a protocol means all its variants
     /// [default: all].
     #[arg(value_name = "PROTOCOL")]
     who: Vec<String>,

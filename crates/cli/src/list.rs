@@ -12,11 +12,7 @@ pub(crate) fn list() {
         let _ = writeln!(out, "  {name:24} {}", Scenario::about(text).unwrap_or_default());
     }
     if let Ok(course) = contest::course() {
-        let _ = writeln!(
-            out,
-            "  {:24} a leg of the course of `wayfare compare`; CONTENDER is one of:",
-            contest::PATTERN
-        );
+        let _ = writeln!(out, "  {:24} one leg of `wayfare compare`; PROTOCOL is one of:", contest::PATTERN);
         for contender in &course.contenders {
             let _ = writeln!(out, "    {:22} {}", contender.name, contender.about);
         }

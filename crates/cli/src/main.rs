@@ -71,7 +71,7 @@ enum Verb {
 
 /// How a verb fails. The exit codes are part of the interface.
 pub(crate) enum Failure {
-    /// 1: something did not hold; the output names it.
+    /// 1: a check failed; the output names it.
     DidNotHold,
     /// 2: a usage or scenario error; nothing was started.
     Usage(String),
@@ -92,7 +92,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    linux::bear_file_size_limit();
+    os::bear_file_size_limit();
     let result = match Cli::try_parse() {
         Ok(cli) => dispatch(cli.verb),
         Err(refusal) if refusal.use_stderr() => refusal.exit(),
@@ -165,7 +165,7 @@ pub(crate) fn linux_failure(error: &emulator::run::LinuxError) -> Failure {
     match error {
         LinuxError::Interrupted => Failure::Interrupted,
         LinuxError::Machine(_) | LinuxError::Lacks(_) => {
-            Failure::Machine(format!("{error}; `wayfare doctor` shows what this machine offers"))
+            Failure::Machine(format!("{error}; `wayfare doctor` shows the features of this machine"))
         }
         LinuxError::NotReady { host, why } => {
             Failure::Untrusted(vec![Doubt::NotReady { host: host.clone(), why: why.clone() }.into()])

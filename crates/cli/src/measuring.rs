@@ -5,7 +5,7 @@ use crate::{Failure, interrupt};
 use clap::ValueEnum;
 use emulator::run::Programs;
 use experiments::reproduce::How;
-use linux::Clock;
+use os::Clock;
 use recorder::kept::Folder;
 use recorder::run::OnWorld;
 use scenario::Setting;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trace::NamedDoubt;
 use wire::{Duration, Instant};
 
-/// Who carries the packets.
+/// The backend.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     Sim,
@@ -49,8 +49,8 @@ impl On {
 pub(crate) fn warn_of_keys(settings: &[Setting]) {
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
         tell!(
-            "warning: --set {path}: every user of this machine can read a command line, and this key in it; write the key into a \
-             file and give --set {path}=@FILE"
+            "warning: --set {path}: every user of this machine can read the key on this command line; write it to a file, \
+             and use --set {path}=@FILE"
         );
     }
 }

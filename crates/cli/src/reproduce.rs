@@ -142,8 +142,7 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
         .flat_map(Report::verdicts)
         .filter(|verdict| !verdict.holds())
         .partition(|verdict| verdict.invalid);
-    for (count, what) in
-        [(failed.len(), "does not"), (invalid.len(), "counts as not holding: a run was invalid")]
+    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as failed: a run was invalid")]
     {
         if count > 0 {
             tell!("{count} of what must hold {what}");
@@ -204,7 +203,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     if whole == 0 {
         return Ok(());
     }
-    tell!("{whole} breakers broke nothing");
+    tell!("{whole} breakers had no effect");
     Err(Failure::DidNotHold)
 }
 

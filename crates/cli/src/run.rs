@@ -248,7 +248,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
 /// Draws the distribution of several runs into the folder that holds them.
 fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Option<PathBuf>, Failure> {
     let Some(mut figure) = all.figure(&name(args)?, world(args.on)) else { return Ok(None) };
-    figure.title = figure.title.replace("each at other phases", phases(args)?);
+    figure.title = figure.title.replace("each at a different phase", phases(args)?);
     let [svg, csv] = distribution_names(args)?;
     measuring::keep(kept, &csv, &figure.csv())?;
     measuring::keep(kept, &svg, &figure.svg()).map(Some)
@@ -356,7 +356,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
 /// Executes a run on this kernel. It repeats the run, up to `repeats` times, if the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = emulator::run::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
-    let told = |why: &str| tell!("repeated, for the machine disturbed it: {why}");
+    let told = |why: &str| tell!("repeated (host too busy): {why}");
     emulator::run::run_undisturbed(plan, &programs, stop, repeats, &told)
         .map_err(|error| linux_failure(&error))
 }
@@ -391,10 +391,10 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         out.push_str(&emulator::run::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
-        out.push_str("one run; not a distribution: `--runs 40` shows what other phases give\n");
+        out.push_str("one run is not a distribution: `--runs 40` runs other phases\n");
     }
     let figure = dir.join("figures").join("handoffs.svg");
-    let _ = writeln!(out, "\nkept in {}; the figure is\n{}", dir.display(), figure.display());
+    let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
     out
 }
 
@@ -410,10 +410,10 @@ fn batch_text(
         if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" };
     let mut out = format!("{name} on {world}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
-        let _ = writeln!(out, "{untrusted} runs are not to be trusted, and are not counted\n");
+        let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");
     }
     out.push_str(&batch::table(&all.summary()));
-    let _ = writeln!(out, "\nkept in {}", folder(args)?.display());
+    let _ = writeln!(out, "\nwritten to {}", folder(args)?.display());
     if let Some(path) = figure {
         let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
     }

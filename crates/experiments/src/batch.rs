@@ -68,9 +68,12 @@ pub const METRICS: [(&str, &str); 6] = [
     ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
     ("lost_packets", "packets of the host's flows that were lost, per handoff"),
     ("duplicate_packets", "copies beyond the first, per handoff"),
-    ("handoff_latency_ms", "from the cut to the network's new path, and once down it, per handoff"),
+    (
+        "handoff_latency_ms",
+        "from the cut until the network has the new path, plus one delay down it, per handoff",
+    ),
     ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
-    ("goodput_kbps", "new data for the application over the life of the run's largest flow"),
+    ("goodput_kbps", "new data for the application, over the duration of the run's largest flow"),
 ];
 
 /// Returns the metric of a name, without the kind of handoff.
@@ -238,12 +241,12 @@ impl Collected {
         let runs = self.metrics.values().map(|metric| metric.measured).max()?;
         let same = match same.join(", ") {
             same if same.is_empty() => same,
-            same => format!(" The same in every run, and not drawn: {same}."),
+            same => format!(" Equal in every run, and not drawn: {same}."),
         };
         (!panels.is_empty()).then(|| DistributionFigure {
-            title: format!("{name}: {runs} runs, each at other phases"),
+            title: format!("{name}: {runs} runs, each at a different phase"),
             panels,
-            caption: format!("One value a run: the median of its handoffs.{same}"),
+            caption: format!("One value per run: the median of its handoffs.{same}"),
         })
     }
 }

@@ -50,7 +50,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     facts.held = ledger.held + if plant == Some(Plant::Hoard) { 10_000 } else { 0 };
     facts.doubts = ledger.doubts().iter().map(ToString::to_string).collect();
     if facts.doubts.is_empty() && !ledger.balances() {
-        facts.doubts.push("the ledger does not close".to_owned());
+        facts.doubts.push("the ledger does not balance".to_owned());
     }
     if draft.seed.is_multiple_of(EXPLAINED) && plant.is_none() {
         let outcome = recorder::run::simulate(plan.clone()).map_err(|error| error.to_string())?;

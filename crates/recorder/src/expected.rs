@@ -33,8 +33,8 @@ impl Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reader {
-            "request-client" => write!(f, "answer {} is not what was asked for", self.at),
-            _ => write!(f, "the byte at {} is not what was sent", self.at),
+            "request-client" => write!(f, "answer {} does not match its request", self.at),
+            _ => write!(f, "the byte at {} differs from the sent one", self.at),
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Ins
     roles(plan, host).filter_map(stop).max()
 }
 
-/// Returns whether this host went down for good before its source was to stop at `stop`, within the run.
+/// Returns whether this host went down until the end of the run before its source was to stop at `stop`, within the run.
 pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
     stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }

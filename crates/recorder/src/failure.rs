@@ -21,7 +21,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
             {
                 let name = name(plan, flow);
                 failures.push(format!(
-                    "handoff {number}, flow {} ({name}): never again new data after the cut at {from} s",
+                    "handoff {number}, flow {} ({name}): no new data after the cut at {from} s",
                     cost.flow + 1
                 ));
             }
@@ -30,8 +30,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     for hole in holes {
         if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
             let name = name(plan, flow);
-            failures
-                .push(format!("hole, flow {} ({name}): never again new data after {from} s", hole.flow + 1));
+            failures.push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
         }
     }
     failures
@@ -118,7 +117,7 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
 }
 
 /// Returns whether the sending or requesting application is to end before the run does. A source of datagrams counts
-/// even if its host is down for good before its stop.
+/// even if its host is down until the end of the run, from before its stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);

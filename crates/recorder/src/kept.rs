@@ -166,7 +166,7 @@ fn check(folder: &Path, listed: &BTreeMap<String, BTreeSet<String>>, name: &str)
 
 fn not_ours(path: &Path) -> io::Error {
     let problem = format!(
-        "{} exists, and is not as Wayfare wrote it; name another place, or replace it with --force",
+        "{} exists, and was changed since Wayfare wrote it; name another place, or replace it with --force",
         path.display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, problem)

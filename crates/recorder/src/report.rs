@@ -79,7 +79,7 @@ fn event_table(outcome: &Outcome) -> String {
     }
     let mut text = format!("\n{}", table.render());
     for host in idle_disks(&outcome.plan) {
-        let _ = writeln!(text, "disk full at {host}: nothing follows, as no role of {host} stores anything");
+        let _ = writeln!(text, "disk full at {host}: no effect, because no role of {host} stores records");
     }
     text
 }
@@ -229,7 +229,7 @@ fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
 /// Returns the table with one row for each flow, or a line if there is none.
 pub fn flow_table(outcome: &Outcome) -> String {
     if outcome.flows.is_empty() {
-        return "no flow: no application was given or sent data\n".to_owned();
+        return "no flow: no application sent or received data\n".to_owned();
     }
     let headers = [
         "flow",
@@ -269,7 +269,7 @@ pub fn flow_table(outcome: &Outcome) -> String {
     let mut text = table.render();
     if outcome.packets.iter().any(|packets| packets.is_programs) {
         text.push_str(
-            "bytes of programs: what arrived at the kernel for the program, whether it read them or not\n",
+            "bytes of programs: all bytes that arrived at the kernel for the program, read or not\n",
         );
     }
     text
@@ -327,7 +327,7 @@ pub fn books(ledger: &Ledger) -> String {
         let _ = writeln!(out, "  {count:>9} dropped: {reason}");
     }
     for (place, count) in &ledger.doubled {
-        let _ = writeln!(out, "  {count:>9} doubled by {place}");
+        let _ = writeln!(out, "  {count:>9} duplicated by {place}");
     }
     out
 }

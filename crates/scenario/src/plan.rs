@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::file::{Repetition, ScenarioError, Setting};
 use crate::program::Program;
 use crate::tree::Tree;
-use link::{CellSpec, Course, Fabric, PortId, RadioSpec, WireSpec};
+use link::{CellSpec, Fabric, PortId, RadioSpec, SignalCourse, WireSpec};
 use node::Node;
 use node::config::ConfigError;
 use roles::HostConfig;
@@ -73,7 +73,7 @@ pub struct PortPlan {
     pub radio: Option<RadioSpec>,
     /// The signal strengths that its radio hears over time. `None` for a wire or base station, or if the host hears
     /// every cell all the time.
-    pub course: Option<Course>,
+    pub course: Option<SignalCourse>,
 }
 
 impl Plan {

@@ -32,7 +32,7 @@ impl Program {
     /// Checks the keys for a run of this length. An error names the key and the problem.
     pub(crate) fn check(&self, run: Duration) -> Result<(), (&'static str, String)> {
         if self.command.trim().is_empty() {
-            return Err(("command", "say what to run, as `iperf3 -c 10.0.0.1`".to_owned()));
+            return Err(("command", "the command is missing, for example `iperf3 -c 10.0.0.1`".to_owned()));
         }
         if self.start >= run {
             return Err(("start", format!("the run ends at {run:?}, before the program begins")));

@@ -140,7 +140,7 @@ fn phase(outcome: &Outcome, wheel: Wheel) -> Option<Duration> {
     let tick = wheel.tick.as_nanos().cast_signed();
     // If a tick comes between the two lines that are read, the count is one too high.
     let since_boot = (0..5).filter_map(|_| ticks_at_boot(tick)).min()?;
-    let boot = i128::from(linux::Clock::wall().0) - monotonic();
+    let boot = i128::from(os::Clock::wall().0) - monotonic();
     let begun = i128::from(outcome.epoch().0) - boot;
     let turned = (begun + since_boot * tick).rem_euclid(turn);
     Some(Duration::from_nanos((turn - turned) as u64))

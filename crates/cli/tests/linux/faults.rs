@@ -197,7 +197,7 @@ fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
     let mut words = SHORT.to_vec();
     words.extend(["--set", "wire.left.duplicate=0.2"]);
     let output = run(&words, out.path());
-    assert_held(&output, "doubled by the wire from b1:b2 to b2:b1");
+    assert_held(&output, "duplicated by the wire from b1:b2 to b2:b1");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn hand_off_by_command(words: &[&str], out: &std::path::Path) -> Output {
     );
     assert!(
         ask(r#"{"do":{"verb":"dance"}}"#)
-            .contains("no role of this host knows `dance`; known: status, handoff")
+            .contains("no role of this host has the command `dance`; known: status, handoff")
     );
     assert!(ask("nonsense").contains("not a request"));
     assert!(ask(r#"{"do":{"verb":"handoff","args":{"to":"b3","kind":"semisoft"}}}"#).contains("\"ok\""));
@@ -273,7 +273,7 @@ fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
     signal(killed.0.id(), Signal::KILL);
     killed.end();
     let cleaned = run(&["doctor", "--clean"], out.path());
-    assert_exit(&cleaned, 0, &format!("{}: its lab runs; not touched", other_dir.display()));
+    assert_exit(&cleaned, 0, &format!("{}: its lab runs; not changed", other_dir.display()));
     assert!(
         text(&cleaned.stdout).contains(&format!("{}: removed", dir.display())),
         "{}",

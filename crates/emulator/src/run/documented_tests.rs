@@ -1,8 +1,8 @@
 //! Checks that docs/files.md names every field and column of a run directory.
 
+use crate::control_run::Control;
 use crate::run::{HostReport, InterfaceReport, ProgramReport, Repeat, WorldReport};
-use linux::control::Control;
-use linux::daemon::{Ages, DaemonSummary};
+use daemon::{Ages, DaemonSummary};
 use recorder::run::{OnWorld, Outcome, simulate};
 use recorder::rundir::{Options, write};
 use scenario::Scenario;

@@ -9,68 +9,31 @@
 //! | clock | the daemon is sent the offset of its wall clock from the machine's |
 //! | disk-full, disk-free | the store is on a dedicated tmpfs, which is filled with a file; the file is removed |
 
+use super::daemon::{Daemon, Greeting};
 use super::programs::Programs as Workloads;
-use super::world::{Daemon, Greeting, Start};
+use super::report::{CrashReport, StopReport};
+use super::start::{Start, disk, has_disk};
 use super::{LinuxError, file};
-use linux::daemon::Ask;
-use linux::radio::DownHosts;
-use linux::{Clock, NetNs};
+use crate::link_emulator::DownHosts;
+use daemon::Ask;
+use os::{Clock, NetNs};
 use scenario::Plan;
-use serde::{Deserialize, Serialize};
 use sim::{HostEvent, Order};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
-
-/// A crash that the scenario ordered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CrashReport {
-    /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
-    pub at_us: u64,
-    /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
-    pub restarted_us: Option<u64>,
-}
-
-/// A period for which the scenario stopped a daemon.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StopReport {
-    /// When it was stopped, in microseconds of the run.
-    pub at_us: u64,
-    /// When it was continued, in microseconds of the run; `None` if it was not before the run ended.
-    pub continued_us: Option<u64>,
-}
 
 /// Mount options of the tmpfs of a store: its size and mode.
 const DISK: &str = "size=8m,mode=0700";
 /// The name of the file that fills the tmpfs.
 const FILLER: &str = "filler";
-/// The words of `linux::state_change` for the effects of the two signals.
+/// The words of `os::state_change` for the effects of the two signals.
 const STOPPED: &str = "was stopped";
 const CONTINUED: &str = "was continued";
 /// Longest time until a signal has its effect.
 const AT_ONCE: Duration = Duration::from_secs(1);
-
-/// Returns the path of a host's store. It is on a dedicated disk if an event fills it.
-pub(super) fn store(plan: &Plan, host: HostId, dir: &Path, name: &str) -> PathBuf {
-    if has_disk(plan, host) { disk(dir, name).join("store") } else { dir.join(file::store(name)) }
-}
-
-pub(super) fn has_disk(plan: &Plan, host: HostId) -> bool {
-    plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::DiskFull))
-}
-
-/// Returns whether an event kills the daemon of a host.
-pub(super) fn is_killed(plan: &Plan, host: HostId) -> bool {
-    plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::Crash))
-}
-
-fn disk(dir: &Path, name: &str) -> PathBuf {
-    dir.join(format!("{name}.disk"))
-}
 
 /// Mounts a disk for each host whose disk will be filled. It is visible in this mount namespace only, and ends with
 /// it.
@@ -78,7 +41,7 @@ pub(super) fn mount_disks(plan: &Plan, dir: &Path) -> Result<(), LinuxError> {
     for (_, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
         let at = disk(dir, &name);
         std::fs::create_dir(&at).map_err(|error| LinuxError::File(at.clone(), error))?;
-        linux::namespace::mount_tmpfs(&at, DISK)
+        os::namespace::mount_tmpfs(&at, DISK)
             .map_err(|why| LinuxError::Lacks(format!("a tmpfs for the store of `{name}`: {why}")))?;
     }
     Ok(())
@@ -210,12 +173,12 @@ impl<'a> HostOrders<'a> {
             HostEvent::Stop => {
                 daemon.report.stops.push(StopReport { at_us: self.micros(), continued_us: None });
                 workloads.stop(&daemon.name, true);
-                linux::stop(daemon.child.id());
+                os::stop(daemon.child.id());
                 await_change(daemon, STOPPED);
             }
             HostEvent::Continue => {
                 workloads.stop(&daemon.name, false);
-                linux::resume(daemon.child.id());
+                os::resume(daemon.child.id());
                 await_change(daemon, CONTINUED);
                 self.continued(daemon);
             }
@@ -265,7 +228,7 @@ impl<'a> HostOrders<'a> {
         Ok(last)
     }
 
-    /// Tells a restarted daemon to begin once it has taken over its interfaces. Returns whether it was told.
+    /// Requests a restarted daemon to begin once it has taken over its interfaces. Returns whether the request was sent.
     fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
         // A daemon that was stopped begins after it is continued, and its time limit starts then.
         if daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none()) {
@@ -314,7 +277,7 @@ const TAIL: u64 = 256 << 10;
 fn await_change(daemon: &mut Daemon, what: &str) {
     let clock = Clock::start();
     while clock.now().since(Instant::ZERO) < AT_ONCE {
-        match linux::state_change(daemon.child.id()) {
+        match os::state_change(daemon.child.id()) {
             Some(change) if change.what == what => return,
             // This is the effect of the earlier stop, delayed on a busy machine.
             Some(change) if change.what == STOPPED && what == CONTINUED => {}
@@ -324,7 +287,7 @@ fn await_change(daemon: &mut Daemon, what: &str) {
                 daemon.report.changes.push(change.what);
                 return;
             }
-            None => linux::pause(Duration::from_micros(100)),
+            None => os::pause(Duration::from_micros(100)),
         }
     }
 }

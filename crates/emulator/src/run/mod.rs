@@ -1,7 +1,7 @@
 //! A plan on Linux: a namespace and a deployed daemon for each host, joined by the radio process.
 //!
 //! ```text
-//! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (world.rs)
+//! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (supervisor.rs)
 //!                             ├── wayfare node correspondent.toml   in its own network namespace
 //!                             ├── wayfare node b1.toml                             "
 //!                             └── ...
@@ -10,25 +10,27 @@
 //! Pid 1 and the daemons leave files in the lab's directory. This module reads them when pid 1 has ended.
 
 mod crashed;
+mod daemon;
 mod hosts;
+mod order;
 mod programs;
 mod recorded;
 mod report;
 mod stalls;
+mod start;
 mod stopped;
 mod sum_up;
+mod supervisor;
 mod timing;
-mod world;
 
-pub use hosts::{CrashReport, StopReport};
 pub use programs::ProgramReport;
 pub use recorded::{read_run, report_of};
-pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
-pub use world::{carry_out, lay_out, ports};
+pub use report::{CrashReport, HostReport, InterfaceReport, Repeat, StopReport, WorldReport, timing};
+pub use supervisor::{carry_out, lay_out, ports};
 
-use linux::control::Control;
-use linux::leftover::LabDir;
-use linux::{Error, World};
+use crate::cleanup::LabDir;
+use crate::control_run::Control;
+use os::{Error, Sandbox};
 use recorder::run::{OnWorld, Outcome};
 use scenario::Plan;
 use std::io::{self, Read, Write};
@@ -128,19 +130,21 @@ impl Programs {
     pub fn of_this_program() -> Result<Self, LinuxError> {
         files()?;
         let wayfare = std::env::current_exe();
-        let wayfare = wayfare.map_err(|error| LinuxError::Lacks(format!("/proc: where am I? {error}")))?;
+        let wayfare = wayfare.map_err(|error| {
+            LinuxError::Lacks(format!("/proc: cannot find this program's own path: {error}"))
+        })?;
         Ok(Self { wayfare, instead: None })
     }
 }
 
 fn files() -> Result<(), LinuxError> {
-    linux::doctor::files_for_lab().map_err(|(feature, why)| LinuxError::Lacks(format!("{feature}: {why}")))
+    crate::doctor::files_for_lab().map_err(|(feature, why)| LinuxError::Lacks(format!("{feature}: {why}")))
 }
 
 /// Returns the error for a failed start of the namespaces, with the name that `wayfare doctor` gives to the missing
 /// feature.
 fn no_world(error: Error) -> LinuxError {
-    match linux::doctor::lacked_by_world(&error) {
+    match crate::doctor::lacked_by_world(&error) {
         Some(feature) => LinuxError::Lacks(format!("{feature}: {error}")),
         None => error.into(),
     }
@@ -205,7 +209,7 @@ fn run_again(
 ) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
     // The memory of this process has the secret keys of the plan.
-    linux::hide_memory();
+    os::hide_memory();
     files()?;
     let mut dir = LabDir::create()?;
     match run_in(&mut dir, plan, programs, stop, before) {
@@ -228,7 +232,7 @@ fn without_room(dir: &Path, error: LinuxError) -> LinuxError {
         LinuxError::Lacks(what) => what.clone(),
         other => other.to_string(),
     };
-    match linux::room(dir) {
+    match os::files::room(dir) {
         Some(room) if room < ROOM => LinuxError::Lacks(format!(
             "{}: no space left for the files of a lab ({} KiB are free); the variable TMPDIR names another folder: {said}",
             dir.display(),
@@ -246,11 +250,11 @@ fn run_in(
     before: &[Repeat],
 ) -> Result<Outcome, LinuxError> {
     let at = |name: &str| dir.path().join(name);
-    write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
+    write(&at(file::PLAN), &order::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-    let mut world = World::spawn(command).map_err(no_world)?;
+    let mut world = Sandbox::spawn(command).map_err(no_world)?;
     dir.note_child(world.init())?;
     let keeper = world.keeper().id();
     dir.note_child(keeper)?;
@@ -265,7 +269,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::World("the run did not come to its end".to_owned())
+            LinuxError::World("the run did not reach its end".to_owned())
         });
     };
     if !status.success() {
@@ -277,7 +281,7 @@ fn run_in(
 }
 
 /// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
-fn last_words(world: &mut World) -> Option<world::Failed> {
+fn last_words(world: &mut Sandbox) -> Option<supervisor::Failed> {
     let mut said = Vec::new();
     world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
     serde_json::from_slice(&said).ok()
@@ -313,7 +317,7 @@ pub fn is_only_timing(doubts: &[Doubt]) -> bool {
 /// Waits until pid 1 has ended: at most `limit`, and [`LINGER`] after it has written its report. Returns `None` if it
 /// was ended by force.
 fn wait(
-    world: &mut World,
+    world: &mut Sandbox,
     limit: Duration,
     report: &Path,
     stop: &AtomicBool,
@@ -394,7 +398,7 @@ fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
     let parse = |line: &str| {
         let (host, line) = line.split_once(' ').ok_or_else(|| broken(path, "no host".to_owned()))?;
-        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is no host")))?;
+        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is not a host")))?;
         Record::from_line(HostId(host), line).map_err(|problem| broken(path, problem))
     };
     text.lines().map(parse).collect()
@@ -426,16 +430,16 @@ mod tests {
     #[test]
     fn what_the_world_lacks_is_a_lack_however_it_is_worded() {
         for what in ["lacks: raw sockets", ""] {
-            let [world, lacks] = [world::Failed::World, world::Failed::Lacks].map(|failed| {
+            let [world, lacks] = [supervisor::Failed::World, supervisor::Failed::Lacks].map(|failed| {
                 let text = serde_json::to_vec(&failed(what.to_owned())).unwrap();
-                LinuxError::from(serde_json::from_slice::<world::Failed>(&text).unwrap())
+                LinuxError::from(serde_json::from_slice::<supervisor::Failed>(&text).unwrap())
             });
             assert!(matches!(world, LinuxError::World(text) if text == what));
             assert!(matches!(lacks, LinuxError::Lacks(text) if text == what));
         }
         let (host, why) = ("b1".to_owned(), "no daemon answers".to_owned());
-        let text = serde_json::to_vec(&world::Failed::NotReady { host, why }).unwrap();
-        let failed = LinuxError::from(serde_json::from_slice::<world::Failed>(&text).unwrap());
+        let text = serde_json::to_vec(&supervisor::Failed::NotReady { host, why }).unwrap();
+        let failed = LinuxError::from(serde_json::from_slice::<supervisor::Failed>(&text).unwrap());
         assert!(matches!(&failed, LinuxError::NotReady { host, .. } if host == "b1"));
         assert_eq!(failed.to_string(), "b1: no daemon answers");
     }

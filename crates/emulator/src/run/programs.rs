@@ -1,7 +1,7 @@
 //! Programs of a scenario: their start in their hosts' namespaces, their output, and their end.
 
 use super::{LinuxError, file};
-use linux::NetNs;
+use os::NetNs;
 use scenario::{Plan, Program as ProgramSpec};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -95,7 +95,7 @@ impl<'a> Programs<'a> {
     pub(super) fn stop(&mut self, host: &str, is_stopped: bool) {
         for program in self.0.iter().filter(|program| program.report.host == host) {
             if let State::Runs(child) | State::Ends(child) = &program.state {
-                linux::halt_group(child.id(), is_stopped);
+                os::halt_group(child.id(), is_stopped);
             }
         }
     }
@@ -118,7 +118,7 @@ impl Program<'_> {
                     State::Gone
                 }
                 _ if self.spec.stop.is_some_and(is_due) => {
-                    linux::signal_group(child.id(), linux::Ending::Asked);
+                    os::signal_group(child.id(), os::Ending::Asked);
                     State::Ends(child)
                 }
                 _ => State::Runs(child),
@@ -139,7 +139,7 @@ impl Program<'_> {
     fn crash(&mut self) {
         match std::mem::replace(&mut self.state, State::Gone) {
             State::Runs(mut child) | State::Ends(mut child) => {
-                linux::signal_group(child.id(), linux::Ending::Forced);
+                os::signal_group(child.id(), os::Ending::Forced);
                 let _ = child.wait();
                 "ended with the crash of its host".clone_into(&mut self.report.exit);
             }
@@ -170,16 +170,16 @@ impl Program<'_> {
     fn last_words(&self) -> String {
         let said = std::fs::read(&self.log).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        said.lines().last().map_or("it said nothing".to_owned(), |line| format!("it said: {line}"))
+        said.lines().last().map_or("no output".to_owned(), |line| format!("its last output: {line}"))
     }
 
     fn end(mut self) -> ProgramReport {
         match self.state {
             State::Waits => self.report.trouble = Some("was never started".to_owned()),
             State::Runs(mut child) | State::Ends(mut child) => {
-                let is_stopped = linux::is_stopped(child.id()) || linux::is_frozen(child.id());
+                let is_stopped = os::is_stopped(child.id()) || os::is_frozen(child.id());
                 self.report.trouble = self.spec.trouble_at_end(is_stopped).map(str::to_owned);
-                linux::signal_group(child.id(), linux::Ending::Forced);
+                os::signal_group(child.id(), os::Ending::Forced);
                 let _ = child.wait();
                 "killed at the end of the run".clone_into(&mut self.report.exit);
             }

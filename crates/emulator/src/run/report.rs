@@ -1,11 +1,11 @@
 //! The report of pid 1 of a lab, and the reasons for which a run is not valid.
 
-use super::timing::RADIO;
-use super::{CrashReport, ProgramReport, StopReport};
-use linux::control::Control;
-use linux::daemon::{Ages, DaemonSummary, Stall};
-use linux::idle::Idle;
-use linux::{Refusal, counters};
+use super::ProgramReport;
+use crate::control_run::Control;
+use crate::idle::Idle;
+use daemon::Refusal;
+use daemon::{Ages, DaemonSummary, Stall};
+use os::counters;
 use recorder::run::Outcome;
 use recorder::segment;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ use trace::Doubt;
 use trace::What;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, PacketId};
+
+/// The name of the process that emulates the links.
+pub(super) const RADIO: &str = "the radio process";
 
 /// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -84,6 +87,26 @@ pub struct InterfaceReport {
     pub refused: BTreeMap<String, u64>,
     /// Whether it went down or was removed.
     pub is_lost: bool,
+}
+
+/// A crash that the scenario ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrashReport {
+    /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
+    pub at_us: u64,
+    /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
+    pub restarted_us: Option<u64>,
+}
+
+/// A period for which the scenario stopped a daemon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopReport {
+    /// When it was stopped, in microseconds of the run.
+    pub at_us: u64,
+    /// When it was continued, in microseconds of the run; `None` if it was not before the run ended.
+    pub continued_us: Option<u64>,
 }
 
 /// The report about one daemon.

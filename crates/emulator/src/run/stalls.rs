@@ -1,7 +1,7 @@
 //! Attributes stalls to the machine: those that an idle thread or another process had at the same time, by their
 //! common clock.
 
-use linux::daemon::Stall;
+use daemon::Stall;
 use trace::doubt::STALL_BOUND;
 
 /// Largest part of a shared stall that only one process sees. Two processes look at the clock up to 5 ms apart, and

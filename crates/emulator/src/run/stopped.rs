@@ -53,7 +53,7 @@ mod tests {
         assert!(all > 50);
         let mut records = outcome.records.clone();
         end_with_the_run(&plan, &stop(Some(2_500_000)), &mut records);
-        assert_eq!(records, outcome.records, "it went on in time");
+        assert_eq!(records, outcome.records, "it continued in time");
         end_with_the_run(&plan, &stop(None), &mut records);
         assert_eq!((given(&records), held(&records)), (0, before + all));
     }

@@ -2,7 +2,7 @@
 
 use super::report::{HostReport, InterfaceReport, WorldReport};
 use super::{LinuxError, write};
-use linux::radio::Report;
+use crate::link_emulator::Report;
 use scenario::Plan;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(super) fn sum_up(plan: &Plan, carried: &Report, hosts: Vec<HostReport>) -> W
     let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     WorldReport {
         kernel: line("/proc/sys/kernel/osrelease"),
-        uid: linux::namespace::outer_uid(),
+        uid: os::namespace::outer_uid(),
         uid_map: line("/proc/self/uid_map"),
         lateness_us: [micros(500), micros(990), worst.as_secs_f64() * 1e6],
         frames: (carried.lateness.len() + carried.stalled.len()) as u64,

@@ -52,19 +52,19 @@ pub(super) const SAME: [Pair; 4] = [
 pub(super) const DIFFERENT: [Pair; 4] = [
     Pair { text: "40 ms longer on Linux", first: one_mode, second: longer, is_at_same_phases: true },
     Pair {
-        text: "the half that is slow takes twice as long on Linux",
+        text: "the slow half takes twice as long on Linux",
         first: two_modes,
         second: slower,
         is_at_same_phases: true,
     },
     Pair {
-        text: "half of the runs are slow in the simulator, and nine of ten on Linux",
+        text: "half of the runs are slow in the simulator, and 90 % on Linux",
         first: two_modes,
         second: mostly_slow,
         is_at_same_phases: true,
     },
     Pair {
-        text: "the same mean, one mode in the place of two",
+        text: "the same mean, one mode instead of two",
         first: two_modes,
         second: the_mean,
         is_at_same_phases: true,

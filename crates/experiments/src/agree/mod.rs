@@ -270,7 +270,7 @@ fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
 /// Known causes of differences, by the start of the scenario's name.
 const CAUSES: [(&str, &str); 1] = [(
     "compare/indirect-tcp/gap/bulk",
-    "on Linux the relay's segments carry PSH where its source has nothing more to give at once, and the mobile host's kernel \
+    "on Linux the relay's segments have PSH if its source has no more data at that time, and the mobile host's kernel \
      acknowledges each of them (tcp_measure_rcv_mss): 2 % of the channel; the simulator acknowledges every second one",
 )];
 

@@ -28,7 +28,7 @@ pub fn page(recorded: &Recorded) -> String {
             out.push_str(&row(report, kind, place == 0));
         }
     }
-    out.push_str("\nWhat differs, and why:\n\n");
+    out.push_str("\nDifferences and their causes:\n\n");
     for report in reports.iter().filter(|report| report.agreement == Agreement::Differs) {
         let cause = report.cause.unwrap_or("cause not known");
         let _ = writeln!(out, "- `{}`: {}. Cause: {cause}.", report.scenario, worst(report));
@@ -39,11 +39,9 @@ pub fn page(recorded: &Recorded) -> String {
         .map(|report| format!("`{}`", report.scenario))
         .collect();
     if !open.is_empty() {
-        let _ = writeln!(out, "\nInconclusive, with too few runs that count: {}.", open.join(", "));
+        let _ = writeln!(out, "\nInconclusive, with too few valid runs: {}.", open.join(", "));
     }
-    out.push_str(
-        "\nA number of one backend alone says nothing about the other where this table says *differs*.\n",
-    );
+    out.push_str("\nIf this table says *differs*, a number of one backend does not hold for the other.\n");
     out + &chances()
 }
 
@@ -66,12 +64,12 @@ fn head(recorded: &Recorded) -> String {
          Generated from `docs/agreement.linux.json` by `wayfare agree --from docs/agreement.linux.json --write-table\n\
          docs/agreement.md`; `--simulate-again` runs the simulator's part again, and `wayfare agree --out DIR` measures everything. A\n\
          test compares this page with the record, and the first recorded run of each scenario with the simulator.\n\n\
-         {sim} runs in the simulator, {linux} on Linux (kernel {}), at stratified phases. {untrusted} runs on Linux do not count: the\n\
-         machine disturbed their timing, or their accounts are open. With fewer than {LEAST} left a scenario is *inconclusive*.\n\n\
-         Each cell: median in the simulator / median on Linux, then the Kolmogorov-Smirnov distance that is judged: between the runs\n\
-         on Linux that count and the simulator at the same phases, where values within 2 ms (outage, stall) or 1 % (goodput) are\n\
-         equal. A metric agrees if that distance is at most {DISTANCE} and the means are within {:.0} % or the metric's allowance:\n\
-         20 ms for outage and stall, 1 for lost packets. A metric that one backend alone has differs.\n\n",
+         {sim} runs in the simulator, {linux} on Linux (kernel {}), at stratified phases. {untrusted} runs on Linux do not count,\n\
+         because the machine disturbed their timing or their ledger is open. With fewer than {LEAST} valid runs a scenario is *inconclusive*.\n\n\
+         Each cell: median in the simulator / median on Linux, then the Kolmogorov-Smirnov distance. This is the distance between the\n\
+         valid runs on Linux and the simulator's runs at the same phases; values within 2 ms (outage, stall) or 1 % (goodput) count as\n\
+         equal. A metric agrees if this distance is at most {DISTANCE} and the means are within {:.0} % or the metric's allowance: 20 ms\n\
+         for outage and stall, 1 for lost packets. A metric that only one backend has differs.\n\n",
         kernels.into_iter().collect::<Vec<_>>().join(", "),
         SHARE * 100.0
     )
@@ -118,8 +116,8 @@ fn cell(row: &Row) -> String {
 /// Describes how often the rule is wrong.
 fn chances() -> String {
     let mut out = "\n## How often the rule is wrong\n\n\
-         Two samples are made up and judged as outages are, 1000 times; the second is later by up to 2 ms, as a run on Linux may\n\
-         be. How often they are said to differ:\n\n\
+         The rule for outages is applied to two random samples, 1000 times. The second sample is later by up to 2 ms, as a run on Linux\n\
+         can be. The share in which the result is *differs*:\n\n\
          | one distribution | 12 against 12 | 40 against 40 |\n|---|---|---|\n"
         .to_owned();
     let row = |pair: &Pair| {
@@ -132,7 +130,7 @@ fn chances() -> String {
     );
     out.extend(DIFFERENT.iter().map(row));
     out.push_str(
-        "\nAt random phases twelve runs cannot tell one distribution from two. So both backends run at the same phases.\n",
+        "\nAt random phases, twelve runs cannot distinguish one distribution from two. So both backends run at the same phases.\n",
     );
     out
 }

@@ -86,7 +86,7 @@ impl Measured {
         if scenario.key() == self.key {
             Ok(scenario)
         } else {
-            Err(format!("{} is another scenario than the one that is recorded", self.scenario()))
+            Err(format!("{} is not the recorded scenario; its text has changed", self.scenario()))
         }
     }
 

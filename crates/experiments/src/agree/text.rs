@@ -21,7 +21,7 @@ pub fn text(reports: &[Report]) -> String {
         "KS",
         "mean sim",
         "mean Linux",
-        "judged KS",
+        "compared KS",
         "result",
     ]);
     for report in reports {
@@ -68,7 +68,7 @@ pub(super) fn counts(reports: &[Report]) -> String {
 /// Returns the rule in one line.
 pub(crate) fn rule() -> String {
     format!(
-        "agrees: judged Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
+        "agrees: compared Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
         SHARE * 100.0
     )
 }
@@ -76,7 +76,7 @@ pub(crate) fn rule() -> String {
 /// Describes what is evaluated, and the limits.
 fn rules() -> String {
     let mut out = format!(
-        "mean, judged KS: the simulator at the same phases as the runs on Linux that count; the rest: all runs\n{}\n",
+        "mean, compared KS: the simulator at the same phases as the valid runs on Linux; other columns: all runs\n{}\n",
         rule()
     );
     for compared in COMPARED {
@@ -86,7 +86,7 @@ fn rules() -> String {
         };
         let _ = writeln!(
             out,
-            "{:20}allowance {}, and for the judged distance values within {resolution} are equal",
+            "{:20}allowance {}, and for the compared distance values within {resolution} are equal",
             compared.metric,
             stats::number(compared.allowance, 0)
         );
@@ -132,7 +132,7 @@ fn line(report: &Report) -> String {
     let _ = write!(line, " ({runs_sim} runs in the simulator, {runs_linux} on Linux");
     let untrusted: usize = report.untrusted.iter().map(Vec::len).sum();
     if untrusted > 0 {
-        let _ = write!(line, ", {untrusted} of them not to be trusted and not counted");
+        let _ = write!(line, ", {untrusted} of them not valid and not counted");
     }
     line + ")"
 }
@@ -239,6 +239,6 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     DistributionFigure {
         title: format!("{scenario}: both backends, each run at other phases"),
         panels,
-        caption: "One value a run: the median of its handoffs.".to_owned(),
+        caption: "One value per run: the median of its handoffs.".to_owned(),
     }
 }

@@ -105,7 +105,7 @@ pub struct Workload {
 /// One scenario of the benchmark.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leg {
-    /// `compare/CONTENDER/MOVE/WORKLOAD`.
+    /// `compare/PROTOCOL/MOVE/WORKLOAD`.
     pub name: String,
     /// The protocol, as an index into [`Course::contenders`].
     pub contender: usize,
@@ -203,7 +203,7 @@ static BUILT_IN: LazyLock<Result<Course, String>> =
     LazyLock::new(|| Course::read(include_str!("../../../../scenarios/compare/course.toml")));
 
 /// The pattern of the scenarios' names, shown in lists.
-pub const PATTERN: &str = "compare/CONTENDER/MOVE/WORKLOAD";
+pub const PATTERN: &str = "compare/PROTOCOL/MOVE/WORKLOAD";
 
 /// Returns the built-in benchmark. Returns an error if its file is wrong.
 pub fn course() -> Result<&'static Course, ScenarioError> {
@@ -231,7 +231,7 @@ impl Course {
             let moves = contender.cannot.keys().map(|name| ("cannot", name));
             let mut moves = moves.chain(contender.on.keys().map(|name| ("on", name)));
             if let Some((key, unknown)) = moves.find(|(_, name)| !file.r#move.contains_key(name.as_str())) {
-                return Err(format!("contender.{}.{key}: there is no move `{unknown}`", contender.name));
+                return Err(format!("`contender.{}.{key}`: there is no move `{unknown}`", contender.name));
             }
             for (how, each) in course.moves.iter().enumerate() {
                 if contender.cannot.contains_key(&each.name) {
@@ -276,7 +276,7 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     lay_over(&mut document, r#move);
     for part in &contender.parts {
         let part =
-            file.part.get(part).ok_or_else(|| format!("contender.{who}: there is no part `{part}`"))?;
+            file.part.get(part).ok_or_else(|| format!("`contender.{who}`: there is no part `{part}`"))?;
         lay_over(&mut document, part);
     }
     // The roles of a protocol come before those of applications, so they handle events first.
@@ -285,7 +285,7 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     lay_over(&mut document, workload);
     contender.transport.carry(&mut document);
     let mover = Mover::of(&document, file.at)
-        .ok_or_else(|| format!("contender.{who}: no role has `moves`, and no host a `course`"))?;
+        .ok_or_else(|| format!("`contender.{who}`: no role has `moves`, and no host a `course`"))?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");
     Ok(Leg { name, contender: 0, r#move: 0, workload: 0, text, mover })

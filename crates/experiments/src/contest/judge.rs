@@ -47,15 +47,15 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
     },
     MustHold {
-        text: "all others recover from every move that they can make",
-        value: "runs that did not",
+        text: "all other protocols recover from each move that they support",
+        value: "runs that did not recover",
         of: |contender| contender.never.is_none(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "both backends rank two protocols alike, if one tells them apart (by more than 30 ms and 15 %) and both agree about their outages",
-        value: "part of the pairs told apart that were checked and have it; the lines `pairs` name the others",
+        text: "both backends rank two protocols alike, if one distinguishes them (by more than 30 ms and 15 %) and both agree about their outages",
+        value: "share of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
         // On Linux, the new cell loses all frames, and no host keeps a second radio in the old cell.
@@ -98,7 +98,7 @@ impl Verdict {
             (true, ..) => "INVALID",
             (false, true, _) => "holds",
             (false, false, Some(_)) => "DOES NOT HOLD",
-            (false, false, None) => "NOT JUDGED",
+            (false, false, None) => "NOT EVALUATED",
         }
     }
 }

@@ -60,15 +60,20 @@ pub(super) const LOST: Metric = metric(
     "packets of the host's flows that were lost, in both directions",
 );
 /// The application's goodput from the move to the end of the run.
-pub(super) const GOODPUT: Metric =
-    metric("goodput_kbps", "kb/s", "goodput", 0, "what the application was given from the move to the end");
+pub(super) const GOODPUT: Metric = metric(
+    "goodput_kbps",
+    "kb/s",
+    "goodput",
+    0,
+    "bytes that the application received, from the move to the end",
+);
 /// The median time from a question to its answer.
 pub(super) const EXCHANGE: Metric = metric(
     "exchange_ms",
     "ms",
     "exchange",
     1,
-    "median from a question to its answer, of those asked after the outage",
+    "median time from a request to its answer, for requests after the outage",
 );
 /// The time from the cut until the new path is ready, plus one transit down that path.
 pub(super) const HANDOFF: Metric = metric(
@@ -76,7 +81,7 @@ pub(super) const HANDOFF: Metric = metric(
     "ms",
     "handoff",
     1,
-    "from the cut to the network's new path, and once down it",
+    "from the cut until the network has the new path, plus one delay down it",
 );
 /// The bytes of the protocol's control messages.
 pub(super) const SIGNALLING: Metric = metric(
@@ -120,14 +125,14 @@ const MOBILE: &str = "mobile";
 /// the first data.
 pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     let [handoff] = outcome.handoffs.as_slice() else {
-        return Err(format!("{} handoffs, where one was to be", outcome.handoffs.len()));
+        return Err(format!("{} handoffs instead of one", outcome.handoffs.len()));
     };
     if outcome.host(handoff.host) != MOBILE {
         return Err(format!("`{}` moved, and not `{MOBILE}`", outcome.host(handoff.host)));
     }
     let run = Run { outcome, handoff, end: outcome.plan.end() };
     if run.reads().all(|(at, _)| at > handoff.begun) {
-        return Err("the application had nothing before the move".to_owned());
+        return Err("the application received nothing before the move".to_owned());
     }
     let mut samples = Samples::new();
     let mut add = |metric: &'static str, value: Option<f64>| {

@@ -1,7 +1,7 @@
 //! The comparison of all protocols under test in one benchmark scenario, on one backend or both.
 //!
 //! ```text
-//! course.toml ─> legs: contender x move x workload ─> points: n repetitions, each at its phase ─> a backend
+//! course.toml ─> legs: protocol x move x workload ─>  points: n repetitions, each at its phase ─> a backend
 //!                                                                                                     │
 //!      table, CSV, JSON, figure <─ rows: median and 95 % interval of every metric <─ measure <────────┘
 //!                                   └─> what must hold, and breakers with which it must fail

@@ -210,7 +210,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
         "in the simulator, by outage: Cellular IP hard < Mobile IP\n",
         "on Linux, by outage: Cellular IP hard < Mobile IP\n",
         "where the outages agree: Cellular IP hard < Mobile IP\n",
-        "pairs checked, one order on both: Mobile IP and Cellular IP hard\n",
+        "pairs checked, the same order on both: Mobile IP and Cellular IP hard\n",
     ] {
         assert!(one.contains(line), "{line}: {one}");
     }
@@ -225,7 +225,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
     );
     let differ = said([(200.0, 100.0), (201.0, 150.0)]);
     assert!(
-        differ.contains("pairs not checked, the backends differ about one of them: Mobile IP and"),
+        differ.contains("pairs not checked, the backends differ in one of them: Mobile IP and"),
         "{differ}"
     );
 }
@@ -327,7 +327,7 @@ fn what_is_not_to_be_believed_holds_nothing_and_is_no_row() {
     let comparison = made_up([(200.0, 100.0); 2], &invalid);
     assert!(verdicts(&comparison).iter().all(|verdict| verdict.invalid && !verdict.holds()));
     let outages: Vec<Row> = rows(&comparison).into_iter().filter(|row| row.metric == OUTAGE).collect();
-    assert_eq!(outages.len(), 16, "two contenders, two moves, two workloads, two worlds");
+    assert_eq!(outages.len(), 16, "two protocols, two moves, two workloads, two backends");
     assert!(outages.iter().all(|row| row.median.is_none() && row.invalid == 6 && row.why_not.is_some()));
     assert_eq!(comparison.invalid().len(), 16 * 6);
     let said = "invalid on linux: compare/mobile-ip/overlap/bulk 1/6: b1: the wall clock was set";

@@ -50,7 +50,7 @@ pub fn text(comparison: &Comparison) -> String {
     for (world, why) in &comparison.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
-    let mut table = Table::new(["verdict", "world", "value", "what must hold", "what the value is"]);
+    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
     for verdict in verdicts(comparison) {
         let must_hold = verdict.must_hold;
         table.push([
@@ -78,11 +78,11 @@ fn repetitions(comparison: &Comparison) -> String {
             ),
             (Repeat::UntilNarrow(runs), OnWorld::Linux) => writeln!(
                 out,
-                "linux: {} of each leg, however wide the interval is; more with --runs",
+                "linux: {} of each leg, for any width of the interval; more with --runs",
                 fixed(runs)
             ),
             (Repeat::Fixed(runs), world) => {
-                writeln!(out, "{}: {} of each leg, however wide the interval is", world.name(), fixed(runs))
+                writeln!(out, "{}: {} of each leg, for any width of the interval", world.name(), fixed(runs))
             }
         };
     }
@@ -183,9 +183,9 @@ type Is = fn(&Claim) -> bool;
 
 /// The headings for pairs of protocols on both backends, by claim.
 const CLAIMS: [(&str, Is); 4] = [
-    ("checked, one order on both", |claim| matches!(claim, Claim::Same(_))),
-    ("checked, ANOTHER ORDER on each", |claim| *claim == Claim::Other),
-    ("not checked, the backends differ about one of them", |claim| *claim == Claim::NotClaimed),
+    ("checked, the same order on both", |claim| matches!(claim, Claim::Same(_))),
+    ("checked, DIFFERENT ORDER", |claim| *claim == Claim::Other),
+    ("not checked, the backends differ in one of them", |claim| *claim == Claim::NotClaimed),
     ("not checked, told apart by neither backend, or near", |claim| *claim == Claim::NotToldApart),
 ];
 
@@ -308,7 +308,8 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
 
 /// Describes the effect of each breaker.
 pub fn self_test_text(tests: &[Broken]) -> String {
-    let mut table = Table::new(["breaker", "value without", "value with it", "what no longer holds", "set"]);
+    let mut table =
+        Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
     for test in tests {
         let word = match (test.broke(), test.whole.holds) {
             (true, _) => "broke it",

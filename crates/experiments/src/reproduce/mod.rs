@@ -1,4 +1,4 @@
-//! The experiments of the papers: published beside measured values, and whether the properties that must hold do.
+//! The experiments of the papers: published and measured values, and whether the properties that must hold do.
 //!
 //! ```text
 //! Experiment ─ points(scale) ─> Point ─ scenario + overrides ─> Plan ─ run_point ─> Outcome ─ measure ─> Samples

@@ -112,7 +112,7 @@ impl OnBackend {
             }
             Word::Reproduced => None,
             _ if lo <= to && hi >= from => {
-                Some(format!("not sure: the interval of n = {n} reaches the published number"))
+                Some(format!("uncertain: the interval of n = {n} contains the published number"))
             }
             _ => None,
         }
@@ -171,7 +171,7 @@ impl Judged<'_> {
         }
         for on in &self.on {
             match on.word(&self.published) {
-                None => parts.push(format!("{}: not judged, a run was invalid", on.world.name())),
+                None => parts.push(format!("{}: not evaluated, a run was invalid", on.world.name())),
                 Some(other) if other != word => parts.push(format!("{}: {}", on.world.name(), other.name())),
                 Some(_) => {}
             }
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(remark(2.6, (2.3, 2.9)), (weak.to_owned(), true));
         assert_eq!(remark(2.6, (2.3, 2.8)), (String::new(), false), "on one side alone");
         assert_eq!(remark(2.6, (2.4, 2.88)), (String::new(), false));
-        let unsure = "not sure: the interval of n = 10 reaches the published number";
+        let unsure = "uncertain: the interval of n = 10 contains the published number";
         assert_eq!(remark(2.0, (1.0, 2.4)), (unsure.to_owned(), false));
         assert_eq!(remark(2.0, (1.0, 2.3)), (String::new(), false));
         assert_eq!(on(2.6, None).remark(&PUBLISHED), Some("n = 1: no interval".to_owned()));
@@ -356,7 +356,7 @@ mod tests {
             assert_eq!(word(sim, linux).0, worse, "{sim:?} {linux:?}");
         }
         assert!(word(bad, good).1.contains("linux: reproduced"), "{}", word(bad, good).1);
-        assert!(word(good, open).1.contains("linux: not judged"), "{}", word(good, open).1);
+        assert!(word(good, open).1.contains("linux: not evaluated"), "{}", word(good, open).1);
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     for (report, judged) in &all {
         let _ = writeln!(out, "{}", row(report, judged));
     }
-    out.push_str("\nWhy a number is not reproduced, or not for sure:\n\n");
+    out.push_str("\nThe reason for each number that is not reproduced, or is uncertain:\n\n");
     for (why, numbers) in grouped(&all, reason) {
         let _ = writeln!(out, "- {}: {why}.", numbers.join("; "));
     }
-    out.push_str("\nWhere the tolerances come from:\n\n");
+    out.push_str("\nThe sources of the tolerances:\n\n");
     for (from, numbers) in grouped(&all, |judged| Some(judged.published.tolerance_from.to_owned())) {
         let _ = writeln!(out, "- {from}: {}.", numbers.join("; "));
     }
@@ -68,18 +68,18 @@ pub fn is_table(text: &str) -> bool {
 }
 
 fn head(scale: &str, recorded: Option<&Recorded>) -> String {
-    let linux = recorded.map_or("nothing is recorded of Linux".to_owned(), |recorded| {
-        format!("that of Linux was recorded with kernel {}, scale {}", recorded.kernel, recorded.scale)
+    let linux = recorded.map_or("there is no record of Linux".to_owned(), |recorded| {
+        format!("the Linux column was recorded with kernel {}, scale {}", recorded.kernel, recorded.scale)
     });
     format!(
         "{TITLE}\n\n\
          Generated: `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`; with `--on both`, Linux is measured\n\
          again and recorded in `docs/reproduced.linux.json`. A test compares this page with the simulator.\n\n\
-         *Reproduced*: the value is within the tolerance; *weak*: a 95 % interval is wider than the tolerance on both sides, so that\n\
-         another value may well be the true one. *Shape*: the value is another, the number is part of a series (a slope, a ratio, an\n\
-         order), and all that must hold of that series holds. *Not reproduced*: neither; a single number has no shape. The verdict is the\n\
-         worse of the two backends; `-` is no valid run. Values are means (Indirect TCP's times: medians) with 95 % intervals; `range` is\n\
-         the smallest and the largest value. The simulator's column is of scale {scale};\n\
+         *Reproduced*: the value is within the tolerance. *Weak*: a 95 % interval is wider than the tolerance on both sides, so another\n\
+         value may be the true one. *Shape*: the value differs, but the number is part of a series (a slope, a ratio, an order), and each\n\
+         must-hold about that series holds. *Not reproduced*: neither; a single number has no shape. The verdict is the worse one of the\n\
+         two backends; `-` means that no run was valid. Values are means (Indirect TCP's times: medians) with 95 % intervals; `range` is the\n\
+         smallest and the largest value. The simulator's column has scale {scale};\n\
          {linux}.\n\n"
     )
 }

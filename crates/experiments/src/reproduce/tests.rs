@@ -88,7 +88,7 @@ fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     }
     let then = std::fs::read_to_string(&path).unwrap();
     let differs = then.lines().zip(now.lines()).find(|(then, now)| then != now);
-    assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it anew with WAYFARE_BLESS=1");
+    assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it again with WAYFARE_BLESS=1");
 }
 
 /// The README has the short form.

@@ -8,7 +8,7 @@ use draw::Table;
 use recorder::run::OnWorld;
 use std::fmt::Write;
 
-/// Returns the published beside the measured values, and which properties hold.
+/// Returns the published and the measured values, and which properties hold.
 pub fn text(report: &Report) -> String {
     let experiment = report.experiment;
     let mut out = format!("{}: {}\n", experiment.id, experiment.about);
@@ -29,7 +29,7 @@ pub fn text(report: &Report) -> String {
     }
     let others: Vec<&Metric> = experiment.metrics.iter().filter(|metric| !is_published(metric)).collect();
     if !others.is_empty() {
-        let _ = write!(out, "\nalso measured, nothing published\n{}", also(report, &others, &worlds));
+        let _ = write!(out, "\nalso measured, not published\n{}", also(report, &others, &worlds));
     }
     out.push_str(&invalid(&report.worlds));
     for (world, why) in &report.absent {
@@ -38,7 +38,7 @@ pub fn text(report: &Report) -> String {
     let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
     let observed = report.observed();
     if !observed.is_empty() {
-        let _ = write!(out, "\nchecked too, and decides nothing\n{}", must_hold(&observed));
+        let _ = write!(out, "\nalso checked, without effect on the verdict\n{}", must_hold(&observed));
     }
     let judged = judged(report);
     if !judged.is_empty() {
@@ -130,7 +130,7 @@ fn also(report: &Report, metrics: &[&Metric], worlds: &[OnWorld]) -> String {
 }
 
 fn must_hold(verdicts: &[Verdict]) -> String {
-    let mut table = Table::new(["verdict", "world", "value", "what is claimed", "what the value is"]);
+    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
     for verdict in verdicts {
         let word = match (verdict.invalid, verdict.check.holds) {
             (true, _) => "INVALID",
@@ -151,7 +151,7 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
             let (word, why) = match &measured.validity {
                 Validity::Valid => continue,
                 Validity::Invalid(why) => ("invalid", why),
-                Validity::Untrusted(why) => ("not to be trusted", why),
+                Validity::Untrusted(why) => ("not trusted", why),
             };
             let _ = writeln!(
                 out,
@@ -167,7 +167,8 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
 
 /// Describes the effect of each breaker.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
-    let headers = ["breaker", "world", "value without", "value with it", "what no longer holds", "set"];
+    let headers =
+        ["breaker", "world", "value without", "value with it", "statement that must fail", "settings"];
     let mut table = Table::new(headers);
     for broken in broken {
         let word = match (broken.broke(), broken.whole.holds, broken.check.value) {

@@ -59,7 +59,7 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), nam
         x: Axis::new(key, unit),
         y,
         series,
-        caption: format!("{about}. Markers: medians of {n} runs.{intervals} What never ended is not drawn."),
+        caption: format!("{about}. Markers: medians of {n} runs.{intervals} Infinite values are not drawn."),
     }
 }
 

@@ -62,7 +62,7 @@ fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
 fn run_of(sweep: &str, line: &str) -> Result<Done, String> {
     let (open, digest) = line.rsplit_once(SUM).ok_or("has no digest")?;
     if digest.strip_suffix("\"}") != Some(&sum(sweep, open)) {
-        return Err("was changed since it was written: its digest does not fit".to_owned());
+        return Err("was changed since it was written: its digest differs".to_owned());
     }
     serde_json::from_str(&format!("{open}}}")).map_err(|error| error.to_string())
 }
@@ -117,11 +117,11 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
         Ok(text) => {
             let head: Option<Head> = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
             let other = head.is_some_and(|head| head.digest != sweep.digest());
-            other.then_some("holds another sweep; choose another --out, or remove it")
+            other.then_some("has another sweep; choose another --out, or remove it")
         }
         // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
-        Err(_) => entries.next().map(|_| "exists and holds no sweep; not overwritten"),
+        Err(_) => entries.next().map(|_| "exists and is not a sweep; not overwritten"),
     }
 }
 

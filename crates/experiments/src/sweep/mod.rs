@@ -109,7 +109,7 @@ impl Sweep {
             .map_err(|(key, problem)| wrong(&format!(".set.{key}"), &problem))?;
         choices.extend(varied);
         if let Some(twice) = varied_twice(&choices) {
-            return Err(wrong("", &format!("`{twice}` is varied twice")));
+            return Err(wrong("", &format!("`{twice}` is given twice")));
         }
         if let Some((key, value)) = value_twice(&choices) {
             return Err(wrong(
@@ -203,8 +203,8 @@ fn choices(
     let mut choices = Vec::new();
     for (key, values) in &table.set {
         let values = values.as_array().filter(|values| !values.is_empty());
-        let values =
-            values.ok_or_else(|| (key.clone(), "a list of values, as [\"5ms\", \"50ms\"]".to_owned()))?;
+        let values = values
+            .ok_or_else(|| (key.clone(), "a list of values, for example [\"5ms\", \"50ms\"]".to_owned()))?;
         if !constant.iter().chain(varied.iter().flatten()).any(|setting| setting.parts().0 == *key) {
             choices.push(values.iter().map(|value| Setting::new(key, value.clone())).collect());
         }

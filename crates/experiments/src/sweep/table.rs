@@ -74,7 +74,7 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
 /// Formats a table of medians with their 95 % confidence intervals.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
-    out.push_str("medians, and in brackets their 95 % intervals (\"range\": only smallest and largest)\n\n");
+    out.push_str("medians, with their 95 % intervals in brackets (\"range\": only smallest and largest)\n\n");
     let names = names(runs);
     let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
     let mut table = Table::new(keys.chain(names.iter().copied()));
@@ -85,7 +85,7 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     out.push_str(&table.render());
     out.push('\n');
     if names.is_empty() {
-        out.push_str("nothing was measured: what a sweep compares is of handoffs, and no host of this scenario moves\n");
+        out.push_str("nothing was measured: a sweep compares handoffs, and no host of this scenario moves\n");
     }
     for (of, about) in METRICS.iter().filter(|(of, _)| names.iter().any(|name| metric(name) == *of)) {
         let _ = writeln!(out, "{of:20}{about}");

@@ -65,7 +65,7 @@ fn what_is_set_from_outside_is_not_varied_or_by_its_own_values() {
     let (others, _) = sweep(&text, &["radio.retune=7ms|8ms|11ms"]).unwrap().unwrap();
     assert_eq!((others.axes.len(), others.len()), (1, 3));
     let twice = sweep(&text, &["radio.retune=7ms|8ms", "radio.retune=1ms|2ms"]).unwrap_err().to_string();
-    assert!(twice.contains("`radio.retune` is varied twice"), "{twice}");
+    assert!(twice.contains("`radio.retune` is given twice"), "{twice}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct Difference {
 
 /// Returns a figure of one handoff (numbered from 1) in both runs, side by side. `None` if a run has no handoff with
 /// this number.
-pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::BesideFigure> {
+pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::SideBySideFigure> {
     let plan = &runs[0].plan;
     let of_run = |run: &Outcome| {
         let figure = rundir::sequence(run);
@@ -27,7 +27,7 @@ pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::BesideFigure>
         has.then(|| (format!("{}, seed {}", run.world.title(), run.plan.seed), figure))
     };
     let beside = runs.into_iter().map(of_run).collect::<Option<Vec<_>>>()?;
-    Some(draw::BesideFigure {
+    Some(draw::SideBySideFigure {
         title: format!("{}: handoff {handoff} in both runs", plan.name),
         runs: beside,
         handoff,

@@ -2,7 +2,7 @@
 //! acknowledgments and heartbeats are not control messages.
 
 use ::sctp::message::{Action, Address, AsconfAck, Chunk, Packet, Request, Response};
-use ::sigma::message::{Message as Dns, PORT, Rcode, Received, Record, class, opcode};
+use ::sigma::message::{Message as Dns, PORT, Rcode, Received, ResourceRecord, class, opcode};
 use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
@@ -81,7 +81,7 @@ fn of_dns(ip: &Header, payload: &[u8]) -> Option<(bool, String)> {
         let rcode = Rcode::of(header.rcode).map_or("an unknown code", Rcode::name);
         return Some((false, format!("DNS UPDATE answered with {rcode}")));
     }
-    let is_new = |record: &&Record| record.class == class::IN;
+    let is_new = |record: &&ResourceRecord| record.class == class::IN;
     let new = authority
         .iter()
         .filter(is_new)

@@ -35,7 +35,7 @@ pub fn handoffs(outcome: &Outcome) -> String {
         let _ = writeln!(out, "  {}", flow_title(outcome, hole.flow));
         match &hole.experience {
             Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
-            _ => out.push_str("  never: nothing new until the run ended\n"),
+            _ => out.push_str("  never: no new data until the run ended\n"),
         }
         let _ = writeln!(out, "  lost {}", count(hole.lost as usize, "packet"));
     }
@@ -55,7 +55,7 @@ fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
 fn handoff(outcome: &Outcome, all_lost: &[Lost], handoff: &Handoff) -> String {
     let mut out = String::new();
     if handoff.flows.is_empty() {
-        out.push_str("  not measured: no flow of the host was there to be cut\n");
+        out.push_str("  not measured: the host had no flow at the cut\n");
     }
     for cost in &handoff.flows {
         let indent = if outcome.flows.len() > 1 {
@@ -93,12 +93,12 @@ fn of_flow<'a>(
     match &cost.experience {
         Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
         Experience::Never { from } => {
-            let _ = writeln!(out, "  never: nothing new from {from} s until the run ended");
+            let _ = writeln!(out, "  never: no new data from {from} s until the run ended");
         }
         Experience::NotMeasured => {
             out.push_str("  not measured: the flow was idle when the path was cut\n");
         }
-        Experience::None if cost.lost() == 0 => out.push_str("  lost nothing and made no gap\n"),
+        Experience::None if cost.lost() == 0 => out.push_str("  no loss and no gap\n"),
         Experience::None => {}
     }
     match cost.recovery {
@@ -108,7 +108,7 @@ fn of_flow<'a>(
         }
         Recovery::Never if !matches!(cost.experience, Experience::Never { .. }) => {
             out.push_str(
-                "  never recovered: less than half of the goodput before, until the flow or the run ended\n",
+                "  never recovered: less than half of the earlier goodput until the flow or the run ended\n",
             );
         }
         Recovery::Never | Recovery::Unneeded | Recovery::NotMeasured => {}

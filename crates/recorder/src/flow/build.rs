@@ -51,7 +51,7 @@ impl<'a> Builder<'a> {
             // A source that was silent for more than two and a half of its own intervals has stopped.
             let silence = packets.spacing * 2 + packets.spacing / 2;
             let stopped = end.since(last) > silence;
-            // A host that is down for good would have sent more: its silence after that is not the end of its source.
+            // A host that is down until the end would have sent more: its silence after that is not the end of its source.
             let stop = stop_of(self.plan, path.from.0, path.to_at);
             let goes_on = |down: Instant| stop.map_or(down.since(last) <= silence, |stop| stop > down);
             let went_down_sending = self.plan.down_for_good(path.from.0).is_some_and(goes_on);

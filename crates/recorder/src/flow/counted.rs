@@ -119,7 +119,7 @@ impl Counted {
             let life = plan.end().since(connection.begun);
             if !connection.opened {
                 if life > SETUP {
-                    let why = format!("not open {} s after it was asked for", life.as_secs_f64());
+                    let why = format!("not open {} s after the request", life.as_secs_f64());
                     self.fail(host, connection.peer, why);
                 }
                 continue;

@@ -77,7 +77,7 @@ pub enum FlowEnd {
     /// The connection never opened.
     Refused,
     /// The run ended first. For datagrams also: the source stopped and its last datagram never arrived, or its host
-    /// crashed or was stopped for good while it sent.
+    /// crashed, or was stopped until the end, while it sent.
     Unfinished,
 }
 

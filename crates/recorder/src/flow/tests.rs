@@ -41,7 +41,7 @@ fn datagrams_are_complete_if_the_last_one_arrived() {
     assert_eq!((only(&cut_off).end, only(&cut_off).lost), (FlowEnd::Unfinished, 3));
 }
 
-/// The source should send until 5.5 s, but its host is down for good from 3 s. Even if all that it sent arrived, the
+/// The source should send until 5.5 s, but its host is down from 3 s until the end. Even if all that it sent arrived, the
 /// flow is not complete.
 #[test]
 fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
@@ -130,7 +130,8 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let place = records.partition_point(|record| record.at <= at);
     records.insert(place, Record { at, host, what: mark.clone() });
     let wrong = Outcome::new(run.plan.clone(), run.world, records, None);
-    let says = "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 is not what was sent";
+    let says =
+        "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 differs from the sent one";
     assert_eq!(
         (wrong.failures.as_slice(), only(&wrong).end),
         ([says.to_owned()].as_slice(), FlowEnd::Completed)
@@ -138,7 +139,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     // Without records.
     let mut counted = Counted::default();
     counted.note(at, host, &mark);
-    let says = "mobile: its connection with correspondent:9000: the byte at 495750 is not what was sent";
+    let says = "mobile: its connection with correspondent:9000: the byte at 495750 differs from the sent one";
     assert!(counted.failures(&run.plan).contains(&says.to_owned()));
 }
 
@@ -152,7 +153,7 @@ fn a_flow_without_a_byte_does_not_hold() {
     // Without records: the requested connection never opens.
     let plan = silent.plan;
     let counted = crate::run::count(plan.watched(crate::ledger::Running::new(&plan)).unwrap(), &plan);
-    let says = "mobile: its connection with correspondent:9000: not open 9.5 s after it was asked for";
+    let says = "mobile: its connection with correspondent:9000: not open 9.5 s after the request";
     assert_eq!(counted.failures, [says]);
 }
 

@@ -106,7 +106,7 @@ impl Open {
     }
 
     fn slot(&mut self, place: u32) -> &mut Slot {
-        #[expect(clippy::indexing_slicing, reason = "a place that was given stays")]
+        #[expect(clippy::indexing_slicing, reason = "an explicit place stays")]
         &mut self.slots[place as usize]
     }
 }

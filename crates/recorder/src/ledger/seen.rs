@@ -20,7 +20,7 @@ pub(super) struct Seen {
 impl Seen {
     #[expect(
         clippy::inline_always,
-        reason = "who tells of a step knows its kind, and most of this falls away"
+        reason = "the callers know the kind of each step, so the compiler removes most of this"
     )]
     #[inline(always)]
     pub(super) fn add(&mut self, step: Step, places: &Places) {

@@ -78,7 +78,7 @@ fn note(outcome: &Outcome) -> &'static str {
         "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the receiver's stack. A \
          retransmission is beside its original."
     } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
-        "Packets of SCTP with data, at the number of their first chunk. A retransmission is beside its original."
+        "Packets of SCTP with data, at the number of their first chunk. A retransmission is next to its original."
     } else {
         "Datagrams in the order in which their source sent them. Control messages are not drawn."
     }

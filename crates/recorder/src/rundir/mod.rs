@@ -75,7 +75,7 @@ pub enum ReadError {
     #[error("{0}: {1}")]
     RunFile(PathBuf, serde_json::Error),
     /// Its format is not supported by this program.
-    #[error("{0}: form {1} of a run directory, and this program reads form {known}", known = meta::FORMAT)]
+    #[error("{0}: format {1} of a run directory; this program reads format {known}", known = meta::FORMAT)]
     Format(PathBuf, u32),
     /// The scenario in it is not valid for this program.
     #[error("{0}")]

@@ -66,7 +66,7 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
         caption: format!(
             "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
              stack of its sender to the stack of its receiver; a retransmission is a packet. The delay in the table of flows is \
-             another: until the application is given the data.{windows}{about_events}",
+             another: until the application gets the data.{windows}{about_events}",
             width.as_millis(),
         ),
     }
@@ -82,7 +82,7 @@ fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
     let about = match all.len() {
         0 => String::new(),
         1..=EVENTS => {
-            " Lines with a number are handoffs, those with words events of the scenario.".to_owned()
+            " Lines with a number are handoffs; lines with words are events of the scenario.".to_owned()
         }
         more => format!(" The {more} events of the scenario have no lines; the report has them."),
     };
@@ -116,7 +116,7 @@ const fn source(world: OnWorld) -> &'static str {
     match world {
         OnWorld::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
         OnWorld::Linux => {
-            " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), sampled every 20 ms where they \
+            " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), sampled every 20 ms if they \
              changed."
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn check_hosts(
 
 fn time(scenario: &Scenario) -> Result<(), Wrong> {
     if scenario.duration == Duration::ZERO {
-        return Err(("duration".to_owned(), "a run lasts longer than 0 s, as 10s".to_owned()));
+        return Err(("duration".to_owned(), "must be greater than zero, for example `10s`".to_owned()));
     }
     if scenario.duration > LONGEST {
         return Err((
@@ -75,7 +75,7 @@ fn names(scenario: &Scenario) -> Result<(), Wrong> {
         if ["lo", "wf-host", "wf-node"].contains(&name.as_str())
             || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
         {
-            return wrong("it is the name of an interface that a host has anyhow; choose another");
+            return wrong("it is the name of an interface that each host has; choose another");
         }
     }
     Ok(())
@@ -142,9 +142,10 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
         }
     }
     match &scenario.radio.scan {
-        Some(scan) if scan.away >= scan.every => {
-            Err(("radio.scan.away".to_owned(), "a radio comes back: must be shorter than `every`".to_owned()))
-        }
+        Some(scan) if scan.away >= scan.every => Err((
+            "radio.scan.away".to_owned(),
+            "must be shorter than `every`, because the radio returns".to_owned(),
+        )),
         _ => Ok(()),
     }
 }
@@ -156,7 +157,7 @@ fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
     Err((format!("{path}.mtu"), format!("a link takes at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
 }
 
-/// Checks that networks do not overlap. Otherwise a host could not tell by which link an address is reached.
+/// Checks that networks do not overlap. Otherwise the link to an address would be ambiguous.
 fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     let wires = scenario.wire.iter().filter_map(|(name, wire)| Some((format!("wire.{name}"), wire.net?)));
     let cells = scenario.cell.iter().filter_map(|(name, cell)| Some((format!("cell.{name}"), cell.net?)));
@@ -211,7 +212,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             return wrong(".radios", format!("a host that moves has 1 to {MOST_RADIOS} radios"));
         }
         if roams && scenario.cell.is_empty() {
-            return wrong("", "a host that moves needs a cell, as [cell.1]".to_owned());
+            return wrong("", "a host that moves needs a cell, for example [cell.1]".to_owned());
         }
         if let Some(cell) = layout.cell_of(name).filter(|_| roams) {
             return wrong("", format!("it is the base station of cell {cell}, and cannot move"));
@@ -219,10 +220,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
         if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
-            return wrong(
-                &format!(".{key}"),
-                "no role of this host moves it, as `apps/roam` would".to_owned(),
-            );
+            return wrong(&format!(".{key}"), "no role of this host moves it; `apps/roam` does".to_owned());
         }
     }
     Ok(())
@@ -262,7 +260,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             let wrong = |problem: String| Err((path.clone(), problem));
             let (peer, port) = text.rsplit_once(':').unwrap_or((text, ""));
             if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-                return wrong(format!("write a host and a port from 1 to 65535, as {peer}:9000"));
+                return wrong(format!("write a host and a port from 1 to 65535, for example {peer}:9000"));
             }
             if peer.parse::<Ipv4Addr>().is_ok() {
                 continue;
@@ -279,7 +277,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             }
             if peer != name && has_no_way(layout, name, host) {
                 return wrong(format!(
-                    "`{name}` has no way to `{peer}`: give it a `default_route`, or the links in between a `net`"
+                    "`{name}` has no route to `{peer}`: give it a `default_route`, or the links in between a `net`"
                 ));
             }
             // Answers of a connection need a reverse path. Datagrams are not answered.
@@ -361,7 +359,7 @@ fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a st
     let (mut here, mut seen) = (from, BTreeSet::new());
     while here != peer {
         if !seen.insert(here) {
-            return Some((here, "where they go round"));
+            return Some((here, "where they form a loop"));
         }
         let (_, host) = layout.hosts().find(|(name, _)| *name == here)?;
         let is_plain = host.role.iter().all(|role| Application::of_table(role).is_some());

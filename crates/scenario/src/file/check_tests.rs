@@ -59,8 +59,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "[\"server\", \"router\"]",
-        "[\"server\", \"nobody\"]",
-        "line 4, column 8: `wire.in.ends`: no host `nobody`; there are: server, router, west, mobile",
+        "[\"server\", \"absent\"]",
+        "line 4, column 8: `wire.in.ends`: no host `absent`; there are: server, router, west, mobile",
     ),
     (
         "[\"router\", \"west\"]",
@@ -81,7 +81,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
     ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
-    ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: a chance is a number from 0 to 1"),
+    (
+        "\"1ms\"",
+        "\"1ms\"\nloss = nan",
+        "line 7, column 8: `wire.in.loss`: a probability is a number from 0 to 1",
+    ),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
     // Cells.
@@ -132,7 +136,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[cell.1]",
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
-        "line 14, column 31: `radio.scan.away`: a radio comes back: must be shorter than `every`",
+        "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
     // Networks and addresses.
     (
@@ -260,12 +264,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"server:9000\" },\n]",
         "\"server\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, as server:9000",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, for example server:9000",
     ),
     (
         "\"server:9000\" },\n]",
         "\"server:90000\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, as server:9000",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, for example server:9000",
     ),
     (
         "to = \"west\"",
@@ -286,7 +290,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"1ms\"",
         "\"0.5\"",
-        "line 6, column 9: `wire.in.delay`: `0.5` is not a span of time: it has no unit; write `0.5ms`",
+        "line 6, column 9: `wire.in.delay`: `0.5` is not a time: it has no unit; write `0.5ms`",
     ),
     (
         "\"1ms\"",
@@ -372,7 +376,7 @@ fn default_routes_lead_to_the_peer() {
         "{refusal}"
     );
     let round = refusal_behind("default_route = \"client\"").unwrap();
-    assert!(round.contains("lead to `client`, where they go round"), "{round}");
+    assert!(round.contains("lead to `client`, where they form a loop"), "{round}");
     assert_eq!(refusal_behind("default_route = \"server\""), None);
 }
 
@@ -385,7 +389,7 @@ fn default_routes_lead_back_from_the_peer_of_a_connection() {
     let refusal = refusal_of(routes, server, client).unwrap();
     assert!(
         refusal.contains(
-            "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they go round: \
+            "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they form a loop: \
              give it a `default_route` towards `client`"
         ),
         "{refusal}"
@@ -404,7 +408,7 @@ fn whom_no_links_lead_to_cannot_be_reached() {
 
     let alone = include_str!("../../../../scenarios/bulk.toml").replace("default_route = \"server\"\n", "");
     let refusal = Scenario::plan("bad.toml", &alone, &[], 1).unwrap_err().to_string();
-    assert!(refusal.contains("`client` has no way to `server`: give it a `default_route`"), "{refusal}");
+    assert!(refusal.contains("`client` has no route to `server`: give it a `default_route`"), "{refusal}");
 
     let nameless = include_str!("../../../../scenarios/bulk.toml").replace("address = \"10.2.0.2\"\n", "");
     let refusal = Scenario::plan("bad.toml", &nameless, &[], 1).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use super::error::{ScenarioError, Source};
 use super::path::{self, Propagation};
 use super::{Host, Point, Scenario};
-use link::Course;
+use link::SignalCourse;
 use std::collections::BTreeMap;
 use wire::{Cell, Instant, Seed};
 
@@ -14,8 +14,8 @@ pub(crate) fn course(
     name: &str,
     host: &Host,
     seed: u64,
-) -> Result<Option<Course>, ScenarioError> {
-    let (mut course, heard) = (Course::default(), heard(source, scenario, name, host, seed)?);
+) -> Result<Option<SignalCourse>, ScenarioError> {
+    let (mut course, heard) = (SignalCourse::default(), heard(source, scenario, name, host, seed)?);
     for (cell, points) in &heard {
         let wrong = |problem: &str| source.at_path(&format!("host.{name}.course.{cell}"), problem);
         let number = cell.parse().ok().filter(|_| scenario.cell.contains_key(cell)).ok_or_else(|| {
@@ -23,7 +23,9 @@ pub(crate) fn course(
             wrong(&format!("no cell `{cell}`; there are: {}", cells.join(", ")))
         })?;
         if points.is_empty() || !points.is_sorted_by_key(|point| point.0) {
-            return Err(wrong("give points in the order of time, as [[\"0s\", -60], [\"5s\", -90]]"));
+            return Err(wrong(
+                "give points in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
+            ));
         }
         if points.iter().any(|point| !(-130..=0).contains(&point.1)) {
             return Err(wrong("a strength is a number of dBm, from -130 to 0"));
@@ -59,7 +61,7 @@ fn heard(
         Some(station) => Ok((cell.clone(), path::course(&stops, station, signal, scenario.duration))),
         None => Err(source.at_path(
             &format!("cell.{cell}"),
-            &format!("`{name}` has a `path`, so every cell needs a `position`, as [0.0, 50.0]"),
+            &format!("`{name}` has a `path`, so every cell needs a `position`, for example [0.0, 50.0]"),
         )),
     };
     scenario.cell.iter().map(hear).collect()

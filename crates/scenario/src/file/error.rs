@@ -222,7 +222,7 @@ fn plain(problem: &str) -> String {
             whole if WHOLE.contains(&whole) => Some("a whole number".to_owned()),
             // Entries of `[[event]]` are such a list.
             "a sequence" if before.contains("a table") => {
-                Some("a list: [ ... ], or a heading in two brackets, [[ ]], over each entry".to_owned())
+                Some("a list: [ ... ], or a header in double brackets, [[ ]], for each entry".to_owned())
             }
             "a sequence" => Some("a list, as [ ... ]".to_owned()),
             "a map" => Some("a table, as { key = value }".to_owned()),
@@ -249,7 +249,7 @@ fn plain(problem: &str) -> String {
     }
     text = text.replace(
         "invalid IPv4 address syntax",
-        "not an IPv4 address; write four numbers from 0 to 255, as 10.1.0.7",
+        "not an IPv4 address; write four numbers from 0 to 255, for example 10.1.0.7",
     );
     text.replace(", expected one of ", "; allowed: ")
 }

@@ -13,18 +13,18 @@ use std::fmt;
 use trace::{Event, EventKind};
 use wire::{Duration, Seed};
 
-/// Something that happens at an instant, as a scenario has it.
+/// An event of a scenario at an instant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = shapes()))]
 pub struct EventTable {
-    /// When, from the begin of the run.
+    /// The time, from the begin of the run.
     #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// What happens.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The host; of a `cut` or `restore` of a cell, the only host for which it is cut.
+    /// The host; for a `cut` or `restore` of a cell, the only host for which the cell is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The wire, by its name.
@@ -33,7 +33,7 @@ pub struct EventTable {
     /// The cell, by its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<u16>,
-    /// Of `loss`: the probability that a frame is lost from now on.
+    /// For kind `loss`: the probability that a frame is lost from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
@@ -46,7 +46,7 @@ pub struct EventTable {
     pub step: Option<Step>,
 }
 
-/// Events that happen at random instants, drawn from the run's seed.
+/// Events at random instants, which are drawn from the run's seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomTable {
@@ -73,27 +73,27 @@ pub struct RandomTable {
     )]
     #[schemars(schema_with = "node::config::schema::span")]
     pub to: Option<Duration>,
-    /// The hosts concerned: all, if the key is absent. Only with kinds that happen to hosts.
+    /// The hosts [default: all]. Only with kinds that apply to hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
-    /// The wires concerned: if both `wires` and `cells` are absent, all of both. Only with kinds that happen to links.
+    /// The wires [default: if `cells` is absent too, all wires and cells]. Only with kinds that apply to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub wires: Option<Vec<String>>,
-    /// The cells concerned.
+    /// The cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub cells: Option<Vec<u16>>,
-    /// Of `loss`.
+    /// The value for kind `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// Of `mtu`.
+    /// The value for kind `mtu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 68))]
     pub mtu: Option<u16>,
-    /// Of `clock`.
+    /// The value for kind `clock`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Step {
         };
         signed.ok_or_else(|| {
             D::Error::custom(format!(
-                "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, as \"+5s\" or \"-200ms\""
+                "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, for example \"+5s\" or \"-200ms\""
             ))
         })
     }
@@ -154,7 +154,7 @@ impl JsonSchema for Step {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A sign and a span of time.",
+            "description": "A time with a sign.",
             "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
             "examples": ["+5s", "-200ms"],
         })
@@ -261,7 +261,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     let has_not = |key: &str| wrong(key, format!("`{name}` does not have this key"));
     if kind.is_of_link() {
         match (&event.wire, event.cell, &event.host) {
-            (None, None, _) => return needs("wire", "happens to a `wire` or a `cell`"),
+            (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
             (Some(_), Some(_), _) => return wrong("cell", "give a `wire` or a `cell`, not both".to_owned()),
             (Some(_), None, Some(_)) => return wrong("host", "only a `cell` is cut for one host".to_owned()),
             (None, Some(_), Some(host)) => for_one(layout, kind, host)?,
@@ -269,7 +269,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
         }
     } else {
         match (&event.host, &event.wire, event.cell) {
-            (None, ..) => return needs("host", "happens to a `host`"),
+            (None, ..) => return needs("host", "needs a `host`"),
             (_, Some(_), _) => return has_not("wire"),
             (_, _, Some(_)) => return has_not("cell"),
             _ => {}
@@ -293,9 +293,14 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
 fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
     let name = kind.name();
     let given = [
-        ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, as `loss = 0.1`"),
+        ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, for example `loss = 0.1`"),
         ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, as `mtu = 1280`"),
-        ("step", step.is_some(), kind == EventKind::Clock, "a span with a sign, as `step = \"+5s\"`"),
+        (
+            "step",
+            step.is_some(),
+            kind == EventKind::Clock,
+            "a time with a sign, for example `step = \"+5s\"`",
+        ),
     ];
     for (key, is_given, is_needed, what) in given {
         match (is_given, is_needed) {
@@ -397,10 +402,10 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
     }
     if random.from >= to {
-        return wrong("from", format!("must be before {}, when the last may begin", units::span_text(to)));
+        return wrong("from", format!("must be before {}, the latest begin", units::span_text(to)));
     }
     if random.kinds.is_empty() {
-        return wrong("kinds", "name at least one kind, as `kinds = [\"crash\"]`".to_owned());
+        return wrong("kinds", "name at least one kind, for example `kinds = [\"crash\"]`".to_owned());
     }
     let has = |kind: EventKind| random.kinds.contains(&kind);
     for (key, is_given, kind) in [
@@ -420,17 +425,14 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
     {
         let Some(names) = names else { continue };
         if names.is_empty() {
-            return wrong(
-                key,
-                format!("names nothing; name at least one, or leave out `{key}`: then all are concerned"),
-            );
+            return wrong(key, format!("is empty; name at least one, or remove `{key}` to select all"));
         }
         if !random.kinds.iter().any(|kind| kind.is_of_link() == of_link) {
             let happen = if of_link { "hosts" } else { "wires and cells" };
             return wrong(
                 key,
                 format!(
-                    "does not fit: all `kinds` happen to {happen}; allowed with it: {}",
+                    "does not apply: all `kinds` are of {happen}; allowed with it: {}",
                     kinds_of(of_link)
                 ),
             );
@@ -447,7 +449,7 @@ fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong
         if !seen.insert(name) {
             return wrong(
                 &format!("{key}[{index}]"),
-                format!("`{name}` stands there twice; each is as likely as the others"),
+                format!("`{name}` is listed twice; all are equally likely"),
             );
         }
     }
@@ -480,7 +482,7 @@ fn targets(
     for (index, kind) in random.kinds.iter().copied().enumerate() {
         if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
         {
-            let problem = format!("`{}` follows by itself, after `lasts`", kind.name());
+            let problem = format!("`{}` follows automatically, after `lasts`", kind.name());
             return wrong(&format!("kinds[{index}]"), problem);
         }
         let fresh = EventTable {
@@ -504,7 +506,7 @@ fn targets(
             })?;
         }
         if of_kind.is_empty() {
-            return wrong("kinds", format!("there is nothing that `{}` could happen to", kind.name()));
+            return wrong("kinds", format!("there is no target for `{}`", kind.name()));
         }
         all.push(of_kind);
     }

@@ -77,13 +77,8 @@ fn what_makes_no_sense_is_refused_with_its_line() {
         (one("1s", "kind = \"disk-free\"\nhost = \"b1\""), "event[0].kind", "follows a `disk-full`", false),
         (one("1s", "kind = \"crush\"\nhost = \"b1\""), "event[0].kind", "did you mean `crash`", true),
         (one("1", "kind = \"crash\"\nhost = \"b1\""), "event[0].at", "write `1ms`", true),
-        (one("1s", "kind = \"crash\"\nwire = \"left\""), "event[0].host", "happens to a `host`", true),
-        (
-            one("1s", "kind = \"cut\"\nhost = \"b1\""),
-            "event[0].wire",
-            "happens to a `wire` or a `cell`",
-            true,
-        ),
+        (one("1s", "kind = \"crash\"\nwire = \"left\""), "event[0].host", "needs a `host`", true),
+        (one("1s", "kind = \"cut\"\nhost = \"b1\""), "event[0].wire", "needs a `wire` or a `cell`", true),
         (one("1s", "kind = \"cut\"\ncell = 2\nwire = \"left\""), "event[0].cell", "not both", true),
         (
             one("1s", "kind = \"cut\"\ncell = 2\nhost = \"b1\""),

@@ -132,12 +132,12 @@ pub(crate) fn warnings(
 fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, ScenarioError> {
     let Some(table) = &scenario.tree else {
         if scenario.host.is_empty() {
-            return Err(source.whole("a scenario has hosts, as [host.NAME], or a [tree] of them"));
+            return Err(source.whole("a scenario has hosts ([host.NAME]) or a [tree] of them"));
         }
         return Ok(None);
     };
     if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
-        return Err(source.at_path("tree", "is all that there is: no host, wire or cell beside it"));
+        return Err(source.at_path("tree", "excludes other hosts, wires and cells"));
     }
     for (key, is_given) in
         [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
@@ -162,7 +162,7 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
         let alone = [("loss", faults.loss), ("duplicate", faults.duplicate)];
         for (key, chance) in alone.into_iter().chain(burst.into_iter().flatten()) {
             if !(0.0..=1.0).contains(&chance) {
-                return Err(source.at_path(&format!("{path}.{key}"), "a chance is a number from 0 to 1"));
+                return Err(source.at_path(&format!("{path}.{key}"), "a probability is a number from 0 to 1"));
             }
         }
     }

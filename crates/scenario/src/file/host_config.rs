@@ -10,7 +10,7 @@ use wire::{InterfaceAddress, Ipv4Addr, Mac};
 /// Reads the configuration of one host. `file` is the name of the file in errors.
 pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> {
     if text.trim().is_empty() {
-        return Err(Source::new(file, text).whole("the file is empty; docs/node.md says what belongs there"));
+        return Err(Source::new(file, text).whole("the file is empty; docs/node.md describes its content"));
     }
     let (source, table) = read(file, text, [].iter())?;
     let config = expand::parse_config(&source, "", table)?;
@@ -62,7 +62,7 @@ fn interfaces(config: &HostConfig) -> Result<(), KeyError> {
         let is_wrong = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
         if name.is_empty() || name.len() > DEVICE || name.contains(is_wrong) || [".", ".."].contains(name) {
             let problem = format!(
-                "`{name}` is no name of a device; allowed: 1 to {DEVICE} bytes without blanks, slashes and colons"
+                "`{name}` is not a device name; allowed: 1 to {DEVICE} bytes without blanks, slashes and colons"
             );
             return Err(KeyError::new(at(index, "name"), problem));
         }
@@ -82,7 +82,7 @@ fn interfaces(config: &HostConfig) -> Result<(), KeyError> {
     let macs = config.macs()?;
     if let Some(index) = macs.iter().position(|mac| mac.is_group() || *mac == Mac([0; 6])) {
         let problem = format!(
-            "`{}` is no link address of one station; allowed: an even first number, and not all zero",
+            "`{}` is not a unicast link address; allowed: an even first byte, and not all zero",
             macs[index]
         );
         return Err(KeyError::new(at(index, "mac"), problem));
@@ -107,7 +107,7 @@ fn is_one_host(address: Ipv4Addr) -> bool {
 }
 
 fn addresses(config: &HostConfig) -> Result<(), KeyError> {
-    const ALLOWED: &str = "allowed: an address of one host, as 10.1.0.7";
+    const ALLOWED: &str = "allowed: a unicast host address, for example 10.1.0.7";
     if let Some(index) = config.addresses.iter().position(|address| !is_one_host(*address)) {
         let problem = format!("{} is not a unicast host address; {ALLOWED}", config.addresses[index]);
         return Err(KeyError::new(format!("addresses[{index}]"), problem));
@@ -141,7 +141,7 @@ fn routes(config: &HostConfig) -> Result<(), KeyError> {
     let to_itself = |via: Option<Via>| matches!(via, Some(Via::Ip(router)) if own.contains(&router));
     match config.routes.iter().position(|route| to_itself(route.via)) {
         Some(index) => {
-            let problem = "that is an address of this host; allowed: a router's";
+            let problem = "that is an address of this host; allowed: the address of a router";
             Err(KeyError::new(format!("route[{index}].via"), problem))
         }
         None => Ok(()),
@@ -163,10 +163,7 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
     for (key, path, is_socket) in &given {
         let bytes = path.as_os_str().len();
         if bytes == 0 {
-            return Err(KeyError::new(
-                *key,
-                "the path is empty; allowed: the path of a file, or no such key",
-            ));
+            return Err(KeyError::new(*key, "the path is empty; give the path of a file, or remove the key"));
         }
         if *is_socket && bytes > SOCKET {
             let problem =
@@ -177,7 +174,7 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
     let paths: Vec<PathBuf> = given.iter().map(|(_, path, _)| path.components().collect()).collect();
     match repeated(&paths) {
         Some((second, first)) => {
-            let problem = format!("that is the path of `{}`; allowed: a file of its own", given[first].0);
+            let problem = format!("`{}` has this path too; allowed: a separate file", given[first].0);
             Err(KeyError::new(given[second].0, problem))
         }
         None => Ok(()),

@@ -85,12 +85,7 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "`interface[1].mac`: `00:00:00:00:00:00` is no link address of one",
     ),
     ("02:00:00:00:00:02", "02:00", 9, "`interface[1].mac`: `02:00`: a link address is six"),
-    (
-        "\"eth1\"\nmac",
-        "\"\"\nmac",
-        8,
-        "`interface[1].name`: `` is no name of a device; allowed: 1 to 15 bytes",
-    ),
+    ("\"eth1\"\nmac", "\"\"\nmac", 8, "`interface[1].name`: `` is not a device name; allowed: 1 to 15 bytes"),
     (
         "\"eth1\"\nmac",
         "\"eth1-is-too-long\"\nmac",
@@ -148,7 +143,12 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         17,
         "`route[1].interface`: this host has no interface `eth7`",
     ),
-    ("10.0.0.3", "10.0.0.2", 18, "`route[1].via`: that is an address of this host; allowed: a router's"),
+    (
+        "10.0.0.3",
+        "10.0.0.2",
+        18,
+        "`route[1].via`: that is an address of this host; allowed: the address of a router",
+    ),
     (
         "\"eth0\"\naddress = \"10.0.0.2/24\"\n[d",
         "\"eth7\"\naddress = \"10.0.0.2/24\"\n[d",
@@ -160,9 +160,9 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "/run/h-clients.sock",
         "/run/h.sock",
         30,
-        "`daemon.clients`: that is the path of `daemon.control`; allowed",
+        "`daemon.clients`: `daemon.control` has this path too; allowed",
     ),
-    ("/var/h.jsonl", "/var//h.store", 32, "`daemon.records`: that is the path of `daemon.store`; allowed"),
+    ("/var/h.jsonl", "/var//h.store", 32, "`daemon.records`: `daemon.store` has this path too; allowed"),
 ];
 
 #[test]
@@ -193,7 +193,7 @@ fn a_daemon_without_an_interface_or_without_a_word_is_refused() {
         "{refusal}"
     );
     let refusal = host_config("h.toml", " \n").unwrap_err().to_string();
-    assert_eq!(refusal, "h.toml: the file is empty; docs/node.md says what belongs there");
+    assert_eq!(refusal, "h.toml: the file is empty; docs/node.md describes its content");
 }
 
 /// Checks that `wayfare node` accepts the configurations that the lab writes.

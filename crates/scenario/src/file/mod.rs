@@ -52,7 +52,7 @@ use wire::{Duration, Ipv4Addr, Prefix};
 /// A scenario as its file is read, with names where a plan has numbers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(description = "A scenario of Wayfare: hosts, what connects them, and who moves when.")]
+#[schemars(description = "A scenario of Wayfare: hosts, links, workloads and moves.")]
 pub struct Scenario {
     /// One line of description.
     pub about: String,
@@ -345,7 +345,7 @@ pub(crate) struct Host {
     pub(crate) program: Vec<Program>,
 }
 
-/// A point of a course: a time, and dBm.
+/// A point of a course: a time, and a signal in dBm.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct Point(
     #[schemars(schema_with = "node::config::schema::span")]
@@ -406,7 +406,7 @@ impl Scenario {
                 Err(ScenarioError::new(
                     name,
                     format!(
-                        "unknown scenario{meant}; give the path of a file, or one that is built in: {known}"
+                        "unknown scenario{meant}; give the path of a file, or a built-in scenario: {known}"
                     ),
                 ))
             }

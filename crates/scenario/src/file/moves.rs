@@ -140,7 +140,7 @@ fn uplinks_in_a_cycle(layout: &Layout) -> Option<Wrong> {
             way.push(next);
             if next == name {
                 let (index, _) = uplink(name)?;
-                let problem = format!("uplinks in a cycle, so no packet leaves it: {}", way.join(" > "));
+                let problem = format!("the uplinks form a cycle: {}", way.join(" > "));
                 return Some((format!("host.{name}.role[{index}].uplink"), problem));
             }
             if !seen.insert(next) {
@@ -161,7 +161,7 @@ pub(super) fn ports(name: &str, host: &Host) -> Result<(), Wrong> {
         let is_sink = Application::of_table(role) == Some(Application::Sink);
         let transport = text("by").unwrap_or(if is_sink { "udp" } else { "tcp" });
         if !taken.insert((transport, port)) {
-            let problem = format!("another role of `{name}` is at {transport} port {port}");
+            let problem = format!("another role of `{name}` has {transport} port {port}");
             return Err((format!("host.{name}.role[{index}].at"), problem));
         }
     }

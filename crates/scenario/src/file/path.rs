@@ -48,7 +48,7 @@ fn as_written(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), one.to_vec().into());
 }
 
-/// A time, and a place in metres.
+/// A time, and a position in metres.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct Stop(
     #[schemars(schema_with = "node::config::schema::span")]
@@ -63,12 +63,12 @@ pub(crate) struct Stop(
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {
-    /// Width and height, in metres, from [0, 0] on.
+    /// Width and height in metres, from [0, 0] on.
     pub(crate) area: Place,
-    /// Slowest and fastest, in metres a second. The slowest is above zero: otherwise hosts come to a standstill on average
-    /// (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
+    /// The lowest and the highest speed, in metres per second. The lowest must be above zero, because otherwise the
+    /// average speed goes to zero (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
     pub(crate) speed: [f64; 2],
-    /// How long it stays at each place.
+    /// The time at each point.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) pause: Duration,
@@ -101,19 +101,18 @@ impl Way {
             (Some(points), None, None) => {
                 let in_order = points.is_sorted_by_key(|stop| stop.0);
                 if points.is_empty() || !in_order {
-                    let problem =
-                        "give points in the order of time, as [[\"0s\", 0.0, 0.0], [\"9s\", 120.0, 0.0]]";
+                    let problem = "give points in the order of time, for example [[\"0s\", 0.0, 0.0], [\"9s\", 120.0, 0.0]]";
                     return Err(("points", problem.to_owned()));
                 }
                 if !points.iter().all(|stop| stop.1.is_finite() && stop.2.is_finite()) {
-                    return Err(("points", "a place is two numbers of metres".to_owned()));
+                    return Err(("points", "a place is a list of two numbers, in metres".to_owned()));
                 }
                 Ok(points.clone())
             }
             (None, Some(random), None) => {
                 random.stops(duration, chance.fork("way")).map_err(|why| ("random", why))
             }
-            _ => Err(("", "say how it goes, once: `points`, `random` or `file`".to_owned())),
+            _ => Err(("", "give exactly one of `points`, `random` and `file`".to_owned())),
         }
     }
 }
@@ -122,10 +121,10 @@ impl Random {
     fn stops(&self, duration: Duration, mut chance: Seed) -> Result<Vec<Stop>, String> {
         let [slowest, fastest] = self.speed;
         if !(slowest > 0.0 && fastest >= slowest && fastest.is_finite()) {
-            return Err("`speed` is two numbers above 0, the slowest first".to_owned());
+            return Err("`speed` is a list of two numbers above 0, the lowest first".to_owned());
         }
         if !self.area.iter().all(|side| *side > 0.0 && side.is_finite()) {
-            return Err("`area` is two numbers of metres above 0".to_owned());
+            return Err("`area` is a list of two numbers above 0, in metres".to_owned());
         }
         let mut share = || (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let mut at = Duration::ZERO;
@@ -262,7 +261,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
         }
     }
     if !text.contains(&named) {
-        return Err(format!("there is nothing about {named}"));
+        return Err(format!("there is no data of {named}"));
     }
     orders.sort_by_key(|(at, ..)| *at);
     let mut stops = vec![Stop(Duration::ZERO, begin[0], begin[1])];

@@ -2,7 +2,7 @@
 
 use super::EventTable;
 use crate::event::Event;
-use link::{Change, Place, PortId};
+use link::{Change, ChangedLink, PortId};
 use sim::{HostEvent, Order};
 use trace::{EventKind, HostId};
 use wire::{Cell, Instant};
@@ -44,13 +44,17 @@ pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Event>
 
 fn link(table: &EventTable, places: &impl Places, change: Change) -> Option<Order> {
     if let Some(wire) = table.wire.as_deref() {
-        return Some(Order::Link(places.first_end(wire)?, vec![Place::Wire(places.wire(wire)?)], change));
+        return Some(Order::Link(
+            places.first_end(wire)?,
+            vec![ChangedLink::Wire(places.wire(wire)?)],
+            change,
+        ));
     }
     let cell = table.cell?;
     let Some(host) = table.host.as_deref() else {
-        return Some(Order::Link(places.station(cell)?, vec![Place::Cell(Cell(cell))], change));
+        return Some(Order::Link(places.station(cell)?, vec![ChangedLink::Cell(Cell(cell))], change));
     };
     let host = places.host(host)?;
-    let radios = places.radios(host).into_iter().map(|port| Place::Radio(Cell(cell), port));
+    let radios = places.radios(host).into_iter().map(|port| ChangedLink::Radio(Cell(cell), port));
     Some(Order::Link(host, radios.collect(), change))
 }

@@ -38,7 +38,8 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Self, String> {
         // The error must not show the value, which may be a secret.
         let shown = text.split_inclusive('=').next().unwrap_or_default();
-        let bad = || format!("`{shown}`: write KEY=VALUE, as station.delay_device=0 or radio.retune=5ms");
+        let bad =
+            || format!("`{shown}`: write KEY=VALUE, for example station.delay_device=0 or radio.retune=5ms");
         let (path, value) = text.split_once('=').ok_or_else(bad)?;
         let path: Vec<String> = path.split('.').map(|step| step.trim().to_owned()).collect();
         if path.iter().any(String::is_empty) {

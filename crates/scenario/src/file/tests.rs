@@ -50,7 +50,7 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         (
             "[host.b2]\n",
             "[host.b2]\nprogram = { command = \"true\" }\n",
-            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list: [ ... ], or a heading in two brackets, [[ ]], over each entry",
+            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list: [ ... ], or a header in double brackets, [[ ]], for each entry",
         ),
         ("rate = 50", "rate = \"fast\"", "line 43, column 63: `host.correspondent.role[0].rate`"),
         ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `start`, `stop`"),
@@ -142,7 +142,7 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
         ("course.1 = []", "`host.mobile.course.1`: give points in the order of time"),
         ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "give points in the order of time"),
         ("course.1 = [[\"2s\", 60]]", "a strength is a number of dBm"),
-        ("course.1 = [[\"2\", -60]]", "`2` is not a span of time: it has no unit"),
+        ("course.1 = [[\"2\", -60]]", "`2` is not a time: it has no unit"),
     ];
     for (way, expected) in cases {
         let refusal = plan(&format!("{way}\n")).unwrap_err().to_string();
@@ -172,14 +172,14 @@ fn what_a_radio_hears_follows_from_where_its_host_goes() {
         let plan = Scenario::plan("w.toml", &text, &[], seed).unwrap();
         plan.hosts.last().unwrap().ports[0].course.clone()
     };
-    assert!(random(1) == random(1) && random(1) != random(2), "chance is the seed's");
+    assert!(random(1) == random(1) && random(1) != random(2), "random numbers are those of the seed");
 }
 
 #[test]
 fn a_way_that_cannot_be_gone_is_named() {
     let cases = [
         ("path.points = []", "`host.mobile.path.points`: give points in the order of time"),
-        ("path = {}", "`host.mobile.path`: say how it goes, once"),
+        ("path = {}", "`host.mobile.path`: give exactly one of"),
         ("path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }", "`speed` is two numbers above 0"),
         ("path.file = \"no/such.csv\"", "`host.mobile.path.file`: no/such.csv: No such file"),
         (
@@ -231,7 +231,7 @@ fn a_timetable_may_be_given_by_its_rule() {
     assert!(!text.contains("7000000000ns") && !text.contains("between"));
     for (rule, expected) in [
         ("{ every = \"2s\" }", "`moves.between`: name the places"),
-        ("{ between = [\"foreign\"] }", "`moves.every`: from one move to the next"),
+        ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
         ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a span of time"),
         ("{ between = [\"nowhere\"], every = \"2s\" }", "no place `nowhere`"),
@@ -249,7 +249,10 @@ fn losses_may_come_in_bursts() {
     let cells = plan("burst = { enter = 0.01, leave = 0.25 }").unwrap().cells;
     assert!(cells.iter().any(|cell| (cell.faults.mean_loss() - 0.01 / 0.26).abs() < 1e-9));
     for (burst, expected) in [
-        ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: a chance is a number from 0 to 1"),
+        (
+            "burst = { enter = 1.5, leave = 0.25 }",
+            "`cell.2.burst.enter`: a probability is a number from 0 to 1",
+        ),
         ("burst = { enter = 0.5 }", "`cell.2.burst.leave`: is missing"),
         ("rate = \"0kb/s\"", "duplicate key"),
     ] {

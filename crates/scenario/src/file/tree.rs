@@ -51,30 +51,30 @@ pub(crate) struct TreeTable {
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     root: OneOfThem,
-    /// Every mobile host.
+    /// Each mobile host.
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     host: OneOfThem,
 }
 
-/// The air of every cell.
+/// The parameters of each cell.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AirTable {
-    /// Bits a second that all radios of a cell share, as `11Mb/s`.
+    /// Bits per second that all radios of a cell share, for example `11Mb/s`.
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     rate: u64,
-    /// What each frame costs beyond its bits: preamble, acknowledgement.
+    /// The time that each frame takes besides its bits: preamble, acknowledgment.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     per_frame: Duration,
-    /// Frames that may wait at each radio: 64.
+    /// The number of frames that wait at each radio [default: 64].
     #[serde(default = "units::radio_queue")]
     queue: usize,
 }
 
-/// Protocols that a tree knows.
+/// The protocols of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum With {
@@ -82,7 +82,7 @@ enum With {
     CellularIp,
 }
 
-/// What runs on the root, or on every host.
+/// The roles of the root, or of each host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneOfThem {
@@ -124,9 +124,11 @@ impl TreeTable {
         match (self.with, &self.air) {
             (None, None) => Ok(None),
             (None, Some(_)) => {
-                Err(at("air", "hosts are in cells `with` Cellular IP; else they are on wires"))
+                Err(at("air", "hosts are in cells only `with` Cellular IP; otherwise they are on wires"))
             }
-            (Some(With::CellularIp), None) => Err(at("with", "say what the cells are like: `air`")),
+            (Some(With::CellularIp), None) => {
+                Err(at("with", "the parameters of the cells are missing: `air`"))
+            }
             (Some(With::CellularIp), Some(air)) => {
                 let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
                 let air = CellAir { rate: air.rate, per_frame: air.per_frame, queue: air.queue };

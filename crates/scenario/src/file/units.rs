@@ -14,7 +14,7 @@ pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D:
             format!("`{text}` is too fast; allowed: at most {}Gb/s", u64::MAX / 1_000_000_000)
         } else {
             format!(
-                "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, as \"2Mb/s\""
+                "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, for example \"2Mb/s\""
             )
         })
     })
@@ -48,7 +48,8 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
         One(String),
         Two([String; 2]),
     }
-    let bad = || D::Error::custom("write one span of time, as `1ms`, or two, as `[\"21ms\", \"1ms\"]`");
+    let bad =
+        || D::Error::custom("write one time, for example `1ms`, or two, for example `[\"21ms\", \"1ms\"]`");
     let texts = OneOrTwo::deserialize(deserializer).map_err(|_| bad())?;
     let span = |text: &str| read_span(text).map_err(D::Error::custom);
     match texts {
@@ -70,7 +71,7 @@ pub(crate) fn write_span<S: Serializer>(span: &Duration, serializer: S) -> Resul
     serializer.collect_str(&span_text(*span))
 }
 
-#[expect(clippy::ref_option, reason = "what serde passes")]
+#[expect(clippy::ref_option, reason = "serde passes this type")]
 pub(crate) fn write_some_span<S: Serializer>(
     span: &Option<Duration>,
     serializer: S,

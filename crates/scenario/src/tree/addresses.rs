@@ -24,7 +24,7 @@ impl Addresses {
             shape.fan_out().iter().map(|children| (u32::BITS - children.leading_zeros()) as u8).collect();
         let taken: u32 = u32::from(net.len()) + widths.iter().map(|width| u32::from(*width)).sum::<u32>();
         let below = shape.children(HostId(shape.start(shape.depth())));
-        let needed = u64::from(below) + u64::from(ROUTER) + 2; // the first and the last address are nobody's
+        let needed = u64::from(below) + u64::from(ROUTER) + 2; // the first and the last address belong to no host
         if taken > 31 || 1u64 << (32 - taken) < needed {
             return Err(format!("{net} has too few addresses for {} hosts in such a tree", shape.len()));
         }

@@ -76,7 +76,7 @@ impl CellularIp {
                 let (key, stations) = (network_key.clone(), OnceLock::new());
                 Ok(Self { air, radio, key, station, mobile, stations })
             }
-            _ => Err("a station is no station".to_owned()),
+            _ => Err("a station that is not in the plan".to_owned()),
         }
     }
 

@@ -5,13 +5,13 @@ use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use toml::{Table, Value};
 
-/// The key `moves`: a timetable.
+/// The key `moves`: the times of moves.
 pub(super) const MOVES: Written =
     ("moves", TIMETABLE, |generator, list| super::timetable_schema(generator, list, &[]));
 
-/// The description of a timetable.
-pub(super) const TIMETABLE: &str = "When it goes where: a list of moves, or their rule: `between` places in turn, one move \
-                                    `every` so often, from `start` (after `every`, if not given) to `stop`.";
+/// The description of `moves`.
+pub(super) const TIMETABLE: &str = "The moves: a list, or a rule. The rule: the host moves `between` places in turn, at the \
+                                    interval `every`, from `start` [default: `every`] to `stop`.";
 
 /// Fills in a role that has a peer, in the key `to`.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]

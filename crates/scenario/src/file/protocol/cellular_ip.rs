@@ -20,7 +20,7 @@ pub(super) const STATION_FILLS: &[&str] =
 /// Keys of a gateway or base station that are names of hosts in a scenario.
 pub(super) const STATION_WRITES: &[Written] = &[(
     "uplink",
-    "The next host towards the gateway; for the gateway, the router of the Internet.",
+    "The next node towards the gateway; for the gateway, the router of the Internet.",
     |_, _| json_schema!({ "type": "string" }),
 )];
 
@@ -30,7 +30,7 @@ pub(super) const MOVES: Written = ("moves", super::apps::TIMETABLE, |generator, 
     super::timetable_schema(generator, list, &[("kind", kind)])
 });
 
-/// What all hosts of a Cellular IP network share.
+/// Parameters that all hosts of a Cellular IP network share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellularIp {
@@ -38,7 +38,7 @@ pub(crate) struct CellularIp {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) network_key: Key,
-    /// Which generation of that key it is.
+    /// The generation of that key.
     #[serde(default = "first_generation")]
     pub(crate) key_generation: u8,
 }
@@ -57,7 +57,7 @@ pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), Strin
     let uplink = role
         .get("uplink")
         .and_then(Value::as_str)
-        .ok_or("`uplink`: name the next host towards the gateway")?;
+        .ok_or("`uplink`: name the next node towards the gateway")?;
     let uplink = uplink.to_owned();
     let (interface, mac) = layout.towards(host, &uplink)?;
     let down = layout.interfaces(host).filter(|name| *name != interface && *name != AIR);
@@ -115,7 +115,7 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
     for _ in layout.hosts() {
         let Some(role) = node_role(layout, &here) else {
             return Err(format!(
-                "`{node}` has no gateway: its uplinks lead to `{here}`, which is no node of Cellular IP"
+                "`{node}` has no gateway: its uplinks lead to `{here}`, which is not a node of Cellular IP"
             ));
         };
         if role.get("kind").and_then(Value::as_str) == Some(GATEWAY) {

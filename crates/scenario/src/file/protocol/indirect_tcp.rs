@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 
-/// Parameters from which all keys are derived: of the routers among each other, and of each mobile host.
+/// The key from which all keys are derived: those between routers, and those of mobile hosts.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IndirectTcp {

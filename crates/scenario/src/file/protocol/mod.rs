@@ -116,7 +116,7 @@ const KINDS: &[Kind] = &[
 
 const START: Written = (
     "start",
-    "The base station in whose cell it begins; the first, if none is named.",
+    "The base station in whose cell the host begins [default: the first one].",
     |_, _| json_schema!({ "type": "string" }),
 );
 
@@ -245,14 +245,15 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     let span = |key: &str| -> Result<Option<Duration>, String> {
         let Some(value) = rule.get(key) else { return Ok(None) };
         let span = value.as_str().and_then(node::config::parse_span);
-        span.map(Some).ok_or_else(|| format!("`moves.{key}`: write a span of time, as `2s`"))
+        span.map(Some).ok_or_else(|| format!("`moves.{key}`: write a time, for example `2s`"))
     };
     let places: Vec<&Value> = rule.get("between").and_then(Value::as_array).into_iter().flatten().collect();
     if places.is_empty() {
-        return Err("`moves.between`: name the places that it goes to, in turn".to_owned());
+        return Err("`moves.between`: name the places, in the order of the moves".to_owned());
     }
-    let every =
-        span("every")?.filter(|every| !every.is_zero()).ok_or("`moves.every`: from one move to the next")?;
+    let every = span("every")?
+        .filter(|every| !every.is_zero())
+        .ok_or("`moves.every`: give the time between two moves")?;
     let stop = span("stop")?.unwrap_or(duration).min(duration);
     let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
     for to in places.into_iter().cycle() {

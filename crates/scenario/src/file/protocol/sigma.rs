@@ -14,11 +14,11 @@ const MOBILE_NODE: &str = "sigma/mobile-node";
 
 /// Keys of a mobile node that have a short form in a scenario.
 pub(super) const WRITES: &[Written] =
-    &[("addresses", "Its addresses, one in the network of each cell that it may be in.", |generator, _| {
+    &[("addresses", "Its addresses: one in the network of each cell.", |generator, _| {
         generator.subschema_for::<Vec<Ipv4Addr>>()
     })];
 
-/// What mobile nodes and their location manager share.
+/// Parameters that mobile nodes and their location manager share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sigma {

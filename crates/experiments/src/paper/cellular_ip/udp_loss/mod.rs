@@ -48,17 +48,19 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     paper: "Campbell et al. 2000",
     source: "Campbell et al. 2000, figure 5; numbers from its companion draft-gomez-cellularip-perf-00, table 1",
     notes: &[
-        "100-byte payload, b2 <-> b3, 2 Mb/s cells, retune 5 ms, delay device of 1 packet; each n-th of the packet spacing",
-        "meets one handoff. RTT: wires of 1 ms and the time on the air make 2.92 ms; the rest is delay on both wires",
-        "behind b1, downlink only (ours). Excursion of the semisoft packet 0 ms, semisoft delay 100 ms (ours).",
-        "formula: hard, rate x (RTT + retune); semisoft, rate x (excursion + airtime) when there is an excursion, +",
-        "rate x (lead of the new path + retune + airtime - delay device x spacing), + rate x (RTT - semisoft delay),",
-        "each if positive. Shape: fraction of the same line's value at 83 ms.",
-        "Semisoft loses nothing only while lead of the new path + retune + airtime < delay device x spacing; beyond that, and where",
-        "the RTT exceeds the semisoft delay, it loses as the formula says. At 50/s the published hard line is that of a radio which is",
-        "away for longer: see the rows with a retune of 10 ms at RTT 3 and 43.",
-        "control: the new path 20 ms ahead, no delay device; n counts the handoffs to it, those back are not looked at. Slope: over",
-        "all handoffs, each with its own RTT.",
+        "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread",
+        "evenly over the packet spacing. RTT: wires of 1 ms and the transmission times in the cell are 2.92 ms; the rest is a delay",
+        "on both wires behind b1, downlink only (our choice). Excursion of the semisoft packet 0 ms, semisoft delay 100 ms (our",
+        "choice).",
+        "formula: hard: rate x (RTT + retune). Semisoft: the sum of these terms, each if positive: rate x (excursion + airtime) if",
+        "there is an excursion; rate x (lead of the new path + retune + airtime - delay device x spacing); rate x (RTT - semisoft",
+        "delay).",
+        "shape: the value divided by the value of the same line at 83 ms.",
+        "Semisoft loses nothing only if lead of the new path + retune + airtime < delay device x spacing. Otherwise, or if the RTT",
+        "exceeds the semisoft delay, it loses as the formula says. The published hard line at 50/s is that of a radio with a longer",
+        "retune time: see the rows with a retune of 10 ms at RTT 3 and 43.",
+        "control: the new path is 20 ms ahead, without a delay device. n counts the handoffs to it; those back are not evaluated.",
+        "slope: over all handoffs, each with its own RTT.",
     ],
     worlds: BOTH,
     metrics: &[
@@ -221,12 +223,12 @@ fn published(case: &Case) -> Published {
         value,
         tolerance: value * 0.1,
         tolerance_from: if is_hard {
-            "10 %: lost = rate x (RTT + retune), and the slope is to be the rate within 10 %"
+            "10 %: lost = rate x (RTT + retune), and the slope must be the rate within 10 %"
         } else {
-            "none: the paper says that semisoft handoff lost nothing"
+            "none: in the paper, semisoft handoff lost nothing"
         },
         why: if is_hard {
-            "the published line at 50/s fits a radio that is away for 7 to 11 ms, that at 25/s one for 5 to 6 ms; ours is away for 5 ms"
+            "the published line at 50/s fits a radio with a retune of 7 to 11 ms, that at 25/s one with 5 to 6 ms; ours has 5 ms"
         } else {
             "nothing may be lost"
         },
@@ -310,7 +312,7 @@ fn measure(outcome: &Outcome, counts: fn(&str) -> bool) -> Result<Samples, Strin
         add(LATENCY, handoff.latency.map(millis));
         add(ROUND_TRIP, handoff.round_trip.map(millis));
     }
-    if samples.is_empty() { Err("no handoff at all".to_owned()) } else { Ok(samples) }
+    if samples.is_empty() { Err("there was no handoff".to_owned()) } else { Ok(samples) }
 }
 
 // --- what must hold ------------------------------------------------------------------------------------------------
@@ -360,7 +362,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "hard: handoff latency = nominal RTT(host, crossover) + 5 ms retune within 10 % (Linux: or 2 ms)",
-        value: "the worst |latency / (nominal RTT + retune) - 1|",
+        value: "|latency / (nominal RTT + retune) - 1|, largest value",
         worlds: BOTH,
         needs: is_hard,
         check: latency_is_round_trip,
@@ -368,15 +370,15 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "semisoft: exactly 0 packets lost in every run",
-        value: "lost in all runs",
+        value: "packets lost in all runs",
         worlds: BOTH,
         needs: |point| point.kind == Kind::Main && point.has("handoff", "semisoft"),
         check: semisoft_loses_nothing,
         breakers: &[&["station.semisoft=false"], &["mobile.semisoft_delay=0ms"]],
     },
     MustHold {
-        text: "control: semisoft without delay device loses when the new path is 20 ms ahead, at either rate",
-        value: "the least lost per handoff",
+        text: "control: semisoft without a delay device loses packets if the new path is 20 ms ahead, at both rates",
+        value: "packets lost per handoff, smallest value",
         worlds: BOTH,
         needs: |point| point.kind == Kind::Control,
         check: control_loses,

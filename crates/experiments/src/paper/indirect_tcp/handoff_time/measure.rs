@@ -92,7 +92,7 @@ fn measure(outcome: &Outcome, is_right: bool, skip: usize) -> Result<Samples, St
             ("taken", _) if field(mark, "closing").is_some() => {}
             ("taken", _) => {
                 let Some(handoff) = under_way.as_mut().filter(|handoff| handoff.host == record.host) else {
-                    return Err("a connection was taken at a router that was not greeted".to_owned());
+                    return Err("a router took a connection without a greeting".to_owned());
                 };
                 handoff.left -= 1;
                 handoff.moved += value("buffered");

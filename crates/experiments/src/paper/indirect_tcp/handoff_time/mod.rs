@@ -49,25 +49,28 @@ const WARMING: usize = 2;
 /// The experiment.
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "indirect-tcp/handoff-time",
-    about: "the time in which a connection moves between support routers, against its buffers",
+    about: "the time to move a connection between support routers, as a function of its buffers",
     paper: "Bakre and Badrinath 1995",
-    source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms idle; the other points are in a figure that is lost",
+    source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms idle. The other points are in a figure that is not available",
     notes: &[
-        "Router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends all it can; window = socket buffer, also the mobile",
-        "host's. handoff_time: from the greeting at the new router until all connections are its own, medians in the verdicts.",
-        "Dwell 1 s (paper: 10 s; ours). Layouts, with one radio: it hears no cell for 0 ms (overlapped: it leaves one cell and is in",
-        "the other at once, and is never in both), 5 ms (adjacent), 2 s. The time is counted from the greeting, as in the paper: what",
-        "the radio takes comes before that, so that the layouts can hardly differ.",
-        "Idle: connected, and silent until after the last move. The connection between routers is warm, as the paper proposes:",
-        "two moves before those that count open it both ways. The paper's own was opened anew each time: the rows `cold`.",
-        "sent_bytes: all frames of a handoff, offer to commit, with the code of 16 bytes of each, as they are sent; the paper has no",
-        "codes: frame_bytes is without them. An idle connection's are 566 and 486, of which the must-hold bounds the latter, as before",
-        "TLS. bytes_moved: what both sockets and the relay between them hold. bytes_right: 1 if every byte came, in its place, until",
-        "the end of the run: compared at the receiver, or by the head of the next question (idle: by one answer after the last move).",
-        "Published for 32 KB, in the text: 1230 ms after the handoff request, which an idle connection's handoff meets at 210 ms.",
-        "Several connections: each leaves behind the one before it, without a wait for an answer. Upload: the mobile host sends, and",
-        "its cell is slower than the wires, so that buffers are nearly empty. Lost: of every frame, in both cells or on both wires to",
-        "the routers; a handoff that never ends has the time inf.",
+        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the window is the socket",
+        "buffer, also that of the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
+        "handoff_time: from the greeting at the new router until it owns all connections; verdicts use the median.",
+        "Layouts, for one radio: no cell for 0 ms (overlapped: the change takes no time; the radio is never in both), 5 ms",
+        "(adjacent), 2 s.",
+        "The time begins at the greeting, as in the paper, so it does not include the time of the radio, and layouts hardly differ.",
+        "Idle: the connection is open, and silent until after the last move. The connection between routers is open already, as the",
+        "paper proposes: two earlier moves open it in both directions. The paper's own was opened for each handoff: rows `cold`.",
+        "sent_bytes: all frames of a handoff from the offer to the commit, with the code of 16 bytes of each. frame_bytes: without",
+        "codes, as the paper has none. An idle connection has 567 and 487 bytes; the must-hold limits the second number (the paper:",
+        "before TLS).",
+        "bytes_moved: the contents of both sockets and of the relay between them. bytes_right: 1 if each byte arrived at its place",
+        "until the end of the run: compared at the receiver, or by the head of the next request (idle: by one answer after the last",
+        "move).",
+        "Published for 32 KB, in the text: 1230 ms after the handoff request, which for an idle connection comes at 210 ms.",
+        "Several connections: each is sent without a wait for the answer to the one before. Upload: the mobile host sends; its cell",
+        "is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the routers.",
+        "A handoff that never ends has the time inf.",
     ],
     worlds: WORLDS,
     metrics: &[
@@ -121,7 +124,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "idle: at most 500 bytes of frames from the first to the commit, before TLS (codes not counted)",
-        value: "bytes, the most",
+        value: "bytes, largest value",
         worlds: WORLDS,
         needs: is_idle,
         check: |results| at_most(results, FRAMES, 500.0),
@@ -129,15 +132,15 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "the three layouts differ by at most 20 % in the median, idle and with 32 KB",
-        value: "the worst longest / shortest - 1",
+        value: "longest / shortest - 1, largest value",
         worlds: WORLDS,
         needs: |point| is_main(point) && (point.has("buffer_kb", 0.0) || point.has("buffer_kb", 32.0)),
         check: layouts_agree,
         breakers: &[SLOW_HOST],
     },
     MustHold {
-        text: "after every run without losses all bytes of the stream are right",
-        value: "points at which they are not",
+        text: "after each run without losses, all bytes of the stream are right",
+        value: "number of points at which they are not",
         worlds: WORLDS,
         needs: is_lossless,
         check: |results| all_right(results, is_lossless),
@@ -149,7 +152,7 @@ const MUST_HOLD: &[MustHold] = &[
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "idle: at most 500 bytes are sent from the first frame to the commit, codes included",
-        value: "bytes, the most",
+        value: "bytes, largest value",
         worlds: WORLDS,
         needs: is_idle,
         check: |results| at_most(results, SENT, 500.0),
@@ -157,7 +160,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "1 % and 5 % lost: all bytes of the stream are right, and every handoff ends",
-        value: "points at which they are not, or one does not",
+        value: "number of points at which this is false",
         worlds: SIM,
         needs: |point| !is_lossless(point),
         check: |results| all_right(results, |point| !is_lossless(point)),
@@ -241,8 +244,8 @@ fn figures(report: &Report) -> Vec<Drawn> {
         "Measured: medians of n = {n} handoffs with their 95 % intervals, scale {}.",
         report.scale.name()
     );
-    let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at the 64 KB that may move at most, on machines \
-                     of 1995. The line only joins the two.";
+    let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at 64 KB, the most that can move, on machines \
+                     of 1995. The line only connects the two.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
             title,
@@ -252,7 +255,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
             caption,
         })
     };
-    let time = || Axis::new("greeting to taken, median", "ms");
+    let time = || Axis::new("from greeting to taken, median", "ms");
     let title = "Indirect TCP: time of a handoff";
     let beside = format!("{published} {caption}");
     let beside = figure(format!("{title} (figure 6)"), time().in_decades(), both, beside);

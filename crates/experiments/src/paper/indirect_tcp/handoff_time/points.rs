@@ -192,7 +192,7 @@ fn published(case: Case) -> Vec<Published> {
         value: FULL_MS,
         tolerance: 5.0,
         tolerance_from: "the paper prints its terms (60 + 150 + 1230 ms) to 10 ms",
-        why: "the paper's routers are machines of 1995 and open a connection for each handoff, in slow start; these are warm",
+        why: "the paper's routers are machines of 1995, and open a connection for each handoff, in slow start; here the connections are open already",
         ..time
     };
     let state = Published {
@@ -201,7 +201,7 @@ fn published(case: Case) -> Vec<Published> {
         value: 500.0,
         tolerance: 50.0,
         tolerance_from: "half of the last digit of \"about 500 bytes\"",
-        why: "five codes of 16 bytes, which the paper's protocol does not have; without them it is 486",
+        why: "five codes of 16 bytes, which the paper's protocol does not have; without them the value is 487",
         shape: &[],
     };
     match (case.layout, case.buffer) {

@@ -23,7 +23,7 @@ const PRINTED: &str = "half of the last digit that the paper prints";
 
 /// The two goodputs of Mobile IP are published as a pair.
 pub(super) const RATIO: &str =
-    "Mobile IP: goodput after the move <= 1.01 times that before, means over the phases";
+    "Mobile IP: goodput after the move <= 1.01 times the one before, means over the phases";
 
 const SIGMA_GAP: Published = Published {
     metric: GAP,
@@ -31,7 +31,7 @@ const SIGMA_GAP: Published = Published {
     value: 6.0,
     tolerance: 0.5,
     tolerance_from: PRINTED,
-    why: "one run of the paper; the gap is the time between two packets, which cell, window and cross traffic decide, not the protocol",
+    why: "one run in the paper; the gap is the time between two packets, which depends on cell, window and cross traffic, not on the protocol",
     shape: &[],
 };
 
@@ -42,7 +42,7 @@ const MOBILE_IP_PUBLISHED: [Published; 3] = [
         value: 8000.0,
         tolerance: 500.0,
         tolerance_from: PRINTED,
-        why: "the paper's node waits for the end of its registration; ours asks the first agent that it hears",
+        why: "the paper's node waits for the end of its registration; ours registers with the first agent that it hears",
         shape: &[],
     },
     Published {
@@ -51,7 +51,7 @@ const MOBILE_IP_PUBLISHED: [Published; 3] = [
         value: 2.436,
         tolerance: 0.0005,
         tolerance_from: PRINTED,
-        why: "the cells' rate is set by us to come near it; the paper has one run over 802.11b",
+        why: "we chose the cells' rate to come close; the paper has one run over 802.11b",
         shape: &[RATIO],
     },
     Published {
