@@ -418,14 +418,14 @@ fn a_phrase_over_two_lines_is_found_and_a_name_is_none() {
 ///
 /// `Message` is an exception: each protocol and format may have its own one.
 const NOUNS: &[(&str, &[&str])] = &[
-    ("Place", &["apps", "lab", "lab", "link", "linux", "linux", "sigma"]),
-    ("Record", &["trace", "linux", "mobile-ip", "sigma", "tcp"]),
-    ("Event", &["trace", "indirect-tcp", "lab", "mobile-ip", "sctp", "sigma", "sim"]),
-    ("Course", &["link", "lab"]),
-    ("News", &["mobile-ip", "sctp", "tcp"]),
-    ("Outcome", &["lab", "mobile-ip", "sctp"]),
-    ("Way", &["indirect-tcp", "lab", "lab", "link", "linux", "node"]),
-    ("World", &["sim", "lab", "linux"]),
+    ("Place", &["recorder", "scenario"]),
+    ("Record", &["trace", "emulator"]),
+    ("Event", &["trace", "indirect-tcp", "mobile-ip", "scenario", "sctp", "sigma", "sim"]),
+    ("Course", &["experiments"]),
+    ("News", &[]),
+    ("Outcome", &["recorder"]),
+    ("Way", &["daemon", "node", "recorder", "scenario"]),
+    ("World", &["sim", "recorder"]),
 ];
 
 /// Returns the names of structs and enums that a line defines.
