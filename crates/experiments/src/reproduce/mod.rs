@@ -75,6 +75,29 @@ pub struct Metric {
     pub official: bool,
 }
 
+impl Metric {
+    /// Creates a published metric whose repetitions are combined by their mean.
+    pub const fn mean(name: &'static str, digits: usize) -> Self {
+        Self { name, digits, statistic: Statistic::Mean, official: true }
+    }
+
+    /// Creates a published metric whose repetitions are combined by their median.
+    pub const fn median(name: &'static str, digits: usize) -> Self {
+        Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
+    }
+
+    /// Returns the same metric as one that helps to explain the result.
+    #[must_use]
+    pub const fn beside(self) -> Self {
+        Self { official: false, ..self }
+    }
+}
+
+/// The backends of an experiment that runs on both.
+pub const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
+/// The backend of what runs in the simulator only.
+pub const SIM: &[OnWorld] = &[OnWorld::Sim];
+
 /// One experiment of a paper.
 #[derive(Debug)]
 pub struct Experiment {

@@ -1,9 +1,7 @@
 //! The points: those of the paper, and variations of what the paper leaves open.
 
-use super::{
-    ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, SIM, TIME, TRAFFIC, UPLOAD, WARMING, WORLDS, measure,
-};
-use crate::reproduce::{Kind, Point, Published, Scale, Setting, stratified};
+use super::{ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, TIME, TRAFFIC, UPLOAD, WARMING, measure};
+use crate::reproduce::{BOTH, Kind, Point, Published, SIM, Scale, Setting, stratified};
 use recorder::run::OnWorld;
 use toml::{Table, Value};
 use wire::Duration;
@@ -74,7 +72,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         Scale::Full => (30, 10),
     };
     // On Linux these points would exceed the time of the quick scale.
-    let longer = if scale == Scale::Quick { SIM } else { WORLDS };
+    let longer = if scale == Scale::Quick { SIM } else { BOTH };
     let all = LAYOUTS.iter().flat_map(|layout| BUFFERS.map(|buffer| Case::new(*layout, buffer)));
     // Layouts other than adjacent are measured only with empty and with full buffers.
     let wanted = all.filter(|case| case.layout == ADJACENT || [0, 32].contains(&case.buffer));
@@ -159,7 +157,7 @@ fn main_point(case: Case, n: usize) -> Point {
         label,
         setting: vec![("buffer_kb", f64::from(case.buffer).into()), ("layout", case.layout.into())],
         kind: Kind::Main,
-        worlds: WORLDS,
+        worlds: BOTH,
         scenario: "indirect-tcp/handoff-time",
         runs: Vec::new(),
         phases: false,
