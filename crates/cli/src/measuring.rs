@@ -7,7 +7,7 @@ use emulator::run::Programs;
 use experiments::reproduce::How;
 use os::Clock;
 use recorder::kept::Folder;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::Setting;
 use std::io;
 use std::io::IsTerminal;
@@ -26,11 +26,11 @@ pub(crate) enum On {
 }
 
 impl On {
-    pub(crate) const fn worlds(self) -> &'static [OnWorld] {
+    pub(crate) const fn worlds(self) -> &'static [Backend] {
         match self {
-            Self::Sim => &[OnWorld::Sim],
-            Self::Linux => &[OnWorld::Linux],
-            Self::Both => &[OnWorld::Sim, OnWorld::Linux],
+            Self::Sim => &[Backend::Sim],
+            Self::Linux => &[Backend::Linux],
+            Self::Both => &[Backend::Sim, Backend::Linux],
         }
     }
 
@@ -56,13 +56,13 @@ pub(crate) fn warn_of_keys(settings: &[Setting]) {
 }
 
 /// The resources of a measurement.
-pub(crate) struct Means {
+pub(crate) struct Backends {
     jobs: usize,
     programs: Programs,
     stop: Arc<AtomicBool>,
 }
 
-impl Means {
+impl Backends {
     /// Runs on Linux start this same program.
     pub(crate) fn new(jobs: u16) -> Result<Self, Failure> {
         let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;

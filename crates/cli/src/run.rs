@@ -9,7 +9,7 @@ use experiments::catalogue;
 use experiments::sweep::{Job, Sweep};
 use recorder::kept::Folder;
 use recorder::report;
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use recorder::rundir::{self, Options, RunFile};
 use scenario::{Plan, Repetition, Scenario, ScenarioError, Setting, is_shifted, stem};
 use std::fmt::Write;
@@ -339,10 +339,10 @@ fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     Ok((plan, dir))
 }
 
-const fn world(on: On) -> OnWorld {
+const fn world(on: On) -> Backend {
     match on {
-        On::Sim => OnWorld::Sim,
-        On::Linux => OnWorld::Linux,
+        On::Sim => Backend::Sim,
+        On::Linux => Backend::Linux,
     }
 }
 

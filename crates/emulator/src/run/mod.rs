@@ -25,13 +25,13 @@ mod timing;
 
 pub use programs::ProgramReport;
 pub use recorded::{read_run, report_of};
-pub use report::{CrashReport, HostReport, InterfaceReport, Repeat, StopReport, WorldReport, timing};
+pub use report::{CrashReport, HostReport, InterfaceReport, LinuxReport, Repeat, StopReport, timing};
 pub use supervisor::{carry_out, lay_out, ports};
 
 use crate::cleanup::LabDir;
 use crate::control_run::Control;
 use os::{Error, Sandbox};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use scenario::Plan;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -164,7 +164,7 @@ fn last_control() -> Option<Control> {
 }
 
 /// Stores the control run of this report, or sets the last one in it.
-fn fill_control(report: &mut WorldReport) {
+fn fill_control(report: &mut LinuxReport) {
     let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
     match report.control {
         Some(control) => *last = Some(Control { follows_this_run: false, ..control }),
@@ -343,7 +343,7 @@ fn wait(
 fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxError> {
     let text = read(&dir.join(file::REPORT))?;
     let malformed = |error: serde_json::Error| LinuxError::File(dir.join(file::REPORT), error.into());
-    let mut report: WorldReport = serde_json::from_str(&text).map_err(malformed)?;
+    let mut report: LinuxReport = serde_json::from_str(&text).map_err(malformed)?;
     report.repeats = before.to_vec();
     fill_control(&mut report);
     for program in &mut report.programs {
@@ -373,7 +373,7 @@ fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxEr
     records.extend(crashed::ends(&plan, &report.hosts, &records));
     // Each file is ordered by time. A stable sort keeps the order of the records of one host.
     records.sort_by_key(|record| record.at);
-    let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
+    let mut outcome = Outcome::new(plan, Backend::Linux, records, None);
     let failed: Vec<String> = report.failed_programs().collect();
     let found = report.find_doubts(&outcome);
     outcome.set_report(report.to_data().map_err(malformed)?, found);

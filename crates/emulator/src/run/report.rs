@@ -21,7 +21,7 @@ pub(super) const RADIO: &str = "the radio process";
 
 /// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct WorldReport {
+pub struct LinuxReport {
     /// The kernel's release.
     pub kernel: String,
     /// The id of the user who started the run, outside the user namespace.
@@ -172,7 +172,7 @@ impl HostReport {
 /// process runs again.
 const SETTLES_US: u64 = 15_000;
 
-impl WorldReport {
+impl LinuxReport {
     /// Returns the hosts without records, whose packets cannot be followed.
     pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
@@ -409,7 +409,7 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
 
 /// Formats the timing of a run: a line for each daemon, the lateness of this machine without daemons, and the reasons
 /// for repetitions.
-pub fn timing(report: &WorldReport) -> String {
+pub fn timing(report: &LinuxReport) -> String {
     let mut out = String::new();
     for summary in report.hosts.iter().filter_map(|host| host.summary.as_ref()) {
         let DaemonSummary { name, read, stall, .. } = summary;

@@ -4,7 +4,7 @@ use super::daemon::{Daemon, Greeting};
 use super::hosts::{self, HostOrders};
 use super::order::Order;
 use super::programs::Programs as Workloads;
-use super::report::{HostReport, WorldReport};
+use super::report::{HostReport, LinuxReport};
 use super::start::Start;
 use super::sum_up::{sum_up, write_radio};
 use super::{LinuxError, file, write};
@@ -102,7 +102,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let mut carried = radio.take_stock()?;
     carried.records.extend(ordered);
     write_radio(&dir.join(file::RADIO), &carried)?;
-    let mut report = WorldReport {
+    let mut report = LinuxReport {
         stolen_ms: stolen.as_millis() as u64,
         programs,
         idle,

@@ -6,7 +6,7 @@ use super::course::{Contender, Course, Leg};
 use super::measure::OUTAGE;
 use super::runs::{runs, values};
 use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::Setting;
 
 /// A property that must hold.
@@ -69,7 +69,7 @@ pub struct Verdict {
     /// The property.
     pub must_hold: &'static MustHold,
     /// The backend; `None` for both together.
-    pub world: Option<OnWorld>,
+    pub world: Option<Backend>,
     /// The value that decides it; `None` if there were no runs to evaluate.
     pub value: Option<f64>,
     /// Whether a run that it needs is invalid.
@@ -78,7 +78,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(must_hold: &'static MustHold, world: Option<OnWorld>, check: Check, invalid: bool) -> Self {
+    fn new(must_hold: &'static MustHold, world: Option<Backend>, check: Check, invalid: bool) -> Self {
         Self { must_hold, world, value: check.value, invalid, holds: check.holds }
     }
 
@@ -89,7 +89,7 @@ impl Verdict {
 
     /// Returns the name of the backend, or `both`.
     pub fn worlds(&self) -> &'static str {
-        self.world.map_or("both", OnWorld::name)
+        self.world.map_or("both", Backend::name)
     }
 
     /// Returns the verdict as one to three words.
@@ -196,7 +196,7 @@ pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, 
     let run = |legs: &[&Leg], set: &[Setting]| {
         let wanted =
             points(course, repetitions(Scale::Default), |leg| legs.iter().any(|one| one.name == leg.name));
-        reproduce::measure_all(&wanted, OnWorld::Sim, set, how)
+        reproduce::measure_all(&wanted, Backend::Sim, set, how)
     };
     let all: Vec<&Leg> = course.legs.iter().collect();
     let whole = run(&all, &[])?;

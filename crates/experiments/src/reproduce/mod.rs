@@ -35,7 +35,7 @@ pub use table::{is_table, short, table};
 pub(crate) use text::invalid;
 pub use text::{self_test_text, summary, text};
 
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use wire::Duration;
 
 /// The number and the length of the runs.
@@ -94,9 +94,9 @@ impl Metric {
 }
 
 /// The backends of an experiment that runs on both.
-pub const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
+pub const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
 /// The backend of what runs in the simulator only.
-pub const SIM: &[OnWorld] = &[OnWorld::Sim];
+pub const SIM: &[Backend] = &[Backend::Sim];
 
 /// One experiment of a paper.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub struct Experiment {
     /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
     pub notes: &'static [&'static str],
     /// The backends on which it can run.
-    pub worlds: &'static [OnWorld],
+    pub worlds: &'static [Backend],
     /// The metrics.
     pub metrics: &'static [Metric],
     /// Returns the points of the experiment.
@@ -133,7 +133,7 @@ pub struct MustHold {
     /// A description of the value.
     pub value: &'static str,
     /// The backends on which it is required.
-    pub worlds: &'static [OnWorld],
+    pub worlds: &'static [Backend],
     /// Selects the points that it evaluates. If one of them is invalid, the property does not hold.
     pub needs: fn(&Point) -> bool,
     /// Checks whether it holds on one backend.
@@ -159,7 +159,7 @@ impl Check {
 }
 
 /// Returns how long an experiment takes on Linux with `jobs` parallel runs, or the virtual time with one.
-pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
+pub fn span(experiment: &Experiment, scale: Scale, world: Backend, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), world, jobs)
 }
 

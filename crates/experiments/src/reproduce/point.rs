@@ -1,7 +1,7 @@
 //! One point: a scenario with settings, the published numbers, and the evaluation of its runs.
 
 use crate::catalogue;
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Repetition, Scenario, ScenarioError};
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ pub struct Point {
     /// Its purpose.
     pub kind: Kind,
     /// The backends on which it runs.
-    pub worlds: &'static [OnWorld],
+    pub worlds: &'static [Backend],
     /// The name of the built-in scenario.
     pub scenario: &'static str,
     /// The settings that differ from the scenario.

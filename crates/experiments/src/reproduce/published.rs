@@ -3,7 +3,7 @@
 use super::carry_out::Measured;
 use super::{Metric, Point, Published, Report};
 use crate::stats::{Interval, Summary, mean_interval};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 
 /// The statistic that combines the repetitions of a metric into one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +79,7 @@ impl Word {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OnBackend {
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The value; `None` if no valid run gave one.
     pub estimate: Option<Estimate>,
     /// Whether all properties of its series hold there; `None` if a run that they need is invalid.
@@ -185,7 +185,7 @@ impl Judged<'_> {
 
     /// Returns the remarks on the confidence intervals; only one if they are equal on all backends.
     fn remarks(&self) -> Vec<String> {
-        let all: Vec<(OnWorld, String)> =
+        let all: Vec<(Backend, String)> =
             self.on.iter().filter_map(|on| Some((on.world, on.remark(&self.published)?))).collect();
         match all.as_slice() {
             [(_, first), rest @ ..]
@@ -282,7 +282,7 @@ mod tests {
 
     fn on(value: f64, has_shape: Option<bool>) -> OnBackend {
         let estimate = Some(Estimate { value, interval: None, n: 1 });
-        OnBackend { world: OnWorld::Sim, estimate, has_shape }
+        OnBackend { world: Backend::Sim, estimate, has_shape }
     }
 
     const PUBLISHED: Published = Published {
@@ -337,7 +337,7 @@ mod tests {
         let point = &(crate::paper::EXPERIMENTS[0].points)(crate::reproduce::Scale::Quick)[0];
         let metric = &crate::paper::EXPERIMENTS[0].metrics[0];
         let word = |sim: OnBackend, linux: OnBackend| {
-            let linux = OnBackend { world: OnWorld::Linux, ..linux };
+            let linux = OnBackend { world: Backend::Linux, ..linux };
             let judged = Judged { point, metric, published: PUBLISHED, on: vec![sim, linux] };
             (judged.word(), judged.why().unwrap_or_default())
         };

@@ -1,15 +1,15 @@
 //! The cost of a cut for one flow.
 
+use super::analysis::HandoffAnalysis;
 use super::cut::Cut;
 use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
-use super::story::Story;
 use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
 use trace::HostId;
 use wire::Instant;
 
-impl Story<'_> {
+impl HandoffAnalysis<'_> {
     /// Returns the handoff's cost for a flow, or `None` if the flow is not the host's or did not exist at the cut.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);

@@ -4,7 +4,7 @@ use crate::backend::{Daemon, Machine};
 use crate::flow::Flow;
 use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
 use crate::report;
-use crate::run::{OnWorld, Outcome};
+use crate::run::{Backend, Outcome};
 use scenario::{Repetition, redacted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct RunFile {
     /// The settings of `--set`.
     pub settings: Vec<String>,
     /// The backend on which it ran.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The random seed.
     pub seed: u64,
     /// Its number among several runs; null for a single run.

@@ -12,7 +12,7 @@ use crate::reproduce::{
 };
 use crate::stats::{mean, slope};
 use draw::{Axis, PointFigure, Style};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use toml::{Table, Value};
 use wire::Duration;
 
@@ -412,7 +412,7 @@ fn ratio(results: &Results, nominal: f64) -> Check {
 }
 
 fn latency_is_round_trip(results: &Results) -> Check {
-    let slack = if results.world == OnWorld::Linux { 2.0 } else { 0.0 };
+    let slack = if results.world == Backend::Linux { 2.0 } else { 0.0 };
     let mut check = Check { value: None, holds: true };
     for (point, measured) in results.rows(is_hard) {
         let Some((latency, nominal)) = measured.mean(LATENCY).zip(point.number("rtt_ms")) else {

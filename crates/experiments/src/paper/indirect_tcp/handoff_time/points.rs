@@ -2,7 +2,7 @@
 
 use super::{ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, TIME, TRAFFIC, UPLOAD, WARMING, measure};
 use crate::reproduce::{BOTH, Kind, Point, Published, SIM, Scale, Setting, stratified};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use toml::{Table, Value};
 use wire::Duration;
 
@@ -112,7 +112,7 @@ fn links(case: Case, n: usize) -> Vec<Point> {
 }
 
 /// Several connections, and the other direction.
-fn traffic(n: usize, longer: &'static [OnWorld]) -> Vec<Point> {
+fn traffic(n: usize, longer: &'static [Backend]) -> Vec<Point> {
     let mut points = Vec::new();
     for (label, buffer, connections, worlds) in [
         ("idle, 4 connections", 0, 4, longer),
