@@ -2,6 +2,10 @@
 
 #![cfg(test)]
 
+#[path = "tidy/circles.rs"]
+mod circles;
+#[path = "tidy/source.rs"]
+mod source;
 #[path = "tools.rs"]
 mod tools;
 #[path = "words.rs"]

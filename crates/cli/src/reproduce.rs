@@ -1,12 +1,12 @@
 //! `wayfare reproduce [PAPER|ID ...]`
 
 use crate::Failure;
-use crate::measuring::{self, Means, On};
+use crate::measuring::{self, Backends, On};
 use crate::output::{Format, print, tell};
 use experiments::paper;
 use experiments::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
 use recorder::kept::{Folder, SingleFile};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
@@ -172,12 +172,12 @@ fn on_linux(args: &Args, experiments: &[&'static Experiment]) -> Vec<bool> {
 }
 
 fn carry_out(args: &Args, experiment: &'static Experiment, on_linux: bool) -> Result<Report, Failure> {
-    let means = Means::new(args.jobs)?;
-    let worlds: Vec<OnWorld> =
-        args.on.worlds().iter().copied().filter(|world| on_linux || *world != OnWorld::Linux).collect();
-    let on_linux = worlds.contains(&OnWorld::Linux);
-    let estimate = if on_linux && experiment.worlds.contains(&OnWorld::Linux) {
-        reproduce::span(experiment, args.scale(), OnWorld::Linux, args.jobs.into())
+    let means = Backends::new(args.jobs)?;
+    let worlds: Vec<Backend> =
+        args.on.worlds().iter().copied().filter(|world| on_linux || *world != Backend::Linux).collect();
+    let on_linux = worlds.contains(&Backend::Linux);
+    let estimate = if on_linux && experiment.worlds.contains(&Backend::Linux) {
+        reproduce::span(experiment, args.scale(), Backend::Linux, args.jobs.into())
     } else {
         Duration::ZERO
     };
@@ -193,7 +193,7 @@ fn carry_out(args: &Args, experiment: &'static Experiment, on_linux: bool) -> Re
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
-    let means = Means::new(args.jobs)?;
+    let means = Backends::new(args.jobs)?;
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
@@ -224,7 +224,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     Err(Failure::DidNotHold)
 }
 
-fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Result<(), Failure> {
+fn cannot(args: &Args, experiment: &Experiment, world: Backend, why: &str) -> Result<(), Failure> {
     args.on.without(format!("{} on {}: {why}", experiment.id, world.name()))
 }
 
@@ -246,8 +246,8 @@ fn estimate(args: &Args, experiments: &[&'static Experiment]) {
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
             let (span, how) = match world {
                 // Virtual time. Its speed depends on the scenario: some thousand times real time, or more.
-                OnWorld::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
-                OnWorld::Linux => (
+                Backend::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
+                Backend::Linux => (
                     reproduce::span(experiment, args.scale(), *world, args.jobs.into()),
                     "and what is repeated",
                 ),

@@ -389,7 +389,7 @@ fn a_loss_belongs_to_one_handoff() {
     let traffic = Traffic::new(&outcome.plan, &outcome.records);
     for (host, twin, wanted) in [(mobile, mobile, [3, 0]), (other, HostId(u32::MAX), [3, 0])] {
         let mut both = [Handoff { host, ..one.clone() }, Handoff { host: twin, ..one.clone() }];
-        super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+        super::HandoffAnalysis::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
         assert_eq!(both.map(|handoff| handoff.lost()), wanted);
     }
     let loss = one.flows[0].losses[0];
@@ -400,7 +400,7 @@ fn a_loss_belongs_to_one_handoff() {
     let loser = lost.unwrap().host;
     let mut both =
         [Handoff { host: HostId(u32::MAX), ..one.clone() }, Handoff { host: loser, ..one.clone() }];
-    super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+    super::HandoffAnalysis::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
     assert!(both[1].lost() > 0 && both[0].lost() + both[1].lost() == 3, "{both:?}");
 }
 

@@ -14,7 +14,7 @@ pub(super) type Event = (Instant, HostId, String);
 pub(super) const NOT_ENDED: &str = "not_ended";
 
 /// The records of a run, with lookups.
-pub(super) struct Story<'a> {
+pub(super) struct HandoffAnalysis<'a> {
     /// In the order of time.
     records: &'a [Record],
     pub(super) traffic: &'a Traffic,
@@ -23,7 +23,7 @@ pub(super) struct Story<'a> {
     pub(super) end: Instant,
 }
 
-impl<'a> Story<'a> {
+impl<'a> HandoffAnalysis<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
         Self { records, traffic, owners: plan.owners(), end: plan.end() }
     }

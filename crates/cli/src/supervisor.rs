@@ -8,7 +8,7 @@ pub(crate) struct Args {
     dir: PathBuf,
 }
 
-pub(crate) fn lab_world(args: &Args) -> Result<(), Failure> {
+pub(crate) fn supervise(args: &Args) -> Result<(), Failure> {
     // The error has already been written to standard output, where the parent process reads it.
     emulator::run::carry_out(&args.dir).map_err(|_| Failure::DidNotHold)
 }

@@ -1,9 +1,8 @@
 //! The table `[tree]` of a scenario.
 
-use super::addresses::Addresses;
-use super::cellular_ip::{AirTable, CellularIp};
-use super::{Shape, Tree};
-use crate::file::{CellularIpTable, Radio, units};
+use super::protocol::CellularIp as CellularIpTable;
+use super::{Radio, protocol, units};
+use crate::tree::{CellAir, CellularIp, Tree, Tuning};
 use link::{Faults, WireSpec};
 use roles::RoleConfig;
 use schemars::JsonSchema;
@@ -58,6 +57,23 @@ pub(crate) struct TreeTable {
     host: OneOfThem,
 }
 
+/// The parameters of each cell.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AirTable {
+    /// Bits per second that all radios of a cell share, for example `11Mb/s`.
+    #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
+    rate: u64,
+    /// The time that each frame takes besides its bits: preamble, acknowledgment.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    per_frame: Duration,
+    /// The number of frames that wait at each radio [default: 64].
+    #[serde(default = "units::radio_queue")]
+    queue: usize,
+}
+
 /// The protocols of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -72,7 +88,7 @@ enum With {
 struct OneOfThem {
     /// Its roles, in the order in which they are offered packets.
     #[serde(default)]
-    #[schemars(schema_with = "crate::file::roles_schema")]
+    #[schemars(schema_with = "protocol::schema")]
     role: Vec<Table>,
 }
 
@@ -90,16 +106,12 @@ impl TreeTable {
             ));
         }
         let cellular_ip = self.cellular_ip(radio, network)?;
-        let shape = Shape::new(&self.fan_out, self.hosts)
-            .and_then(|shape| if cellular_ip.is_some() { shape.with_cells() } else { Ok(shape) })
-            .map_err(|problem| ("fan_out".to_owned(), problem))?;
-        let addresses = Addresses::new(self.net, &shape).map_err(|problem| ("net".to_owned(), problem))?;
         let Self { rate, delay, queue, mtu, .. } = *self;
         let wire = WireSpec { rate, delay, queue, mtu, faults: Faults::default() };
-        let (root, host, spread) = (Vec::new(), Vec::new(), self.spread);
-        let mut tree = Tree { shape, addresses, wire, root, host, spread, cellular_ip };
-        tree.root = roles(&tree, "root", &self.root.role)?;
-        tree.host = roles(&tree, "host", &self.host.role)?;
+        let mut tree = Tree::new((&self.fan_out, self.hosts), self.net, wire, self.spread, cellular_ip)?;
+        let root = roles(&tree, "root", &self.root.role)?;
+        let host = roles(&tree, "host", &self.host.role)?;
+        tree.set_roles(root, host);
         Ok(tree)
     }
 
@@ -119,7 +131,12 @@ impl TreeTable {
             }
             (Some(With::CellularIp), Some(air)) => {
                 let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
-                CellularIp::new(air, radio, network).map(Some).map_err(|problem| at("with", &problem))
+                let air = CellAir { rate: air.rate, per_frame: air.per_frame, queue: air.queue };
+                let Radio { retune, attach, excursion, association, drain, queue, .. } = *radio;
+                let tuning = Tuning { retune, attach, excursion, association, drain, queue };
+                CellularIp::new(air, tuning, &network.network_key, network.key_generation)
+                    .map(Some)
+                    .map_err(|problem| at("with", &problem))
             }
         }
     }
