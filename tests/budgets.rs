@@ -13,14 +13,13 @@ use std::sync::Mutex;
 
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use lab::Scenario;
-use lab::ledger::Running;
-use lab::scenario::Setting;
 use node::{
     Act, Action, Boot, Class, Hop, IngressPolicy, Input, Lifetime, Link, Node, Outbox, Port, RoleId, Route,
     Ruleset, Seed,
 };
+use recorder::ledger::Running;
 use roles::HostConfig;
+use scenario::{Scenario, Setting};
 use table::{Datagram, Disposition, Verdict, decide};
 use wire::{
     Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4,
@@ -185,7 +184,7 @@ fn events_of(scenario: &str, hosts: i64) -> u64 {
         Setting::new("duration", "5s"),
     ];
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
-    lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
+    recorder::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
 }
 
 /// Returns the ratio of the events that the second doubling adds to those that the first added. It is 2 if events grow

@@ -4,12 +4,12 @@
 use crate::moves::cast;
 use crate::moves::judge::{self, Verdict};
 use crate::moves::script::{self, CORRESPONDENT, Step};
-use lab::Plan;
-use linux::daemon::{self, Answer, Ask, Interface, Spec};
-use linux::lines::{Heard, Lines};
-use linux::radio::{Radio, Report};
-use linux::{Clock, NetNs};
+use daemon::{Answer, Ask, Interface, Spec};
+use emulator::link_emulator::{LinkEmulator, Report};
 use node::Node;
+use os::json_lines::{Heard, Lines};
+use os::{Clock, NetNs};
+use scenario::Plan;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ const LOAD: u64 = 8 * 1024;
 pub(crate) fn moves(number: usize) -> Verdict {
     let plan = cast::plan(Duration::from_secs(1));
     let dir = tempfile::tempdir().unwrap();
-    let ports = lab::linux::ports(&plan);
-    let namespaces = lab::linux::lay_out(&plan, &ports).unwrap();
-    let mut radio = Radio::new(plan.fabric(), ports, &dir.path().join("radio")).unwrap();
+    let ports = emulator::run::ports(&plan);
+    let namespaces = emulator::run::lay_out(&plan, &ports).unwrap();
+    let mut radio = LinkEmulator::new(plan.fabric(), ports, &dir.path().join("radio")).unwrap();
     // The links need the namespaces longer than the daemons do.
     let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
     let mut hosts = Hosts::start(&plan, &namespaces, dir.path());
@@ -45,7 +45,7 @@ pub(crate) fn moves(number: usize) -> Verdict {
             radio.take_stock().unwrap()
         })
     };
-    linux::pause(Duration::from_millis(200));
+    os::pause(Duration::from_millis(200));
     let last_at = converse(&mut hosts, number);
     hosts.stop();
     over.store(true, Ordering::Relaxed);
@@ -72,7 +72,7 @@ fn converse(hosts: &mut Hosts, number: usize) -> &'static str {
         |hosts: &mut Hosts| [CORRESPONDENT, last_at].map(|host| hosts.report(host, "closed")) == [1, 1];
     hosts.until("the end", is_over);
     // Waits for the last acknowledgments.
-    linux::pause(Duration::from_millis(100));
+    os::pause(Duration::from_millis(100));
     last_at
 }
 
@@ -131,7 +131,7 @@ impl Hosts {
             self.ask(step.host, &Ask::Do { verb: step.verb.to_owned(), args });
             if step.verb == "rest" {
                 // Bytes that arrive while no program reads must be in the exported state.
-                linux::pause(Duration::from_millis(15));
+                os::pause(Duration::from_millis(15));
             }
         }
     }
@@ -173,11 +173,11 @@ fn patiently(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
     let clock = Clock::start();
     while !done() {
         assert!(clock.now() < Instant::ZERO + limit, "{what} did not come");
-        linux::pause(Duration::from_micros(200));
+        os::pause(Duration::from_micros(200));
     }
 }
 
-fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
+fn spec(host: &scenario::HostPlan, node: Node, dir: &Path) -> Spec {
     let config = &host.config;
     let interfaces = config.interfaces.iter().zip(&host.ports);
     Spec {
@@ -192,7 +192,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
                 tunes: false,
             })
             .collect(),
-        tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
+        tcp: os::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
         clients: None,
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,

@@ -1,6 +1,6 @@
 //! Runs tests that need separate namespaces: the test starts itself again as pid 1 of a new world.
 
-use linux::World;
+use os::Sandbox;
 use rustix::process::geteuid;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
     if variable(ROLE).as_deref() == Some("world") {
         return body();
     }
-    let spawned = World::spawn(again::<F>("world"));
+    let spawned = Sandbox::spawn(again::<F>("world"));
     let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
     if !need(&format!("a world {refusal}"), spawned.is_ok()) {
         return;
@@ -30,7 +30,7 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
         if need("root, to become another user", geteuid().is_root()) {
             let mut command = again::<F>("nobody");
             command.uid(65534).gid(65534);
-            assert!(command.status().unwrap().success(), "as nobody");
+            assert!(command.status().unwrap().success(), "as the user nobody");
         }
         return;
     }
@@ -42,12 +42,15 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
 fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
-        let _ = writeln!(std::io::stderr(), "SKIPPED, for want of: {what}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED, because this machine lacks: {what}");
     }
     have
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests run in processes of their own, and learn from it which")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests run in separate processes, and the variable names the test"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

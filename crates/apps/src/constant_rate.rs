@@ -51,10 +51,7 @@ impl ConstantRate {
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new(
-                "size",
-                "must be 8 (the number) to 1472 bytes (what one packet carries)",
-            ));
+            return Err(ConfigError::new("size", "allowed: 8 bytes (the number) to 1472 bytes (one packet)"));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }

@@ -37,7 +37,7 @@ pub struct RoamPlace {
     pub cell: u16,
 }
 
-/// A line of the timetable.
+/// A move.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {

@@ -142,7 +142,7 @@ pub struct MobileConfig {
     pub moves: Box<[Move]>,
 }
 
-/// A base station, as a mobile host knows it.
+/// The parameters of a base station that a mobile host knows.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
@@ -242,7 +242,7 @@ impl MobileConfig {
         let timeout = node.route_timeout;
         if timeout < self.route_update_time * 2 {
             let problem = format!(
-                "mappings end after a route_timeout of {timeout:?}, and a route-update comes every {:?}: the route_timeout must \
+                "mappings end after a route_timeout of {timeout:?}, and route-updates are sent every {:?}: the route_timeout must \
                  be at least twice the route_update_time",
                 self.route_update_time
             );

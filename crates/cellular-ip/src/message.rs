@@ -370,7 +370,7 @@ mod tests {
         changed(change).unwrap_err().0
     }
 
-    /// Parses the golden message with this control information in place of its own.
+    /// Parses the golden message with this control information instead of its own one.
     fn with_information(bytes: &[u8]) -> Result<RouteUpdate, Malformed> {
         changed(|icmp| {
             icmp.truncate(44);

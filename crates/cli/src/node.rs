@@ -1,8 +1,8 @@
 //! `wayfare node CONFIG`
 
 use crate::Failure;
-use linux::daemon::{Interface, Spec, run};
-use linux::{Netlink, TcpMetrics};
+use daemon::{Interface, Spec, run};
+use os::{Netlink, TcpMetrics};
 use roles::HostConfig;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     let place = args.config.display();
     let text =
         std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
-    let config = lab::scenario::host_config(&place.to_string(), &text)
+    let config = scenario::host_config(&place.to_string(), &text)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine
-        && linux::namespace::is_machines_own().map_err(|error| Failure::Machine(error.to_string()))?
+        && os::namespace::is_machines_own().map_err(|error| Failure::Machine(error.to_string()))?
     {
         return Err(Failure::Usage(takes_over(&spec)));
     }
     of_this_machine(&config).map_err(|(path, problem)| {
-        let error = lab::scenario::host_config_error(&place.to_string(), &text, &path, &problem);
+        let error = scenario::host_config_error(&place.to_string(), &text, &path, &problem);
         Failure::Machine(error.to_string())
     })?;
     if config.daemon.hold {
-        linux::hide_memory();
-    } else if lab::scenario::has_keys(&text) {
-        linux::seal_memory();
+        os::hide_memory();
+    } else if scenario::has_keys(&text) {
+        os::seal_memory();
         warn_of_readers(&args.config);
     }
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
@@ -62,7 +62,7 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
         }
     }
     match &config.tcp.congestion {
-        Some(name) => linux::doctor::congestion(name).map(drop).map_err(|why| {
+        Some(name) => os::tcp_support::congestion(name).map(drop).map_err(|why| {
             let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             let there = std::fs::read_to_string(path).unwrap_or_default().trim().replace(' ', ", ");
             ("tcp.congestion".to_owned(), format!("this kernel has no `{name}` ({why}); loaded are: {there}"))
@@ -92,7 +92,7 @@ fn takes_over(spec: &Spec) -> String {
     let addresses: Vec<String> = spec.addresses.iter().map(ToString::to_string).collect();
     format!(
         "this is the network namespace of the machine itself, and the daemon would take it over:\n\
-         - the machine's network stack receives nothing more by {names}: an ssh connection over them ends\n\
+         - the machine's network stack receives nothing by {names} any more: an ssh connection over them ends\n\
          - offloads and IPv6 of {names} are switched off\n\
          - two interfaces are added, wf-host and wf-node, with the addresses {}\n\
          - the default route leads to wf-host, and the kernel's TCP settings are those of the configuration\n\
@@ -103,7 +103,7 @@ fn takes_over(spec: &Spec) -> String {
 }
 
 fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
-    let seed = config.seed.unwrap_or_else(linux::entropy);
+    let seed = config.seed.unwrap_or_else(os::entropy);
     let interfaces = config.interfaces.iter().zip(config.macs()?).map(|(interface, mac)| Interface {
         name: interface.name.clone(),
         mac,
@@ -120,7 +120,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         tcp: TcpMetrics {
             congestion: Some(config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned())),
             window: config.tcp.receive_buffer,
-            losses: linux::TcpLosses {
+            losses: os::TcpLosses {
                 rack: given.map(|given| given.rack),
                 probes: given.map(|given| given.tlp),
                 forward: given.map(|given| given.frto),

@@ -1,6 +1,6 @@
 //! Output to the terminal, and errors of writing it.
 
-use linux::Clock;
+use os::Clock;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -21,7 +21,7 @@ static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 /// In that case the verb continues with all that it does besides printing.
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
-    let written = if linux::stdout_was_closed() {
+    let written = if os::stdout_was_closed() {
         Err(io::Error::other("it is closed"))
     } else {
         to.write_all(text.as_bytes()).and_then(|()| to.flush())

@@ -19,7 +19,7 @@ const SMALLEST_BUFFER: u32 = 2048;
 pub struct SupportRouterConfig {
     /// The address by which mobile hosts and other routers know this router.
     pub address: Ipv4Addr,
-    /// The mobile hosts that it serves, each with the key that it shares with this router.
+    /// The mobile hosts that it serves, each with the key that the host shares with this router.
     pub hosts: Vec<Peer>,
     /// The other support routers, each with the key of the two routers.
     #[serde(default)]

@@ -335,7 +335,12 @@ impl World {
             return self.after(0, Event::Finished { router, id });
         }
         let latest = &mut self.version[half.side];
-        assert_eq!(half.version, *latest, "router {router} goes on from the past\n{}", self.story.join("\n"));
+        assert_eq!(
+            half.version,
+            *latest,
+            "router {router} continues from an earlier state\n{}",
+            self.story.join("\n")
+        );
         *latest += 1;
         half.version = *latest;
         half.frozen = false;

@@ -1,4 +1,4 @@
-//! The use of a cell's air beside the bits of its frames: beacons and contention.
+//! The use of a cell's channel besides the bits of its frames: beacons and contention.
 
 use crate::channel::Sender;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct Beacon {
 /// slots next.
 ///
 /// A radio that was interrupted continues its countdown, and the frame of another radio counts as one slot (Bianchi,
-/// "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` compares with his
+/// "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` compares with them
 /// model). A countdown belongs to the frame at its end: a radio whose first frame is offered in the meantime waits
 /// until after that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

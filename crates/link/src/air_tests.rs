@@ -164,7 +164,7 @@ fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
     let apart = later.since(first).as_nanos() % BEACON.every.as_nanos();
     assert_eq!(apart, 0, "both have heard a beacon, which come every 10 ms");
     let back = fabric.leave_for(Instant::from_millis(2000), PortId(1), Cell(1)).unwrap();
-    assert_eq!(back.ready, Instant::from_millis(2008), "where there are none nobody waits for any");
+    assert_eq!(back.ready, Instant::from_millis(2008), "without beacons, no radio waits for one");
 }
 
 // --- channels ------------------------------------------------------------------------------------------------------------

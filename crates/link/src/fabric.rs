@@ -66,7 +66,7 @@ pub struct Ticket(pub u64);
 pub enum Offer {
     /// It is in flight.
     Flies(Flight),
-    /// It waits in its radio's queue. [`Fabric::decide`] reports what becomes of it.
+    /// It waits in its radio's queue. [`Fabric::decide`] returns its result.
     Waits(Ticket),
 }
 

@@ -193,7 +193,10 @@ fn every_radio_has_the_same_share_however_long_its_queue_is() {
     for contention in [None, Some(DCF)] {
         let (fair, fifo) = (shares(Access::Fair, contention), shares(Access::Fifo, contention));
         assert!(fair > 0.99, "{contention:?}: {fair}");
-        assert!(fifo < 0.3, "one queue for all gives the air to who fills it: {contention:?}, {fifo}");
+        assert!(
+            fifo < 0.3,
+            "with one queue, the radio that fills it gets the channel: {contention:?}, {fifo}"
+        );
     }
 }
 

@@ -37,10 +37,10 @@ pub struct HostConfig {
     pub daemon: DaemonConfig,
 }
 
-/// How a host runs as a daemon.
+/// The parameters of the daemon of a host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
 pub struct DaemonConfig {
     /// The path of the UNIX socket on which the daemon accepts commands.
     pub control: Option<PathBuf>,

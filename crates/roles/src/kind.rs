@@ -117,6 +117,12 @@ kinds! {
 }
 
 impl RoleConfig {
+    /// Returns whether the role moves TCP connections between hosts. On Linux, the kernel must then permit
+    /// `TCP_REPAIR` (tcp(7)).
+    pub const fn needs_tcp_repair(&self) -> bool {
+        matches!(self, Self::IndirectTcpSupportRouter(_))
+    }
+
     /// Reads a role. The key `kind` selects the type; the other keys are the configuration of that kind. Fails if the
     /// kind is missing or unknown, or if a key of the configuration is invalid.
     pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {

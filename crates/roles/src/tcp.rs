@@ -157,7 +157,7 @@ pub enum RecoveryName {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "`tahoe`, `reno`, `newreno` or `sack`, or a list of any of `rack`, `tlp`, `prr` and `frto`, is allowed"
+    expecting = "allowed: `tahoe`, `reno`, `newreno`, `sack`, or a list of `rack`, `tlp`, `prr` and `frto`"
 )]
 pub enum RecoveryGiven {
     /// The recovery of an RFC.

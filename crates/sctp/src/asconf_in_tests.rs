@@ -57,7 +57,7 @@ fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code>
     match &acks[0].responses[..] {
         [Response::Success(number)] if *number == request.correlation() => None,
         [Response::Refused(number, causes)] if *number == request.correlation() => {
-            assert_eq!(causes[0].info, request.emit(), "the cause repeats the wish");
+            assert_eq!(causes[0].info, request.emit(), "the cause contains the request");
             let after: Vec<Ipv4Addr> = it.paths.iter().map(|path| path.address).collect();
             assert_eq!(before, after, "what is refused changes nothing");
             Some(causes[0].code)
@@ -150,7 +150,7 @@ fn a_single_address_is_replaced_from_the_new_one() {
     assert_eq!(it.paths.primary, peer(2));
     assert_eq!(it.paths.get(peer(2)).map(|path| path.state), Some(PathState::Unconfirmed));
     it.outbound.write(0, 0, false, b"not yet");
-    assert_eq!(it.outbound.destination(&it.paths), None, "nobody has proved to be there");
+    assert_eq!(it.outbound.destination(&it.paths), None, "no end has proved that it exists");
     it.confirm(Instant::ZERO, peer(2));
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
@@ -174,7 +174,7 @@ fn an_answer_that_is_too_long_is_cut() {
     let [Chunk::AsconfAck(ack)] = &packet.chunks[..] else { panic!("{packet:?}") };
     assert_eq!((ack.serial, &ack.responses[0]), (100, &Response::Success(0)));
     assert!((45..70).contains(&ack.responses.len()), "{}", ack.responses.len());
-    assert!(it.paths.get(peer(3)).is_some(), "all is carried out");
+    assert!(it.paths.get(peer(3)).is_some(), "all requests are applied");
     let done: Vec<bool> =
         outcomes(&asconf, ack).iter().map(|outcome| *outcome == ChangeOutcome::Done).collect();
     assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
@@ -219,7 +219,7 @@ fn an_answer_that_is_cut_says_the_same() {
     assert_eq!(cut(52), (52, vec![refused(2), done(4), done(6)]), "no less says the same");
     let mut all = AsconfAck { serial: 1, responses: vec![done(1), done(2)] };
     all.cut(16);
-    assert_eq!(all.responses, [done(1)], "all are done, also those that are told nothing of");
+    assert_eq!(all.responses, [done(1)], "all are applied, also those without a report");
 }
 
 /// Returns whether every request was applied.

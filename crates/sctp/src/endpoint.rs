@@ -540,7 +540,7 @@ impl Endpoint {
         }
         if self.is_spent(now, cookie) {
             // If the peer has no association either, the packet is out of the blue there. If it still waits, it
-            // learns that it waits in vain.
+            // is notified by the ABORT.
             let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_cookie_spent"));

@@ -101,7 +101,7 @@ pub enum Event {
     Restarted {
         /// `true`: no data had come from the peer, and it had acknowledged none. All written data are sent again, and
         /// nothing is lost in either direction. `false`: data that were not acknowledged are lost, and both
-        /// directions begin anew.
+        /// directions begin again.
         intact: bool,
     },
     /// The receive buffer has become readable: read until `None`.

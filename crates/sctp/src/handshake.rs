@@ -64,7 +64,7 @@ impl Association {
     /// Continues the opening from `local`, because the host has lost the address that it used, and answers do not
     /// reach it there. After COOKIE ECHO, if the peer supports address changes, COOKIE ECHO is sent from `local`. The
     /// peer is asked for the change once the association is open. A new opening would conflict with the association
-    /// that the peer may have already. In the other cases the opening begins anew from `local`: nothing was written
+    /// that the peer may have already. In the other cases the opening begins again from `local`: nothing was written
     /// yet. Returns whether the association is still opening.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {

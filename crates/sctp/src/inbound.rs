@@ -347,7 +347,7 @@ impl Inbound {
         if self.ready.is_empty() && self.runs.is_empty() && self.waiting.is_empty() {
             self.held = 0; // small chunks count more than their length
         }
-        // The window has opened from less than a quarter to half of the buffer: tell the peer, which may be waiting
+        // The window has opened from less than a quarter to half of the buffer: notify the peer, which may be waiting
         // (RFC 9260, section 6.2).
         if self.advertised < self.limit / 4 && self.window() >= self.limit / 2 {
             self.due = true;

@@ -38,7 +38,7 @@ impl LocalAddresses {
         Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None, detour: None }
     }
 
-    /// Begins anew with the addresses that the peer knows after its restart. Those that the host no longer has remain
+    /// Begins again with the addresses that the peer knows after its restart. Those that the host no longer has remain
     /// absent.
     pub(crate) fn begin_again(&mut self, addresses: &[Ipv4Addr]) {
         self.list = addresses.iter().map(|address| (*address, AddressUse::All)).collect();

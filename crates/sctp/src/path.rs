@@ -211,7 +211,8 @@ impl Path {
         self.confirmed && self.errors > 0 && self.t3.is_some() && self.may_be_woken(now)
     }
 
-    /// Returns whether the time-out is backed off, and the path was not woken within the last one without back-off.
+    /// Returns whether the time-out is backed off, and the path was last woken at least one time-out without back-off
+    /// ago.
     fn may_be_woken(&self, now: Instant) -> bool {
         self.rto.backing().1 > 0 && self.is_long_ago(now, self.woken)
     }

@@ -125,7 +125,7 @@ pub struct MobileNodeConfig {
     pub sctp: SctpConfig,
 }
 
-/// A peer that moves too.
+/// A peer that also moves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
@@ -284,7 +284,7 @@ impl MobileNodeConfig {
         let mut cells = BTreeSet::new();
         for network in &self.networks {
             let problem = if !cells.insert(network.cell) {
-                format!("two networks have cell {}; each network needs a cell of its own", network.cell)
+                format!("two networks have cell {}; each network needs a separate cell", network.cell)
             } else if !network.address.link.contains(network.router)
                 || network.address.address == network.router
             {

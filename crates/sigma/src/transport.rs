@@ -30,7 +30,7 @@ pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 
 /// The program that uses an association.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes separately")]
 struct User {
     stream: StreamId,
     /// Bytes that its last `Read` still requests; zero: none.

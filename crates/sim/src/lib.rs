@@ -3,7 +3,7 @@
 //! Time is integer nanoseconds. Simultaneous events happen in the order in which they were scheduled. That order is
 //! part of a run's result and of its fingerprint. One seed gives one run, on any machine, debug or release.
 //!
-//! [`World`] drives [`node::Node`]s in virtual time, as the daemon in `linux` does in real time. [`link::Fabric`]
+//! [`World`] drives [`node::Node`]s in virtual time, as `daemon` does in real time. [`link::Fabric`]
 //! carries the frames: the same model that the radio process on Linux uses.
 
 mod host;

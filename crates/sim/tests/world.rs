@@ -220,7 +220,7 @@ fn hosts_find_each_other_by_arp_and_every_message_of_it_has_an_end() {
 #[test]
 fn no_packet_tells_of_a_record_that_was_not_stored() {
     let full = run(Some(StoreFault::Always));
-    assert_eq!((arrived(&full), failures(&full)), (0, 2), "each record is told of");
+    assert_eq!((arrived(&full), failures(&full)), (0, 2), "each record is reported");
     let second = run(Some(StoreFault::Nth(2)));
     assert_eq!((arrived(&second), failures(&second)), (1, 1));
     assert_ne!(second.fingerprint, run(None).fingerprint);

@@ -54,7 +54,7 @@ pub struct Sending {
     pub una: Seq,
     /// `SND.NXT`, which a time-out moves back.
     pub next: Seq,
-    /// The end of what was ever sent (`HighData`).
+    /// The end of all data ever sent (`HighData`).
     pub max: Seq,
     /// Bytes that were written and are not acknowledged: those that were sent, then the others.
     pub bytes: Vec<u8>,

@@ -65,9 +65,7 @@ pub struct ParseMacError;
 
 impl fmt::Display for ParseMacError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a link address is six two-digit hexadecimal numbers with colons, for example 02:00:00:00:00:01",
-        )
+        f.write_str("a link address consists of six two-digit hexadecimal numbers with colons, for example 02:00:00:00:00:01")
     }
 }
 
@@ -147,7 +145,7 @@ pub struct ParsePrefixError;
 
 impl fmt::Display for ParsePrefixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a prefix is an IPv4 address, a slash and 0 to 32, with no bit set behind that length, for example 10.1.0.0/16")
+        f.write_str("a prefix consists of an IPv4 address, a slash and 0 to 32, without set bits behind that length, for example 10.1.0.0/16")
     }
 }
 
@@ -203,7 +201,7 @@ pub struct ParseInterfaceAddressError;
 
 impl fmt::Display for ParseInterfaceAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an interface's address is an IPv4 address, a slash and 0 to 32, for example 10.1.0.7/16")
+        f.write_str("an interface's address consists of an IPv4 address, a slash and 0 to 32, for example 10.1.0.7/16")
     }
 }
 

@@ -175,7 +175,7 @@ mod tests {
         pattern[33] ^= 4;
         let (_, marks) = told(&mut client, StreamEvent::Data(&pattern));
         let wrong = Mark::new(NAME, "wrong").with("wrong_at", 33u64).with("peer", "10.1.0.7:80");
-        assert!(marks.contains(&wrong), "it is told though the transfer may never end: {marks:?}");
+        assert!(marks.contains(&wrong), "it is reported although the transfer may never end: {marks:?}");
         assert!(!told(&mut client, StreamEvent::Data(&pattern)).1.iter().any(|mark| mark.name == "wrong"));
         let (_, marks) = told(&mut client, StreamEvent::Closed(Some("connection reset by the peer")));
         assert!(marks[0].fields.contains(&("wrong_at", Value::Int(33))), "{marks:?}");

@@ -90,7 +90,7 @@ impl RequestClient {
         if !(HEAD..=LONGEST).contains(&config.question) {
             return Err(ConfigError::new(
                 "question",
-                format!("must be {HEAD} (its head) to {LONGEST} bytes"),
+                format!("allowed: {HEAD} bytes (its head) to {LONGEST} bytes"),
             ));
         }
         if !(1..=LONGEST).contains(&config.answer) {

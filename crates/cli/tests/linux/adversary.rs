@@ -2,7 +2,7 @@
 
 use crate::beside_kernels::Between;
 use crate::common::*;
-use linux::{Clock, Netlink};
+use os::{Clock, Netlink};
 use rustix::process::Signal;
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -98,7 +98,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
         assert_exit(&clean(), 4, "the route default via 10.1.0.1");
     }
     there(&between, "ip link set left up");
-    assert_exit(&clean(), 0, "what its daemon changed is undone");
+    assert_exit(&clean(), 0, "the changes of its daemon are undone");
     assert!(there(&between, "ip -4 route").contains("default via 10.1.0.1 dev left"));
     let words = clean();
     assert!(!text(&words.stdout).contains("undone"), "{}", text(&words.stdout));
@@ -163,15 +163,14 @@ fn an_interface_that_was_away_is_heard_again() {
     let _turn = beside_another();
     let mut between = Between::start();
     assert!(forwards(&between));
-    let path = |namespace: &linux::NetNs| {
-        format!("/proc/{}/fd/{}", std::process::id(), namespace.as_fd().as_raw_fd())
-    };
+    let path =
+        |namespace: &os::NetNs| format!("/proc/{}/fd/{}", std::process::id(), namespace.as_fd().as_raw_fd());
     let index = |between: &Between| {
         between.router.run(|| Netlink::open().unwrap().link("left").unwrap().index).unwrap()
     };
     let before = index(&between);
     // No device in that namespace has this index, so it is kept.
-    let elsewhere = linux::NetNs::create().unwrap();
+    let elsewhere = os::NetNs::create().unwrap();
     // Several rounds, because the daemon may be notified of the device just after it has left again.
     for round in 0..20 {
         there(&between, &format!("ip link set left netns {}", path(&elsewhere)));
@@ -209,7 +208,7 @@ fn a_user_without_rights_claims_no_namespace() {
     // Another daemon is refused all the same.
     let second = between.spawn().wait_with_output().unwrap();
     let said = text(&second.stderr);
-    assert!(second.status.code() == Some(3) && said.contains("another process is that daemon"), "{said}");
+    assert!(second.status.code() == Some(3) && said.contains("another process runs that daemon"), "{said}");
     assert!(between.status().is_some());
     assert_eq!(end(&mut between).0, Some(0));
     squatter.kill().unwrap();

@@ -4,7 +4,7 @@
 //! to show that a change would be seen.
 
 use crate::common::*;
-use linux::{End, NetNs, Netlink, Place};
+use os::{End, EndPlace, NetNs, Netlink};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
@@ -32,15 +32,15 @@ struct Case {
 /// Makes the two namespaces, joined by both links.
 fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     let [daemons, others] = [(); 2].map(|()| NetNs::create().unwrap());
-    let quiet = || drop(linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
+    let quiet = || drop(os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
     daemons.run(quiet).unwrap();
     let set_up = || {
         quiet();
         let mut here = Netlink::open().unwrap();
         here.loopback_up().unwrap();
         for (theirs, ours, mac, our_mac) in LINKS {
-            let near = End { name: ours, mac: our_mac, place: Place::Here };
-            here.add_veth(&near, &End { name: theirs, mac, place: Place::Fd(daemons.as_fd()) }).unwrap();
+            let near = End { name: ours, mac: our_mac, place: EndPlace::Here };
+            here.add_veth(&near, &End { name: theirs, mac, place: EndPlace::Fd(daemons.as_fd()) }).unwrap();
             here.set_arp(ours, !attackers.is_empty()).unwrap();
             here.set_up(ours, true).unwrap();
         }
@@ -230,12 +230,12 @@ fn a_host_on_a_visited_link_takes_over_no_visitor() {
         &[
             "own-reply-0 not_from_home_agent+1 same",
             "own-reply-1 not_from_home_agent+1 same",
-            "after-own-replies nobody",
+            "after-own-replies none",
             "repeated-request repeated_by_another+1 same",
             "after-repeated-request 020000000007",
             "repeated-later repeated_by_another+1 same",
             "after-repeated-later 020000000007",
-            "from-a-stranger nobody",
+            "from-an-unknown-agent none",
             "strange-tunnel not_a_visitor+1 same",
             "unknown-type mip_unknown_type+1 same",
             "truncated mip_request_short+1 same",
@@ -322,8 +322,8 @@ fn a_support_router_holds_few_callers_and_none_for_long() {
             "trailing itcp_trailing+1 same",
             "lying-count itcp_too_many+1 same",
             "too-few-entries itcp_reserved+1 same",
-            "a-pointer-of-nobody itcp_truncated+1 same",
-            "a-reply-of-nobody itcp_unexpected+1 same",
+            "a-pointer-of-unknown-router itcp_truncated+1 same",
+            "a-reply-of-unknown-router itcp_unexpected+1 same",
             "call-magic itcp_magic+1 same",
             "call-forged itcp_forged+1 same",
             "call-from-another itcp_misdirected+1 same",
@@ -395,7 +395,7 @@ fn a_host_in_a_cell_moves_no_other_host() {
             "unknown-code cip_not_route_update+1 same",
             "from-above wrong_direction+1 same",
             "data-of-another uplink_mismatch+1 same",
-            "data-of-nobody uplink_no_mapping+1 same",
+            "data-of-unknown-host uplink_no_mapping+1 same",
             "flood limited 3000 same",
             "noise same",
             "authentic-again nothing same",

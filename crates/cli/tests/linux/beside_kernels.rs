@@ -2,7 +2,7 @@
 //! settings: checksums and segmentation are left to the device. The peers do not use ethtool.
 
 use crate::common::*;
-use linux::{End, NetNs, Netlink, Place};
+use os::{End, EndPlace, NetNs, Netlink};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -35,8 +35,8 @@ impl Between {
             let [near, far] = [1, 2].map(|side| mac(side + 2 * number as u8));
             peer.run(|| {
                 let mut here = Netlink::open().unwrap();
-                let end = End { name: "eth0", mac: far, place: Place::Here };
-                here.add_veth(&end, &End { name, mac: near, place: Place::Fd(router.as_fd()) }).unwrap();
+                let end = End { name: "eth0", mac: far, place: EndPlace::Here };
+                here.add_veth(&end, &End { name, mac: near, place: EndPlace::Fd(router.as_fd()) }).unwrap();
                 here.add_address("eth0", address, 24).unwrap();
                 here.set_up("eth0", true).unwrap();
                 let [a, b, c, _] = address.octets();

@@ -57,7 +57,7 @@ pub(crate) fn need(what: &str, have: bool) -> bool {
     let ci = std::env::var("CI").is_ok();
     assert!(have || !ci, "CI must be able to test: {what}");
     if !have {
-        eprintln!("SKIPPED, for want of: {what}");
+        eprintln!("SKIPPED, because this machine lacks: {what}");
     }
     have
 }
@@ -293,8 +293,8 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
 
 /// Removes what killed daemons left among root's records. This namespace ends with its test, so nothing need be
 /// undone.
-pub(crate) fn forget(namespace: &linux::NetNs) {
-    let Ok(Ok(cookie)) = namespace.run(linux::namespace::cookie) else { return };
+pub(crate) fn forget(namespace: &os::NetNs) {
+    let Ok(Ok(cookie)) = namespace.run(os::namespace::cookie) else { return };
     for suffix in ["json", "lock"] {
         let _ = std::fs::remove_file(format!("/run/wayfare/namespace-{cookie}.{suffix}"));
     }

@@ -2,7 +2,7 @@
 //! its retransmissions. `docs/evidence.md` has the results.
 
 use crate::common::*;
-use lab::run::Outcome;
+use recorder::run::Outcome;
 use std::path::Path;
 use tcp::{PROTOCOL, Segment, Wheel};
 use trace::{HostId, What};
@@ -18,7 +18,7 @@ fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
         std::fs::remove_dir_all(&dir).unwrap();
     }
     held_or_late(&run(&words, out), &format!(" on {world}, "));
-    lab::rundir::read(&dir).unwrap()
+    emulator::run::read_run(&dir).unwrap()
 }
 
 /// Runs a scenario on both backends, with these settings and those that only a kernel supports.
@@ -140,7 +140,7 @@ fn phase(outcome: &Outcome, wheel: Wheel) -> Option<Duration> {
     let tick = wheel.tick.as_nanos().cast_signed();
     // If a tick comes between the two lines that are read, the count is one too high.
     let since_boot = (0..5).filter_map(|_| ticks_at_boot(tick)).min()?;
-    let boot = i128::from(linux::Clock::wall().0) - monotonic();
+    let boot = i128::from(os::Clock::wall().0) - monotonic();
     let begun = i128::from(outcome.epoch().0) - boot;
     let turned = (begun + since_boot * tick).rem_euclid(turn);
     Some(Duration::from_nanos((turn - turned) as u64))

@@ -2,11 +2,11 @@
 
 use crate::common::*;
 use crate::world::in_world;
-use linux::daemon::{self, Ask, Interface, Spec};
-use linux::lines::{Heard, Lines};
-use linux::{End, NetNs, Netlink, Place};
+use daemon::{Ask, Interface, Spec};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use os::json_lines::{Heard, Lines};
+use os::{End, EndPlace, NetNs, Netlink};
 use roles::HostConfig;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -120,13 +120,13 @@ impl Stage {
         server
             .run(|| {
                 let mut net = Netlink::open().unwrap();
-                let near = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 1]), place: Place::Here };
-                let far = End { name: "net", mac: HOST_MAC, place: Place::Fd(host.as_fd()) };
+                let near = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 1]), place: EndPlace::Here };
+                let far = End { name: "net", mac: HOST_MAC, place: EndPlace::Fd(host.as_fd()) };
                 net.add_veth(&near, &far).unwrap();
                 net.loopback_up().unwrap();
                 net.add_address("net", SERVER, 24).unwrap();
                 net.set_up("net", true).unwrap();
-                linux::ethtool::offloads_off("net").unwrap();
+                os::ethtool::offloads_off("net").unwrap();
             })
             .unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ impl Stage {
             node: config.node_of(vec![Box::new(Errand::default())]).unwrap(),
             addresses: config.own_addresses().unwrap(),
             interfaces: vec![Interface { name: "net".to_owned(), mac: HOST_MAC, mtu: 1500, tunes: false }],
-            tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
+            tcp: os::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
             clients: Some(dir.path().join("clients")),
             control: Some(dir.path().join("control")),
             radio: None,

@@ -6,7 +6,7 @@
 
 use crate::common::*;
 use crate::world::in_world;
-use linux::{End, NetNs, Netlink, Place};
+use os::{End, EndPlace, NetNs, Netlink};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -32,18 +32,18 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let (manager, client) = (NetNs::create().unwrap(), NetNs::create().unwrap());
-        let quiet = || drop(linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
+        let quiet = || drop(os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
         manager.run(quiet).unwrap();
         let set_up = || {
             quiet();
-            let near = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 2]), place: Place::Here };
-            let far = End { name: "up", mac: MANAGER_MAC, place: Place::Fd(manager.as_fd()) };
+            let near = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 2]), place: EndPlace::Here };
+            let far = End { name: "up", mac: MANAGER_MAC, place: EndPlace::Fd(manager.as_fd()) };
             let mut net = Netlink::open().unwrap();
             net.loopback_up().unwrap();
             net.add_veth(&near, &far).unwrap();
             net.add_address("net", CLIENT, 24).unwrap();
             net.set_up("net", true).unwrap();
-            linux::ethtool::offloads_off("net").unwrap();
+            os::ethtool::offloads_off("net").unwrap();
         };
         client.run(set_up).unwrap();
         let stage = Self { manager, client, dir: tempfile::tempdir().unwrap() };

@@ -3,11 +3,11 @@
 
 use crate::common::*;
 use auth::Key;
-use linux::{Clock, End, NetNs, Netlink, Options, PacketSocket, Place};
 use mobile_ip::message::{
     Algorithm, Association, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
     datagram,
 };
+use os::{Clock, End, EndPlace, NetNs, Netlink, Options, PacketSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -50,15 +50,15 @@ struct HomeNetwork {
 impl HomeNetwork {
     fn new() -> Self {
         let (agent, nodes) = (NetNs::create().unwrap(), NetNs::create().unwrap());
-        let quiet = || drop(linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
+        let quiet = || drop(os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
         agent.run(quiet).unwrap();
         let sockets = nodes.run(|| {
             quiet();
             let mut here = Netlink::open().unwrap();
             [("air", "home", AGENT_MAC), ("elsewhere", "visited", VISITED_MAC)].map(
                 |(here_name, there, mac)| {
-                    let near = End { name: here_name, mac: NODE_MAC, place: Place::Here };
-                    let far = End { name: there, mac, place: Place::Fd(agent.as_fd()) };
+                    let near = End { name: here_name, mac: NODE_MAC, place: EndPlace::Here };
+                    let far = End { name: there, mac, place: EndPlace::Fd(agent.as_fd()) };
                     here.add_veth(&near, &far).unwrap();
                     here.set_arp(here_name, false).unwrap();
                     here.set_up(here_name, true).unwrap();

@@ -179,7 +179,7 @@ fn a_traced_daemon_is_named() {
 }
 
 /// Asserts that a run ended soon after its planned end, and that neither its daemon nor its lab's directory is left.
-fn assert_over(began: linux::Clock, daemon: u32, dir: &Path) {
+fn assert_over(began: os::Clock, daemon: u32, dir: &Path) {
     // 2.9 s of the run; set-up, the control run and the records; 2 s for which a daemon may stay stopped.
     let took = began.now();
     assert!(took < wire::Instant::from_millis(20_000), "{took}");
@@ -191,7 +191,7 @@ fn assert_over(began: linux::Clock, daemon: u32, dir: &Path) {
 fn a_daemon_that_is_stopped_for_ever_is_named_and_nothing_is_left() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
-    let began = linux::Clock::start();
+    let began = os::Clock::start();
     let running = Running::start(&once(), out.path());
     running.under_way();
     let (daemon, dir) = (running.daemon("b1"), running.dir());
@@ -208,7 +208,7 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
-    let began = linux::Clock::start();
+    let began = os::Clock::start();
     let running = Running::start(&once(), out.path());
     running.under_way();
     let (daemon, dir) = (running.daemon("b2"), running.dir());
@@ -233,15 +233,15 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
         return;
     };
     let out = tempfile::tempdir().unwrap();
-    let began = linux::Clock::start();
+    let began = os::Clock::start();
     let running = Running::start(&once(), out.path());
     running.under_way();
     let (daemon, dir) = (running.daemon("b2"), running.dir());
     freezer.hold(daemon);
     let output = running.end();
-    let held = linux::is_frozen(daemon);
+    let held = os::is_frozen(daemon);
     freezer.set("THAWED");
-    assert!(held, "the daemon was frozen all the while");
+    assert!(held, "the daemon was frozen until the end");
     let why = "it is frozen by a control group and could not be continued";
     assert_doubted(&output, |doubt| gave_no_summary(doubt, why));
     let gone = || !Path::new(&format!("/proc/{daemon}")).exists();

@@ -12,7 +12,7 @@ const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
 /// The explanation of the marks.
 const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
-     further up. The strip above each panel is the outage: each colour is what this part of it is due to. Both panels have the \
+     further up. The strip above each panel is the outage: each colour is a cause. Both panels have the \
      same scales.";
 
 /// A handoff of one flow in several runs.

@@ -350,7 +350,7 @@ fn a_frame_counts_in_its_place_only() {
     let sealed: Vec<(Frame, Vec<u8>)> = frames.map(|frame| (frame.clone(), from.seal(&frame))).collect();
     let forged = Err(Malformed("itcp_frame_forged"));
     assert_eq!(to.open(&sealed[1].1), forged, "the second first");
-    assert_eq!(from.open(&sealed[0].1), forged, "back to who sent it");
+    assert_eq!(from.open(&sealed[0].1), forged, "back to its sender");
     let mut cut = Frames::default();
     cut.trust();
     for (frame, bytes) in &sealed {

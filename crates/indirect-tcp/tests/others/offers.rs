@@ -14,7 +14,11 @@ fn a_later_offer_ends_those_before_of_the_same_host() {
     stage.says(right, 2, Body::Entry(entry(1, RIGHT), 1));
     assert_eq!(stage.stage(1).unwrap(), "arriving");
     stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
-    assert_eq!(stage.aborted, [right], "no router of ours goes on with an offer that it has made anew");
+    assert_eq!(
+        stage.aborted,
+        [right],
+        "no router of ours continues after a second offer of the same attempt"
+    );
 }
 
 /// Offers for hosts that are not configured are answered and not kept, whatever their number. So they use no memory, and

@@ -51,10 +51,10 @@ pub enum Extension {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// 32 bytes, not cut.
+    /// HMAC-SHA-256, 32 bytes, not truncated.
     #[default]
     HmacSha256,
-    /// 16 bytes: what every implementation of RFC 5944 has.
+    /// HMAC-MD5, 16 bytes. Each implementation of RFC 5944 has it.
     HmacMd5,
 }
 

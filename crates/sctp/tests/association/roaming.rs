@@ -88,7 +88,7 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
     script.wait(10);
     script.sack(4, &[]);
     assert_eq!(script.says().len(), 2, "slow start");
-    assert_eq!(script.path(mn(1)).rto, backed_off, "what was sent twice tells nothing");
+    assert_eq!(script.path(mn(1)).rto, backed_off, "a retransmission gives no sample");
     script.wait(10);
     script.sack(4, &[(5, 5)]);
     assert!(

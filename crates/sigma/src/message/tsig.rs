@@ -16,7 +16,7 @@ const SHORT: Malformed = Malformed("tsig_truncated");
 pub struct TsigKey {
     /// The name of the key, which both ends use.
     pub name: Name,
-    /// The secret.
+    /// The shared key.
     pub secret: Key,
 }
 

@@ -240,7 +240,7 @@ fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
     peer
 }
 
-/// Carries out a step of the peer, and delivers what it sends.
+/// Executes a step of the peer, and delivers its packets.
 fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     let now = teller.now;
     let mut peer = handed_over(teller);

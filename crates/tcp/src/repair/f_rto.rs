@@ -15,7 +15,7 @@ pub enum FRto {
 
 /// What an acknowledgment after a time-out shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a condition of the RFC's steps of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate condition of the RFC's steps")]
 pub(crate) struct Seen {
     /// It acknowledges, cumulatively or selectively, data that was sent once and before the time-out.
     pub(crate) original: bool,

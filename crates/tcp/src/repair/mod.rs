@@ -36,7 +36,7 @@ use wire::{Duration, Instant};
 
 /// The mechanisms that a sender uses; Linux uses all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is switched on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has a separate switch")]
 pub struct Mechanisms {
     /// Losses by time (RFC 8985: RACK). Otherwise three segments above that have arrived indicate a loss (RFC 6675).
     pub rack: bool,
@@ -88,7 +88,7 @@ pub struct Repair {
     pub undo: Undo,
     /// The recovery state.
     pub standing: Standing,
-    /// The end of what was sent when `standing` last changed (`RecoveryPoint`).
+    /// The end of the data sent when `standing` last changed (`RecoveryPoint`).
     pub high: Seq,
     /// Whether the window limited the sender in the period that `usage` ends.
     pub limited: bool,

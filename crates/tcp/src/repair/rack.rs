@@ -76,7 +76,7 @@ impl Rack {
     }
 
     /// Step 4: adapts the window. `dsack`: the peer reported a duplicate. `una`: the first unacknowledged number;
-    /// `next`: the end of what was sent.
+    /// `next`: the end of the data sent.
     pub(crate) fn adapt(&mut self, dsack: bool, una: Seq, next: Seq) {
         self.round = self.round.filter(|round| una.before(*round));
         if dsack && self.round.is_none() {
@@ -210,7 +210,11 @@ mod tests {
     fn the_window_by_its_rules() {
         let mut rack = flight(&[]).0;
         assert_eq!(rack.window(Some(ms(50)), false, 2, 3), ms(10));
-        assert_eq!(rack.window(Some(ms(50)), false, 3, 3), ms(0), "as many as were duplicates of old");
+        assert_eq!(
+            rack.window(Some(ms(50)), false, 3, 3),
+            ms(0),
+            "as many as the earlier threshold of duplicates"
+        );
         assert_eq!(rack.window(Some(ms(50)), true, 0, 3), ms(0));
         rack.reordered = true;
         assert_eq!(rack.window(Some(ms(50)), true, 7, 3), ms(10));

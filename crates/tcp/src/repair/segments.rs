@@ -6,7 +6,7 @@ use wire::Instant;
 
 /// A segment that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub struct Sent {
     /// Its first number.
     pub from: Seq,
@@ -33,7 +33,7 @@ impl Sent {
 
 /// What an acknowledgment reports about segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct AckSummary {
     /// The number of segments that arrived, acknowledged in either way: `DeliveredData` of RFC 6937, in segments.
     pub(crate) delivered: u32,
@@ -47,11 +47,11 @@ pub(crate) struct AckSummary {
     pub(crate) original: bool,
     /// Some of what arrived was sent only once, and is below what had arrived before: the network reorders.
     pub(crate) reordered: bool,
-    /// The earliest transmission time of what was acknowledged cumulatively and sent only once.
+    /// The earliest transmission time of data that was acknowledged cumulatively and sent only once.
     pub(crate) oldest: Option<Instant>,
     /// The latest transmission time of these.
     pub(crate) newest: Option<Instant>,
-    /// The same for what was acknowledged selectively.
+    /// The same for data that was acknowledged selectively.
     pub(crate) sacked_oldest: Option<Instant>,
     pub(crate) sacked_newest: Option<Instant>,
     /// The end of the highest segment that had arrived before this acknowledgment.

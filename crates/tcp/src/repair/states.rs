@@ -10,7 +10,7 @@ use wire::Instant;
 
 /// What an acknowledgment shows about losses.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate condition")]
 pub(super) struct Seen {
     pub(super) now: Instant,
     /// The cumulative acknowledgment before it.

@@ -1,7 +1,7 @@
 //! Drives an [`Endpoint`] in real time over raw sockets, one for each address. A socket sends from its own address.
 //! While it is open, the kernel does not report SCTP as an unknown protocol.
 
-use linux::{Clock, NetNs};
+use os::{Clock, NetNs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use sctp::{Association, AssociationId, Change, Config, Endpoint, Event, Open};

@@ -12,7 +12,7 @@ mod peer;
 use crate::common::*;
 use crate::world::in_world;
 use driver::{Driver, byte};
-use linux::{End, NetNs, Netlink, Place};
+use os::{End, EndPlace, NetNs, Netlink};
 use peer::Peer;
 use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, PathState};
 use std::os::fd::AsFd;
@@ -40,8 +40,8 @@ impl Stage {
         let program = peer::build(dir.path())?;
         let (ours, theirs) = (NetNs::create().unwrap(), NetNs::create().unwrap());
         ours.run(|| {
-            let near = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 7]), place: Place::Here };
-            let far = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 1]), place: Place::Fd(theirs.as_fd()) };
+            let near = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 7]), place: EndPlace::Here };
+            let far = End { name: "net", mac: Mac([2, 0, 0, 0, 0, 1]), place: EndPlace::Fd(theirs.as_fd()) };
             Netlink::open().unwrap().add_veth(&near, &far).unwrap();
         })
         .unwrap();
@@ -54,7 +54,7 @@ impl Stage {
                     net.add_address("net", address, 24).unwrap();
                 }
                 net.set_up("net", true).unwrap();
-                linux::ethtool::offloads_off("net").unwrap();
+                os::ethtool::offloads_off("net").unwrap();
             };
             place.run(set_up).unwrap();
         }

@@ -1,7 +1,7 @@
 //! `peer.c` in a separate namespace: builds it, starts it, sends it orders and reads its output.
 
 use crate::common::*;
-use linux::NetNs;
+use os::NetNs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};

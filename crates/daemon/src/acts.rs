@@ -1,0 +1,238 @@
+//! The node's acts: sending packets, operating streams, tuning radios, storing records.
+
+use super::clients::Wishes;
+use super::recorder::Recorder;
+use super::sockets::{Done, Screened};
+use super::{BATCH, Daemon};
+use crate::Refusal;
+use node::{Act, FailedAct, Fault, Input, Link};
+use os::{Attempt, Result};
+use std::io::Write;
+use trace::What;
+use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason, ethernet, identity};
+
+impl Daemon {
+    pub(super) fn carry_out(&mut self, now: Instant) {
+        self.carry_out_acts(now);
+        while std::mem::take(&mut self.unstorable) > 0 {
+            self.refuse_records(now, "this daemon has no store; give it one with daemon.store");
+            self.carry_out_acts(now);
+        }
+    }
+
+    /// Returns an error if a role of this host did not come to rest within one step, because its later behaviour is
+    /// not its protocol.
+    pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
+        let Some(role) = self.out.take_runaway() else { return Ok(()) };
+        let role = self.node.role_name(role);
+        let why = format!("its role `{role}` did not come to rest within one step");
+        Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
+    }
+
+    /// Resumes what waited for records, or withdraws it: up to [`BATCH`] records, or until a time-out is due.
+    pub(super) fn hear_storage(&mut self) {
+        for _ in 0..BATCH {
+            let Some(storage) = &mut self.storage else { return };
+            let now = self.clock.now();
+            if storage.durable(1) > 0 {
+                self.complain(None);
+                self.node.resume(now, 1, &mut self.out);
+            } else if let Some(why) = storage.failure() {
+                self.refuse_records(now, &why);
+            } else {
+                return;
+            }
+            self.carry_out(now);
+            if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn refuse_records(&mut self, now: Instant, why: &str) {
+        self.complain(Some(why));
+        self.node.withdraw(now, why, &mut self.out);
+    }
+
+    pub(super) fn carry_out_acts(&mut self, now: Instant) {
+        let (mut told, mut wishes) = (Vec::new(), Wishes::default());
+        while let Some((role, act)) = self.out.next_act() {
+            match act {
+                Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
+                Act::Drop(iface, packet, reason) => {
+                    let id = named(&packet);
+                    self.drops.count(reason);
+                    self.record(now, What::Dropped(iface, id, reason.0.into()));
+                }
+                Act::Tune(iface, cell) => {
+                    self.record(now, What::Tuned(iface, cell));
+                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, iface, cell)) {
+                        self.link_down(iface, Link::UNSUPPORTED);
+                    } else if let Some(port) = self.port_mut(iface) {
+                        port.standing.tuning = true;
+                    }
+                }
+                Act::SendInCell(iface, cell, packet) => self.visit(now, iface, cell, packet),
+                Act::Stream(id, op) => {
+                    if let Some(asked) = What::asked(id, &op, &self.node) {
+                        self.record(now, asked);
+                    }
+                    let done = self.sockets.operate(id, op, &mut told);
+                    self.operated(now, done);
+                }
+                Act::Served(told) => self.clients.told(now, told, &mut wishes),
+                Act::Mark(mark) => self.record(now, What::Marked(mark)),
+                Act::Answer(id, answer) => {
+                    self.record(now, What::Answered(answer.clone()));
+                    let is_status = self.asked_status.remove(&id);
+                    let answer = answer.map(|value| if is_status { self.with_health(value) } else { value });
+                    if let Some(asker) = self.asked.remove(&id) {
+                        self.control.answer(asker, answer);
+                    }
+                }
+                Act::Address(iface, address, is_added) => {
+                    let changed = self.host.change_address(&mut self.net, address.address, is_added);
+                    if let Err(error) = changed {
+                        let (act, why) = (FailedAct::Address(iface, address, is_added), error.to_string());
+                        self.give(now, Input::Failed(&Fault { role, act, why }));
+                    }
+                }
+                Act::Store(key, value) => match &mut self.storage {
+                    Some(storage) => storage.ask((self.clock, self.vitals.end), key, value),
+                    None => self.unstorable += 1,
+                },
+                Act::Delivered(event) => self.record(now, What::App(event)),
+                // The only data path so far is the node's own table, and the node answers ARP itself.
+                Act::Route(..) | Act::IngressPolicy(..) | Act::Neighbor(..) => {}
+            }
+        }
+        self.note(wishes);
+        if !told.is_empty() {
+            self.tell(told);
+        }
+        self.fulfil_all();
+    }
+
+    pub(super) fn operated(&mut self, now: Instant, done: Done) {
+        if let Some((packet, refused)) = done.sent {
+            self.record(now, What::AppSent(packet));
+            if let Some(refusal) = refused {
+                self.drops.count(Reason(refusal.name()));
+                self.record(now, What::Lost(Iface::HOST, packet, refusal.name().into()));
+            }
+        }
+        for (packet, bytes) in done.released {
+            if let Err(error) = self.give_to_kernel(&bytes) {
+                self.refused(now, Iface::HOST, packet, &error);
+            }
+        }
+        for (packet, reason, answer) in done.ended {
+            self.end_at_the_door(now, packet, reason, answer);
+        }
+    }
+
+    /// Drops a segment that the kernel must not receive, and passes the answer to the node as if it came from the
+    /// host.
+    pub(super) fn end_at_the_door(
+        &mut self,
+        now: Instant,
+        packet: PacketId,
+        reason: Reason,
+        answer: Option<Vec<u8>>,
+    ) {
+        self.drops.count(reason);
+        self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        if let Some(bytes) = answer {
+            let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
+            self.record(now, What::Received(Iface::HOST, answer.clone()));
+            self.node.receive(now, Iface::HOST, answer, &mut self.out);
+        }
+    }
+
+    /// Keeps a segment of a connection that is moving to or from another host away from the kernel. Returns whether
+    /// this is one.
+    pub(super) fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
+        match self.sockets.screen_in(packet.id, &packet.bytes) {
+            Screened::Passes => return false,
+            Screened::Held => self.record(now, What::Sent(Iface::HOST, packet.clone())),
+            Screened::Ends(reason, answer) => {
+                self.record(now, What::Sent(Iface::HOST, packet.clone()));
+                self.end_at_the_door(now, packet.id, reason, answer);
+            }
+        }
+        true
+    }
+
+    /// Reports to the operator that nothing can be stored, and when storing works again. Each change is reported
+    /// once.
+    pub(super) fn complain(&mut self, why: Option<&str>) {
+        if why.is_some() == self.complaint.is_some() {
+            return;
+        }
+        self.complaint = why.map(str::to_owned);
+        // An operator may not read it; that is no reason to end.
+        let _ = match why {
+            Some(why) => {
+                writeln!(std::io::stderr(), "the store failed, so requests that need it are refused: {why}")
+            }
+            None => writeln!(std::io::stderr(), "can store again"),
+        };
+    }
+
+    pub(super) fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
+        packet.id = named(&packet);
+        if iface == Iface::HOST && self.screened(now, &packet) {
+            return;
+        }
+        let id = packet.id;
+        if iface == Iface::HOST && self.records.is_some() {
+            self.given.note(id, &packet.bytes);
+        }
+        let sent = if self.records.as_ref().is_some_and(Recorder::is_at_once) {
+            // Record first: a daemon that is killed now has sent no packet without a record.
+            self.record(now, What::Sent(iface, packet.clone()));
+            self.flush_records();
+            self.send(iface, &packet)
+        } else {
+            let sent = self.send(iface, &packet);
+            self.record(now, What::Sent(iface, packet));
+            sent
+        };
+        if let Err(error) = sent {
+            self.refused(now, iface, id, &error);
+        }
+    }
+
+    fn send(&mut self, iface: Iface, packet: &Packet) -> Result<()> {
+        match self.port(iface) {
+            Some(port) => port.socket.send_payload(&packet.link, &packet.bytes),
+            None => self.give_to_kernel(&packet.bytes),
+        }
+    }
+
+    fn refused(&mut self, now: Instant, iface: Iface, packet: PacketId, error: &os::Error) {
+        let refusal = Refusal::of_interface(error);
+        self.drops.count(Reason(refusal.name()));
+        self.record(now, What::Lost(iface, packet, refusal.name().into()));
+    }
+
+    pub(super) fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, mut packet: Packet) {
+        packet.id = named(&packet);
+        if let Some(port) = self.port(iface) {
+            packet.link.src = port.spec.mac;
+        }
+        let frame = ethernet::emit(&packet.link, &packet.bytes);
+        let id = packet.id;
+        self.record(now, What::Visited(iface, cell));
+        self.record(now, What::Sent(iface, packet));
+        self.flush_records();
+        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, iface, cell, &frame)) {
+            self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
+        }
+    }
+}
+
+/// Returns a packet's identity. A packet that a role made gets it when it leaves.
+fn named(packet: &Packet) -> PacketId {
+    if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
+}

@@ -1,0 +1,435 @@
+//! Programs of this host that request connections through its roles; the crate `client` is their side.
+//!
+//! After its request, the program connects to the true destination. Its SYN takes the host's only route, and so
+//! arrives here. It is held until the role has an answer. If the role is connected, the SYN is passed back to the
+//! kernel, where a socket now listens on the destination's address (`IP_TRANSPARENT`). If not, it is answered by a
+//! reset or an ICMP error, so that the program's own TCP reports the error that the role got. Later segments of this
+//! connection are turned around here. The node, the ledger and the links never see them, like packets over the
+//! loopback.
+
+mod carried;
+mod door;
+#[cfg(test)]
+mod tests;
+
+use super::sockets::{options, repair, reset};
+use super::{KERNEL_SIDE, host};
+use carried::Carried;
+pub(super) use door::Door;
+pub use door::is_open_to_programs;
+use door::{Asker, Wanted};
+use node::stream::{OwnedStreamEvent, refusal};
+use node::{Addr, Expiry, StreamId, StreamOp, Transport};
+use os::{Result, namespace::sysctl};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, accept_with, bind, getpeername, ipproto, listen, socket_with,
+    sockopt,
+};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use wire::icmp::IcmpError;
+use wire::ipv4::Header;
+use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
+
+/// Largest number of connections of programs. If there are more, the oldest that have ended are forgotten.
+const MOST: usize = 1024;
+const BACKLOG: i32 = 64;
+/// Time within which a program must connect after its request.
+const SOON: Duration = Duration::from_secs(10);
+/// How long segments of an ended connection may still arrive: twice the kernel's TIME-WAIT.
+const LATE: Duration = Duration::from_mins(2);
+
+pub(crate) struct Clients {
+    door: Option<Door>,
+    own: Option<Ipv4Addr>,
+    connections: BTreeMap<StreamId, Connection>,
+    by_ends: BTreeMap<Ends, StreamId>,
+    /// Sockets that listen on the addresses of the destinations to which programs are being connected.
+    listeners: BTreeMap<Addr, OwnedFd>,
+    expiry: Expiry<StreamId>,
+    next: u32,
+}
+
+/// The ends of a program's connection. The program's address is this host's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ends {
+    port: u16,
+    peer: Addr,
+}
+
+struct Connection {
+    ends: Ends,
+    state: State,
+    /// Bytes that the role still accepts.
+    credit: usize,
+}
+
+enum State {
+    /// The role has been asked. It has what is known of the program so far.
+    Asked {
+        asker: Option<Asker>,
+        program: OwnedFd,
+        syn: Option<Vec<u8>>,
+    },
+    /// The role is connected, and the program is about to connect.
+    Opened,
+    Carried(Carried),
+    /// The role could not connect.
+    Refused(Errno),
+    Over,
+}
+
+/// What the daemon must do for clients.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    /// Operations for the roles.
+    pub(crate) ops: Vec<(StreamId, StreamOp)>,
+    /// Datagrams for the host's own stack.
+    pub(crate) datagrams: Vec<Vec<u8>>,
+}
+
+impl Clients {
+    pub(crate) fn open(door: Option<Door>, own: Option<Ipv4Addr>) -> Result<Self> {
+        if door.is_some() {
+            host::take_in_foreign()?;
+            // Segments return to the host with one of its own addresses as their source.
+            sysctl(&format!("net/ipv4/conf/{KERNEL_SIDE}/accept_local"), "1")?;
+        }
+        Ok(Self {
+            door,
+            own,
+            connections: BTreeMap::new(),
+            by_ends: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            expiry: Expiry::default(),
+            next: 0,
+        })
+    }
+
+    /// Returns the descriptors to wait for, each with its events.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let door = self.door.iter().flat_map(Door::fds);
+        let listeners = self.listeners.values().map(AsFd::as_fd);
+        let carried = self.connections.values().filter_map(|connection| match &connection.state {
+            State::Carried(carried) => carried.fd(connection.credit),
+            _ => None,
+        });
+        door.chain(listeners).map(|fd| (fd, PollFlags::IN)).chain(carried)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let door = self.door.as_ref().and_then(Door::deadline);
+        self.expiry.next().into_iter().chain(door).min()
+    }
+
+    /// Returns whether a waiting program could not be accepted.
+    pub(crate) fn rests(&self) -> bool {
+        self.door.as_ref().is_some_and(Door::rests)
+    }
+
+    /// Handles everything that has arrived. `transport` finds a transport by its name.
+    pub(crate) fn serve(
+        &mut self,
+        now: Instant,
+        transport: &dyn Fn(&str) -> Option<Transport>,
+        wishes: &mut Wishes,
+    ) {
+        for wanted in self.door.as_mut().map(|door| door.hear(now)).unwrap_or_default() {
+            self.admit(now, wanted, transport, wishes);
+        }
+        while let Some(id) = self.expiry.pop(now) {
+            self.expire(id, wishes);
+        }
+        self.accept();
+        let ids: Vec<StreamId> = self.connections.keys().copied().collect();
+        for id in ids {
+            self.pump(now, id, wishes);
+        }
+    }
+
+    fn admit(
+        &mut self,
+        now: Instant,
+        wanted: Wanted,
+        transport: &dyn Fn(&str) -> Option<Transport>,
+        wishes: &mut Wishes,
+    ) {
+        let Wanted { asker, request, program } = wanted;
+        let peer = request.peer;
+        if repair::is_ours(peer) {
+            return asker.well(); // it uses the loopback, which does not lead here
+        }
+        let Some(by) = transport(request.transport.as_str()) else {
+            return asker.answer(Errno::PROTONOSUPPORT);
+        };
+        let own = self.own.ok_or(Errno::NETUNREACH);
+        let local = match own.and_then(|own| door::bound(&program, own)) {
+            Ok(local) => local,
+            Err(error) => return asker.answer(error),
+        };
+        let Some(id) = self.number() else { return asker.answer(Errno::NOBUFS) };
+        let ends = Ends { port: local.port(), peer };
+        // The port of an older connection now belongs to a new one.
+        if let Some(old) = self.by_ends.insert(ends, id) {
+            self.forget(old);
+            self.by_ends.insert(ends, id);
+        }
+        let state = State::Asked { asker: Some(asker), program, syn: None };
+        self.connections.insert(id, Connection { ends, state, credit: 0 });
+        self.expiry.set(id, now + SOON);
+        wishes.ops.push((id, StreamOp::Open { by, local: Some(local), peer, foreign: false }));
+    }
+
+    /// Returns the next free number. The oldest ended connection is removed if there are too many.
+    fn number(&mut self) -> Option<StreamId> {
+        if self.connections.len() >= MOST {
+            let is_over =
+                |connection: &Connection| matches!(connection.state, State::Over | State::Refused(_));
+            let oldest = self.connections.iter().find(|(_, connection)| is_over(connection));
+            let oldest = oldest.map(|(id, _)| *id)?;
+            self.forget(oldest);
+        }
+        for _ in 0..=MOST {
+            let id = StreamId(StreamId::OUTSIDE + self.next % StreamId::OWN);
+            self.next = self.next.wrapping_add(1);
+            if !self.connections.contains_key(&id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Answers a program that it may connect, unless the role has refused at once.
+    pub(crate) fn asked(&mut self, id: StreamId) {
+        if let Some(Connection { state: State::Asked { asker, .. }, .. }) = self.connections.get_mut(&id)
+            && let Some(asker) = asker.take()
+        {
+            asker.well();
+        }
+    }
+
+    /// Handles a datagram from the host's own stack, if it belongs to a program's connection. Returns whether it
+    /// does.
+    pub(crate) fn takes(&mut self, bytes: &[u8], wishes: &mut Wishes) -> bool {
+        if self.by_ends.is_empty() {
+            return false;
+        }
+        let Some(ends) = ends_of(bytes) else { return false };
+        let Some(id) = self.by_ends.get(&ends).copied() else { return false };
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        match &mut connection.state {
+            State::Asked { syn, .. } => {
+                *syn = Some(bytes.to_vec());
+                self.expiry.stop(id); // from now on the role limits the time
+            }
+            State::Refused(error) => wishes.datagrams.extend(answer(*error, bytes)),
+            State::Opened | State::Carried(_) | State::Over => wishes.datagrams.push(bytes.to_vec()),
+        }
+        true
+    }
+
+    /// Handles an event of a role's stream.
+    pub(crate) fn told(&mut self, now: Instant, told: OwnedStreamEvent, wishes: &mut Wishes) {
+        let (id, _) = told.event();
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match told {
+            OwnedStreamEvent::Opened(..) => return self.opened(now, id, wishes),
+            OwnedStreamEvent::Closed(_, why) => return self.closed(now, id, why.as_deref(), wishes),
+            OwnedStreamEvent::Room(_, more) => connection.credit += more,
+            OwnedStreamEvent::Data(_, _, bytes) => {
+                if let State::Carried(carried) = &mut connection.state {
+                    carried.data(bytes);
+                }
+            }
+            OwnedStreamEvent::Finished(_) => {
+                if let State::Carried(carried) = &mut connection.state {
+                    carried.finish();
+                }
+            }
+            // Of listeners, and of connections that move: a program requests neither.
+            OwnedStreamEvent::Accepted { .. }
+            | OwnedStreamEvent::Exported(..)
+            | OwnedStreamEvent::Imported(_)
+            | OwnedStreamEvent::Refused(..)
+            | OwnedStreamEvent::Parted(..) => {}
+        }
+        self.pump(now, id, wishes);
+    }
+
+    fn opened(&mut self, now: Instant, id: StreamId, wishes: &mut Wishes) {
+        self.asked(id);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let State::Asked { syn, .. } = &mut connection.state else { return };
+        let (syn, peer) = (syn.take(), connection.ends.peer);
+        // This closes our copy of the program's socket. From now on the program can close its socket, and we notice
+        // it.
+        connection.state = State::Opened;
+        if let Err(error) = self.stand_in(peer) {
+            wishes.ops.push((id, StreamOp::Abort));
+            return self.refuse(now, id, error, syn, wishes);
+        }
+        self.expiry.set(id, now + SOON);
+        wishes.datagrams.extend(syn);
+    }
+
+    /// Listens on the address of a destination.
+    fn stand_in(&mut self, peer: Addr) -> std::result::Result<(), Errno> {
+        if self.listeners.contains_key(&peer) {
+            return Ok(());
+        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        options::set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        bind(&fd, &peer)?;
+        listen(&fd, BACKLOG)?;
+        self.listeners.insert(peer, fd);
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        for (peer, listener) in &self.listeners {
+            while let Ok(socket) = accept_with(listener, flags) {
+                let from =
+                    getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
+                let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer: *peer }));
+                // An unexpected connection is not carried: dropping its socket resets it.
+                let Some(id) = id else { continue };
+                if let Some(connection) = self.connections.get_mut(id)
+                    && matches!(connection.state, State::Opened)
+                {
+                    connection.state = State::Carried(Carried::new(socket));
+                    self.expiry.stop(*id);
+                }
+            }
+        }
+        let connections = &self.connections;
+        let is_awaited = |peer: &Addr| {
+            let mut awaited = connections.values().filter(|c| matches!(c.state, State::Opened));
+            awaited.any(|connection| connection.ends.peer == *peer)
+        };
+        self.listeners.retain(|peer, _| is_awaited(peer));
+    }
+
+    fn pump(&mut self, now: Instant, id: StreamId, wishes: &mut Wishes) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let State::Carried(carried) = &mut connection.state else { return };
+        match carried.pump(id, &mut connection.credit, &mut wishes.ops) {
+            Ok(false) => {}
+            Ok(true) => self.end(now, id, State::Over),
+            Err(_) => {
+                wishes.ops.push((id, StreamOp::Abort));
+                self.end(now, id, State::Over);
+            }
+        }
+    }
+
+    fn closed(&mut self, now: Instant, id: StreamId, why: Option<&str>, wishes: &mut Wishes) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match std::mem::replace(&mut connection.state, State::Over) {
+            State::Asked { asker, program, syn } => {
+                let error = error_of(why);
+                if error == Errno::TIMEDOUT {
+                    // No datagram can report that. The kernel detects it itself, with the next segment that it would
+                    // repeat.
+                    let _ = options::set(&program, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1);
+                }
+                if let Some(asker) = asker {
+                    asker.answer(error);
+                    self.forget(id);
+                } else {
+                    self.refuse(now, id, error, syn, wishes);
+                }
+            }
+            State::Carried(mut carried) if why.is_none() => {
+                carried.close();
+                connection.state = State::Carried(carried);
+                self.pump(now, id, wishes);
+            }
+            State::Carried(carried) => {
+                carried.reset();
+                self.end(now, id, State::Over);
+            }
+            // The program's own TCP may be half connected: its next segment is answered like that to a peer that is
+            // gone.
+            State::Opened => self.end(now, id, State::Refused(Errno::CONNRESET)),
+            state @ (State::Refused(_) | State::Over) => connection.state = state,
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        error: Errno,
+        syn: Option<Vec<u8>>,
+        wishes: &mut Wishes,
+    ) {
+        wishes.datagrams.extend(syn.and_then(|syn| answer(error, &syn)));
+        self.end(now, id, State::Refused(error));
+    }
+
+    fn end(&mut self, now: Instant, id: StreamId, state: State) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.state = state;
+            self.expiry.set(id, now + LATE);
+        }
+    }
+
+    /// Handles an expired time limit: of a program that did not connect after its request, or of an ended connection.
+    fn expire(&mut self, id: StreamId, wishes: &mut Wishes) {
+        let is_open =
+            |connection: &Connection| matches!(connection.state, State::Asked { .. } | State::Opened);
+        if self.connections.get(&id).is_some_and(is_open) {
+            wishes.ops.push((id, StreamOp::Abort));
+        }
+        self.forget(id);
+    }
+
+    fn forget(&mut self, id: StreamId) {
+        self.expiry.stop(id);
+        if let Some(connection) = self.connections.remove(&id)
+            && self.by_ends.get(&connection.ends) == Some(&id)
+        {
+            self.by_ends.remove(&connection.ends);
+        }
+    }
+}
+
+/// Returns the ends of a segment from this host.
+fn ends_of(bytes: &[u8]) -> Option<Ends> {
+    let (header, payload) = Header::parse(bytes).ok()?;
+    let [a, b, c, d] = *payload.first_chunk().filter(|_| header.protocol == ::tcp::PROTOCOL)?;
+    let peer = Addr::new(header.dst, u16::from_be_bytes([c, d]));
+    Some(Ends { port: u16::from_be_bytes([a, b]), peer })
+}
+
+/// Returns the error of a program's `connect`, for each word of [`refusal`].
+fn error_of(why: Option<&str>) -> Errno {
+    match why {
+        Some(refusal::REFUSED) => Errno::CONNREFUSED,
+        Some(refusal::RESET) => Errno::CONNRESET,
+        Some(refusal::TIMED_OUT) => Errno::TIMEDOUT,
+        Some(refusal::IN_USE) => Errno::ADDRINUSE,
+        Some(refusal::NO_ADDRESS) => Errno::NETUNREACH,
+        Some(refusal::NO_TRANSPORT) => Errno::PROTONOSUPPORT,
+        Some(refusal::FULL) => Errno::NOBUFS,
+        Some(refusal::NOT_OURS) => Errno::ADDRNOTAVAIL,
+        _ => Errno::HOSTUNREACH,
+    }
+}
+
+/// Returns the datagram that makes a kernel report this error for one of its segments; `None` for a silent peer.
+fn answer(error: Errno, segment: &[u8]) -> Option<Vec<u8>> {
+    let (header, payload) = Header::parse(segment).ok()?;
+    match error {
+        Errno::CONNREFUSED | Errno::CONNRESET => reset(&header, payload),
+        Errno::TIMEDOUT => None,
+        Errno::NETUNREACH => IcmpError::NetUnreachable.about(segment, header.dst),
+        _ => IcmpError::HostUnreachable.about(segment, header.dst),
+    }
+}

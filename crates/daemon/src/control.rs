@@ -1,0 +1,342 @@
+//! The control socket: JSON lines over a UNIX socket, one answer to each request.
+
+use super::socket_file::{self, SocketFile};
+use node::Value;
+use os::{
+    Attempt, Clock, Result,
+    descriptors::{Accepted, Reserve},
+    json_lines::{Heard, Lines},
+    peer,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::SocketType;
+use rustix::time::Timespec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use wire::{Duration, Instant};
+
+/// A request, as one line of JSON.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    /// Ask whether the interfaces have been taken over.
+    Ready,
+    /// Begin, with this zero of the clock: nanoseconds of `CLOCK_BOOTTIME`.
+    Begin {
+        /// The zero.
+        t0: u64,
+        /// The end of the run, in nanoseconds after the zero. Lateness of the daemon after it does not matter.
+        #[serde(default)]
+        end: Option<u64>,
+        /// When the daemon receives this command, in nanoseconds after the zero: later than 0 after a crash.
+        #[serde(default)]
+        since: u64,
+        /// Nanoseconds by which this host's wall clock differs from the machine's.
+        #[serde(default)]
+        wall_shift: i64,
+    },
+    /// Set this host's wall clock forward or back. The machine's clock does not change.
+    Clock {
+        /// Nanoseconds to add.
+        by: i64,
+    },
+    /// End, and answer with the summary.
+    Stop,
+    /// A command for the node.
+    Do {
+        /// The command's name.
+        verb: String,
+        /// The command's arguments.
+        #[serde(default)]
+        args: serde_json::Value,
+    },
+}
+
+/// An answer, as one line of JSON.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// It was done, with the result.
+    Ok(serde_json::Value),
+    /// It was not done, with the reason.
+    Error(String),
+}
+
+pub(crate) struct Request {
+    pub(crate) asker: u64,
+    pub(crate) ask: Ask,
+}
+
+/// The largest number of connections.
+const CONNECTIONS: usize = 16;
+/// A client that was silent for this time is disconnected when another one needs its place.
+const IDLE: Duration = Duration::from_secs(10);
+
+struct Connection {
+    lines: Lines,
+    /// When its last message arrived.
+    heard: Instant,
+    /// When it connected.
+    since: Instant,
+    /// Whether it sent `begin`.
+    is_lab: bool,
+}
+
+pub(crate) struct Control {
+    listener: Option<(UnixListener, SocketFile)>,
+    connections: BTreeMap<u64, Connection>,
+    /// A client may have sent more than was read in one turn.
+    has_more: bool,
+    /// Descriptors for the connections that may still be accepted.
+    reserve: Reserve,
+    /// Whether the last connection could not be accepted.
+    rests: bool,
+    clock: Clock,
+    next: u64,
+    /// The connections that sent `stop`.
+    stops: Vec<u64>,
+    /// The answer to them.
+    pub(crate) summary: serde_json::Value,
+}
+
+impl Control {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
+        let listener = path.map(listen).transpose()?;
+        Ok(Self {
+            listener,
+            connections: BTreeMap::new(),
+            has_more: false,
+            reserve: Reserve::keep(if path.is_some() { CONNECTIONS } else { 0 }),
+            rests: false,
+            clock: Clock::start(),
+            next: 0,
+            stops: Vec::new(),
+            summary: serde_json::Value::Null,
+        })
+    }
+
+    /// Returns the descriptors to wait for, each with its events.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let listener = self
+            .listener
+            .iter()
+            .filter(|_| !self.rests)
+            .map(|(listener, _)| (listener.as_fd(), PollFlags::IN));
+        listener.chain(self.connections.values().map(|Connection { lines, .. }| {
+            let room = if lines.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
+            (lines.as_fd(), PollFlags::IN | room)
+        }))
+    }
+
+    /// Returns the requests that have arrived, at most one of each client. A malformed one is answered here.
+    pub(crate) fn hear(&mut self) -> Vec<Request> {
+        self.has_more = false;
+        self.accept();
+        let now = self.clock.now();
+        let mut requests = Vec::new();
+        let mut gone = Vec::new();
+        for (asker, Connection { lines, heard, .. }) in &mut self.connections {
+            if lines.flush().is_err() {
+                gone.push(*asker);
+                continue;
+            }
+            // One message of each client in a turn, so that a client cannot keep the daemon from its packets.
+            match lines.hear() {
+                Heard::Message(ask) => {
+                    (*heard, self.has_more) = (now, true);
+                    requests.push(Request { asker: *asker, ask });
+                }
+                Heard::Nonsense(problem) => {
+                    (*heard, self.has_more) = (now, true);
+                    let problem = format!("not a request: {problem}");
+                    if lines.queue(&Answer::Error(problem)).is_err() {
+                        gone.push(*asker);
+                    }
+                }
+                Heard::Nothing => {}
+                Heard::Gone => gone.push(*asker),
+            }
+        }
+        for asker in gone {
+            self.connections.remove(&asker);
+        }
+        requests
+    }
+
+    pub(crate) fn answer(&mut self, asker: u64, answer: std::result::Result<Value, String>) {
+        let answer = match answer {
+            Ok(value) => Answer::Ok(trace::json_of(&value)),
+            Err(problem) => Answer::Error(problem),
+        };
+        self.reply(asker, &answer);
+    }
+
+    fn reply(&mut self, asker: u64, answer: &Answer) {
+        if self.connections.get_mut(&asker).is_some_and(|connection| connection.lines.queue(answer).is_err())
+        {
+            self.connections.remove(&asker);
+        }
+    }
+
+    /// Marks the lab's connection, so that it does not count as idle: the lab sends nothing until the run ends.
+    pub(crate) fn is_the_labs(&mut self, asker: u64) {
+        if let Some(connection) = self.connections.get_mut(&asker) {
+            connection.is_lab = true;
+        }
+    }
+
+    pub(crate) fn remember(&mut self, asker: u64) {
+        self.stops.push(asker);
+    }
+
+    /// Answers the clients that sent `stop`. Call it when everything has been written.
+    pub(crate) fn say_goodbye(&mut self) {
+        for asker in std::mem::take(&mut self.stops) {
+            let answer = match &self.summary {
+                serde_json::Value::Null => Answer::Error(
+                    "it could not report its counters; its last messages are on standard error".to_owned(),
+                ),
+                summary => Answer::Ok(summary.clone()),
+            };
+            self.reply(asker, &answer);
+        }
+        for Connection { lines, .. } in self.connections.values_mut() {
+            let _ = lines.finish(); // a client that does not read is not waited for
+        }
+    }
+
+    fn accept(&mut self) {
+        let now = self.clock.now();
+        self.rests = false;
+        loop {
+            if self.connections.len() >= CONNECTIONS && self.some_have_gone() {
+                self.has_more = true; // there is room once the data of those that have gone is read
+                break;
+            }
+            let Some(stream) = self.accept_one() else { break };
+            let may_order = peer::may_order(&stream);
+            let Ok(mut lines) = Lines::new(stream) else { continue };
+            if !may_order {
+                // An error means that the client has gone.
+                let _ = lines.send(&Answer::Error("only this daemon's user may send requests".to_owned()));
+                continue;
+            }
+            if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
+                let _ = lines.send(&Answer::Error(format!("{CONNECTIONS} clients are connected; try again")));
+                continue;
+            }
+            self.connections.insert(self.next, Connection { lines, heard: now, since: now, is_lab: false });
+            self.next += 1;
+        }
+        if self.listener.is_some() {
+            self.reserve.refill(CONNECTIONS.saturating_sub(self.connections.len()));
+        }
+    }
+
+    /// Returns whether a client has closed its end. Its last data may still be unread.
+    fn some_have_gone(&self) -> bool {
+        let fds = self
+            .connections
+            .values()
+            .map(|client| PollFd::from_borrowed_fd(client.lines.as_fd(), PollFlags::empty()));
+        let mut fds: Vec<_> = fds.collect();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    }
+
+    /// Accepts the next client, with a descriptor of the reserve if no other is left.
+    fn accept_one(&mut self) -> Option<UnixStream> {
+        let (listener, _) = self.listener.as_ref()?;
+        let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+        match self.reserve.accept(1, || listener.accept().map_err(errno)) {
+            Accepted::One((stream, _)) => Some(stream),
+            Accepted::Nothing => None,
+            Accepted::Refused => {
+                self.rests = true;
+                None
+            }
+        }
+    }
+
+    /// Returns whether a waiting client could not be accepted. The caller tries again after a short pause.
+    pub(crate) const fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// Returns whether a client may have sent more than was read. If so, the daemon must not sleep.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.has_more
+    }
+}
+
+/// Disconnects the client that has been idle for longest, if for at least [`IDLE`]. Otherwise disconnects the client
+/// that has been connected for longest, if for at least [`IDLE`], so that clients which send requests regularly do
+/// not exclude others. The client may connect again.
+fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
+    let longest = |since: fn(&Connection) -> Instant| {
+        let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);
+        over.min_by_key(|(_, client)| since(client)).map(|(asker, _)| *asker)
+    };
+    let gives_way = longest(|client| client.heard).or_else(|| longest(|client| client.since));
+    gives_way.is_some_and(|asker| connections.remove(&asker).is_some())
+}
+
+fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
+    let knock = || socket_file::knock(path, SocketType::STREAM);
+    socket_file::clear(path, knock).attempt("listen at", path.display())?;
+    // Only the owner may use the file from the start. No other thread exists yet that could create files with this
+    // umask.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path).attempt("listen at", path.display());
+    rustix::process::umask(before);
+    let listener = listener?;
+    listener.set_nonblocking(true).attempt("listen at", path.display())?;
+    Ok((listener, SocketFile::bound(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn clients_that_have_gone_keep_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let mut control = Control::open(Some(&path)).unwrap();
+        for _ in 0..3 * CONNECTIONS {
+            UnixStream::connect(&path).unwrap().write_all(br#"{"do":{"verb":"sta"#).unwrap();
+        }
+        let mut stays = UnixStream::connect(&path).unwrap();
+        stays.write_all(b"{\"do\":{\"verb\":\"status\"}}\n").unwrap();
+        let mut turns = 0;
+        while control.hear().is_empty() {
+            turns += 1;
+            assert!(control.has_more() && turns < 10, "it was refused, or never came");
+        }
+    }
+
+    #[test]
+    fn clients_that_keep_asking_give_way_when_they_have_had_their_time() {
+        let client = |since: u64, heard: u64, is_lab: bool| {
+            let (stream, _) = UnixStream::pair().unwrap();
+            let [since, heard] = [since, heard].map(|s| Instant::ZERO + Duration::from_secs(s));
+            Connection { lines: Lines::new(stream).unwrap(), heard, since, is_lab }
+        };
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        // All of them sent a request at most three seconds ago.
+        let mut all: BTreeMap<u64, Connection> =
+            (0..4).map(|n| (n, client(10 + n, 27 + n % 2, n == 0))).collect();
+        assert!(!make_room(&mut all, at(20)), "no client has had its time");
+        assert!(make_room(&mut all, at(30)));
+        assert!(!all.contains_key(&1), "the oldest but the lab's");
+        assert!(make_room(&mut all, at(38)));
+        assert!(!all.contains_key(&2), "the one that has been idle for longest");
+        assert!(all.contains_key(&0));
+    }
+}

@@ -1,0 +1,135 @@
+//! A daemon's connection to the lab's link emulator. It carries requests and events; frames cross the interface.
+
+use os::{
+    Result,
+    json_lines::{Heard, Lines},
+};
+use serde::{Deserialize, Serialize};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use trace::{HostId, hex};
+use wire::{Cell, Iface, Instant};
+
+/// A request of a daemon to the link emulator: a line of JSON. Instants are nanoseconds of the run, interfaces the
+/// numbers that the host gives them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmulatorRequest {
+    /// The first request: this host's daemon has connected.
+    Hello {
+        /// The host.
+        host: HostId,
+    },
+    /// Tunes a radio to a cell. [`EmulatorEvent::Up`] or [`EmulatorEvent::Down`] answers it.
+    Tune {
+        /// When it was requested.
+        at: u64,
+        /// The radio.
+        iface: u16,
+        /// The cell.
+        cell: u16,
+    },
+    /// Sends one frame in a cell to which the radio is not tuned.
+    Visit {
+        /// When it was requested.
+        at: u64,
+        /// The radio.
+        iface: u16,
+        /// The cell.
+        cell: u16,
+        /// The frame, in hexadecimal digits.
+        frame: String,
+    },
+}
+
+/// An event that the link emulator reports to a daemon: a line of JSON.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmulatorEvent {
+    /// A radio is tuned.
+    Up {
+        /// The radio.
+        iface: u16,
+        /// The cell to which it is tuned.
+        cell: u16,
+    },
+    /// An interface that needs no tuning carries frames again after a cut.
+    Carrier {
+        /// The interface.
+        iface: u16,
+    },
+    /// An interface carries no frames any more.
+    Down {
+        /// The interface.
+        iface: u16,
+        /// The reason, as [`node::Link`] has it.
+        why: String,
+    },
+    /// The link's MTU has changed.
+    Mtu {
+        /// The interface.
+        iface: u16,
+        /// The new MTU, in bytes.
+        mtu: u16,
+    },
+    /// A radio receives a cell's signal.
+    Heard {
+        /// The radio.
+        iface: u16,
+        /// The cell.
+        cell: u16,
+        /// The signal strength.
+        dbm: i16,
+    },
+}
+
+/// A connection to the link emulator.
+pub(crate) struct EmulatorClient {
+    lines: Lines,
+    /// The lab has ended: nothing more arrives.
+    is_gone: bool,
+}
+
+impl EmulatorClient {
+    pub(crate) fn connect(path: &Path, host: HostId) -> Result<Self> {
+        let mut lines = Lines::connect(path)?;
+        lines.send(&EmulatorRequest::Hello { host })?;
+        Ok(Self { lines, is_gone: false })
+    }
+
+    /// Tunes a radio to a cell. Returns false if the link emulator is gone.
+    pub(crate) fn tune(&mut self, now: Instant, iface: Iface, cell: Cell) -> bool {
+        self.lines.send(&EmulatorRequest::Tune { at: now.0, iface: iface.0, cell: cell.0 }).is_ok()
+    }
+
+    pub(crate) fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, frame: &[u8]) -> bool {
+        self.lines
+            .send(&EmulatorRequest::Visit { at: now.0, iface: iface.0, cell: cell.0, frame: hex(frame) })
+            .is_ok()
+    }
+
+    pub(crate) fn hear(&mut self) -> Option<EmulatorEvent> {
+        loop {
+            match self.lines.hear() {
+                Heard::Message(event) => return Some(event),
+                Heard::Nonsense(_) => {}
+                Heard::Nothing => return None,
+                Heard::Gone => {
+                    self.is_gone = true;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Returns whether the link emulator has closed the connection, as far as [`EmulatorClient::hear`] has noticed.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+}
+
+impl AsFd for EmulatorClient {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.lines.as_fd()
+    }
+}

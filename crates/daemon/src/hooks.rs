@@ -1,0 +1,88 @@
+//! The ingress hook of a daemon outside a lab. Other programs of its namespace change nftables too (`nft flush
+//! ruleset`), and without the hook the kernel answers beside the node. A removed hook is installed again at once.
+
+use super::Daemon;
+use super::host::NODE_SIDE;
+use os::{Result, nft};
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+use wire::{Duration, Instant};
+
+/// Time until a hook is tried again that could not be installed, and the shortest time between two reports of a
+/// removal.
+const AGAIN: Duration = Duration::from_secs(1);
+
+pub(super) struct Hooks {
+    watch: nft::Watch,
+    /// Why the hook is missing at a device.
+    failure: Option<String>,
+    /// When its installation is tried again.
+    due: Option<Instant>,
+    /// When its removal was last reported to the operator.
+    told: Option<Instant>,
+}
+
+impl Hooks {
+    /// Opens the watch. Call it before the hook is installed, so that no change is missed.
+    pub(super) fn open() -> Result<Self> {
+        Ok(Self { watch: nft::Watch::open()?, failure: None, due: None, told: None })
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Returns why the hook is missing, as a sentence for the operator.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+}
+
+impl AsFd for Hooks {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+}
+
+impl Daemon {
+    /// Installs the hook again at each device where another program has removed it.
+    pub(super) fn look_at_hooks(&mut self) {
+        let now = self.clock.now();
+        let Some(hooks) = &mut self.hooks else { return };
+        let is_due = hooks.due.is_some_and(|due| due <= now);
+        if !hooks.watch.has_changed() && !is_due {
+            return;
+        }
+        let devices = self.ports.iter().map(|port| port.spec.name.as_str()).chain([NODE_SIDE]);
+        let (mut back, mut failure) = (Vec::new(), None);
+        for device in devices {
+            let put_back =
+                || if nft::is_deaf(device)? { Ok(false) } else { nft::deafen(&[device]).map(|()| true) };
+            match put_back() {
+                Ok(true) => back.push(device),
+                Ok(false) => {}
+                // The hook is installed when the device returns.
+                Err(error) if error.is_absent() => {}
+                Err(error) => {
+                    let text = "the ingress hook is missing, so the kernel handles this daemon's packets too";
+                    failure = Some(format!("{text}: {error}"));
+                }
+            }
+        }
+        let mut err = std::io::stderr();
+        if !back.is_empty() && hooks.told.is_none_or(|told| told + AGAIN <= now) {
+            hooks.told = Some(now);
+            let devices = back.join(", ");
+            let _ = writeln!(
+                err,
+                "another program removed the nftables table wayfare_own (as `nft flush ruleset` does), which keeps the kernel from \
+                 answering at {devices}. The table is installed again; meanwhile the kernel may have answered too"
+            );
+        }
+        hooks.due = failure.is_some().then(|| now + AGAIN);
+        if let Some(why) = failure.as_ref().filter(|_| hooks.failure.is_none()) {
+            let _ = writeln!(err, "{why}");
+        }
+        hooks.failure = failure;
+    }
+}

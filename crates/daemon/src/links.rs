@@ -1,0 +1,241 @@
+//! Link states: devices that go down, lose their carrier, are removed and return, and radios that tune. A link is up
+//! for the roles when its device carries frames and its radio, if it is one, is tuned.
+
+use super::emulator_client::{EmulatorClient, EmulatorEvent};
+use super::host::{self, KERNEL_SIDE, NODE_SIDE};
+use super::{Daemon, Port, open_port};
+use node::{Input, Link};
+use os::{LinkChange, Netlink, Result, nft};
+use trace::What;
+use wire::{Cell, Iface};
+
+/// The state of a link.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the device, the radio and the scenario each decide one of them"
+)]
+pub(super) struct Standing {
+    /// The device's index.
+    pub(super) index: u32,
+    /// The device's MTU, in bytes.
+    pub(super) mtu: u32,
+    /// Whether the device carries frames.
+    pub(super) carries: bool,
+    /// The cell that the radio is tuned to.
+    pub(super) cell: Option<Cell>,
+    /// Whether the radio was tuned to a cell and has not confirmed it yet.
+    pub(super) tuning: bool,
+    /// Whether an event of the scenario has cut the wire.
+    pub(super) is_cut: bool,
+    /// The state that the roles know.
+    pub(super) is_up: bool,
+}
+
+/// The device was set down.
+const DOWN: &str = "interface_down";
+/// The device is up, but the other end of the wire or the access point is missing.
+const NO_CARRIER: &str = Link::NO_CARRIER;
+/// The device was removed.
+const REMOVED: &str = "interface_removed";
+
+impl Daemon {
+    /// Notifies the roles of changes of the links since the last call.
+    pub(super) fn hear_links(&mut self) -> Result<()> {
+        for change in self.links.changes()? {
+            match change {
+                LinkChange::Is(link) if self.host.pair.contains(&link.index) => {
+                    self.host_link_changed(&link)?;
+                }
+                LinkChange::Is(link) => {
+                    let Some(iface) = self.iface_of(|port| port.spec.name == link.name) else { continue };
+                    self.device_changed(iface, &link)?;
+                }
+                LinkChange::Removed(index) if self.host.pair.contains(&index) => self.host_link_removed(),
+                LinkChange::Removed(index) => {
+                    if let Some(iface) = self.iface_of(|port| port.standing.index == index) {
+                        self.lose_device(iface, REMOVED);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn iface_of(&self, is_it: impl Fn(&Port) -> bool) -> Option<Iface> {
+        self.ports.iter().position(is_it).map(|index| Iface(index as u16 + 1))
+    }
+
+    fn device_changed(&mut self, iface: Iface, link: &os::Link) -> Result<()> {
+        let Some(port) = self.port_mut(iface) else { return Ok(()) };
+        let mtu = port.mtu();
+        port.standing.mtu = link.mtu;
+        // A radio reports its MTU when its link comes up next.
+        let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.standing.is_up;
+        if link.index != port.standing.index || !port.socket.is_bound_to(link.index) {
+            // A new device of this name, or the same one after it was away: the hook and the socket were lost with
+            // the old one.
+            match nft::deafen(&[&link.name]).and_then(|()| open_port(&link.name)) {
+                Ok(socket) => (port.socket, port.standing.index) = (socket, link.index),
+                // It was removed again. If it returns, its socket is bound to no device, and is reopened.
+                Err(error) if error.is_absent() => {
+                    self.lose_device(iface, REMOVED);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if link.carries {
+            port.standing.carries = true;
+            self.settle(iface);
+            if is_other_mtu {
+                self.link_up(iface, None);
+            }
+        } else {
+            self.lose_device(iface, if link.up { NO_CARRIER } else { DOWN });
+        }
+        Ok(())
+    }
+
+    fn lose_device(&mut self, iface: Iface, why: &str) {
+        let Some(port) = self.port_mut(iface) else { return };
+        if !std::mem::take(&mut port.standing.carries) {
+            return;
+        }
+        let (name, was_up) = (port.spec.name.clone(), std::mem::take(&mut port.standing.is_up));
+        self.note_lost(name);
+        if self.began && was_up {
+            self.link_down(iface, why);
+        }
+    }
+
+    /// Reports the interface to the lab: no scenario asks an interface to go down.
+    pub(super) fn note_lost(&mut self, name: String) {
+        if !self.vitals.lost_interfaces.contains(&name) {
+            self.vitals.lost_interfaces.push(name);
+        }
+    }
+
+    /// Notifies the roles that a link is up, if it is and they do not know it.
+    pub(super) fn settle(&mut self, iface: Iface) {
+        let began = self.began;
+        let Some(port) = self.port_mut(iface) else { return };
+        let Standing { carries, cell, tuning, is_cut, is_up, .. } = port.standing;
+        let is_tuned = !port.spec.tunes || (cell.is_some() && !tuning);
+        if began && carries && !is_cut && is_tuned && !is_up {
+            port.standing.is_up = true;
+            self.link_up(iface, cell);
+        }
+    }
+
+    /// Restores the default route when the pair carries again: the kernel removed it, and the host's own stack cannot
+    /// send without it.
+    fn host_link_changed(&mut self, link: &os::Link) -> Result<()> {
+        if !link.carries {
+            if std::mem::take(&mut self.host.carries) {
+                self.note_lost(link.name.clone());
+            }
+        } else if !self.host.carries
+            && [KERNEL_SIDE, NODE_SIDE].iter().all(|end| self.net.link(end).is_ok_and(|link| link.carries))
+        {
+            self.host.carries = true;
+            host::quiet(KERNEL_SIDE);
+            self.host.lead_back(&mut self.net)?;
+        }
+        Ok(())
+    }
+
+    /// Handles a message of the link emulator.
+    pub(super) fn emulator_reported(&mut self, event: EmulatorEvent) {
+        match event {
+            EmulatorEvent::Up { iface, cell } => {
+                let (iface, cell) = (Iface(iface), Cell(cell));
+                let Some(port) = self.port_mut(iface) else { return };
+                (port.standing.cell, port.standing.tuning) = (Some(cell), false);
+                port.standing.is_up = port.standing.carries;
+                if port.standing.carries {
+                    self.link_up(iface, Some(cell));
+                } else {
+                    self.link_down(iface, DOWN); // answers the role that tuned the radio
+                }
+            }
+            EmulatorEvent::Down { iface, why } => {
+                let iface = Iface(iface);
+                let Some(port) = self.port_mut(iface) else { return };
+                port.standing.tuning = false;
+                port.standing.is_cut |= why == Link::NO_CARRIER;
+                if why != Link::UNSUPPORTED {
+                    (port.standing.cell, port.standing.is_up) = (None, false);
+                }
+                self.link_down(iface, &why);
+                self.settle(iface);
+            }
+            EmulatorEvent::Carrier { iface } => {
+                let Some(port) = self.port_mut(Iface(iface)) else { return };
+                port.standing.is_cut = false;
+                self.settle(Iface(iface));
+            }
+            EmulatorEvent::Mtu { iface, mtu } => {
+                let Some(port) = self.port_mut(Iface(iface)) else { return };
+                port.spec.mtu = mtu;
+                // A radio reports its MTU when its link comes up next.
+                if !port.spec.tunes && port.standing.is_up {
+                    self.link_up(Iface(iface), None);
+                }
+            }
+            EmulatorEvent::Heard { iface, cell, dbm } => {
+                let now = self.clock.now();
+                self.give(now, Input::Link(Iface(iface), Link::Heard(Cell(cell), dbm)));
+            }
+        }
+    }
+
+    /// Reads the link emulator's messages before the start: for a host that restarts, links may be cut or changed.
+    /// Signal reports of radios are returned, because only roles that have begun can use them.
+    pub(super) fn hear_emulator_before_start(&mut self) -> Vec<EmulatorEvent> {
+        let mut heard = Vec::new();
+        while let Some(event) = self.radio.as_mut().and_then(EmulatorClient::hear) {
+            match event {
+                EmulatorEvent::Down { iface, why } if why == Link::NO_CARRIER => {
+                    if let Some(port) = self.port_mut(Iface(iface)).filter(|port| !port.spec.tunes) {
+                        port.standing.is_cut = true;
+                    }
+                }
+                EmulatorEvent::Mtu { iface, mtu } => {
+                    if let Some(port) = self.port_mut(Iface(iface)) {
+                        port.spec.mtu = mtu;
+                    }
+                }
+                EmulatorEvent::Carrier { iface } => {
+                    if let Some(port) = self.port_mut(Iface(iface)) {
+                        port.standing.is_cut = false;
+                    }
+                }
+                EmulatorEvent::Heard { .. } => heard.push(event),
+                // From radios, which the roles have not tuned yet.
+                EmulatorEvent::Up { .. } | EmulatorEvent::Down { .. } => {}
+            }
+        }
+        heard
+    }
+
+    pub(super) fn link_up(&mut self, iface: Iface, cell: Option<Cell>) {
+        let Some((spec, mtu)) = self.port(iface).map(|port| (port.spec.clone(), port.mtu())) else { return };
+        let now = self.clock.now();
+        self.record(now, What::Up(iface, cell));
+        let link = Link::Up { cell, mac: spec.mac, mtu, name: &spec.name };
+        self.give(now, Input::Link(iface, link));
+    }
+
+    pub(super) fn link_down(&mut self, iface: Iface, why: &str) {
+        let now = self.clock.now();
+        self.record(now, What::Down(iface, why.to_owned().into()));
+        self.give(now, Input::Link(iface, Link::Down(why)));
+    }
+}
+
+/// Returns the state of a link whose device has been taken over.
+pub(super) fn standing_of(net: &mut Netlink, name: &str) -> Result<Standing> {
+    let link = net.link(name)?;
+    Ok(Standing { index: link.index, mtu: link.mtu, carries: link.carries, ..Standing::default() })
+}

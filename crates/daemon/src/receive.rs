@@ -1,0 +1,191 @@
+//! Incoming data: frames of the interfaces, datagrams, and the connections of clients.
+
+use super::clients::Wishes;
+use super::{BATCH, Daemon};
+use node::Input;
+use node::stream::OwnedStreamEvent;
+use os::{Result, offload};
+use trace::What;
+use wire::{Iface, Packet, Reason, ethernet, identity};
+
+/// A frame is larger than any datagram.
+const TOO_LARGE: Reason = Reason("frame_too_large");
+/// The kernel had no memory for a frame.
+const NO_MEMORY: Reason = Reason("receive_no_memory");
+/// No socket of the host has the port of a datagram.
+const NO_SOCKET: Reason = Reason("no_socket");
+/// A frame is shorter than an Ethernet header.
+const NO_FRAME: Reason = Reason("frame_too_short");
+
+impl Daemon {
+    /// Receives frames on an interface: up to [`BATCH`], or until a time-out is due. So a burst of frames that each
+    /// need a disk sync delays only itself. Returns whether there may be more.
+    pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
+        let mut frame = std::mem::take(&mut self.frame);
+        let received = self.receive_into(iface, &mut frame);
+        self.frame = frame;
+        received
+    }
+
+    fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
+        // A frame that is segmented counts as the packets that it becomes.
+        let mut packets = 0;
+        while packets < BATCH {
+            let socket = match self.port(iface) {
+                Some(port) => &port.socket,
+                None => &self.host.socket,
+            };
+            let received = match socket.receive(frame) {
+                Ok(Some(received)) => received,
+                Ok(None) => return Ok(false),
+                Err(error) => {
+                    self.receive_failed(error)?;
+                    return Ok(false);
+                }
+            };
+            let stamp = self.clock.instant(received.at, self.wall.0);
+            self.vitals.took(self.clock, usize::from(iface.0), stamp);
+            let bytes = frame.get(..received.len).unwrap_or_default();
+            packets += 1;
+            if received.wire_len > received.len {
+                self.drops.count(TOO_LARGE);
+            } else if received.unfinished.is_nothing() {
+                self.take_frame(iface, bytes);
+            } else {
+                match received.unfinished.finish(bytes) {
+                    Ok(frames) => {
+                        packets += frames.len();
+                        for frame in &frames {
+                            self.take_frame(iface, frame);
+                        }
+                    }
+                    Err(reason) => self.drops.count(reason),
+                }
+            }
+            self.vitals.finished(self.clock, stamp);
+            if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Handles an error of a packet socket. Its device went down, which the link watch reports in detail. Or the
+    /// kernel had no memory, or (`EINVAL`) a frame was unfinished in a way that the kernel cannot describe.
+    fn receive_failed(&mut self, error: os::Error) -> Result<()> {
+        match error.errno() {
+            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.hear_links(),
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                self.drops.count(NO_MEMORY);
+                Ok(())
+            }
+            Some(libc::EINVAL) => {
+                self.drops.count(offload::UNSUPPORTED);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    pub(super) fn take_frame(&mut self, iface: Iface, frame: &[u8]) {
+        let Ok((link, bytes)) = ethernet::parse(frame) else { return self.drops.count(NO_FRAME) };
+        let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
+        let now = self.clock.now();
+        if iface == Iface::HOST && self.is_a_clients(&packet) {
+            return;
+        }
+        self.record(now, What::Received(iface, packet.clone()));
+        if iface == Iface::HOST
+            && let Some(datagram) = self.given.refused(&packet.bytes)
+        {
+            self.drops.count(NO_SOCKET);
+            self.record(now, What::Lost(Iface::HOST, datagram, NO_SOCKET.0.into()));
+        }
+        if iface == Iface::HOST
+            && let Some(reason) = self.sockets.screen_out(&packet.bytes)
+        {
+            self.drops.count(reason);
+            self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
+            return;
+        }
+        self.node.receive(now, iface, packet, &mut self.out);
+        self.carry_out(now);
+    }
+
+    pub(super) fn receive_datagrams(&mut self) {
+        self.sockets.wake(self.clock.now());
+        let (told, lost) = self.sockets.receive();
+        for reason in self.sockets.take_refused() {
+            self.drops.count(reason);
+        }
+        self.tell(told);
+        let now = self.clock.now();
+        for (packet, reason) in lost {
+            self.drops.count(reason);
+            self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+    }
+
+    pub(super) fn look_at_sockets(&mut self) {
+        if self.records.is_some() {
+            let now = self.clock.now();
+            for mark in self.sockets.look(now) {
+                self.record(now, What::Marked(mark));
+            }
+        }
+    }
+
+    pub(super) fn serve_clients(&mut self) {
+        let (now, node, mut wishes) = (self.clock.now(), &self.node, Wishes::default());
+        self.clients.serve(now, &|name| node.transport(name), &mut wishes);
+        self.fulfil(wishes);
+    }
+
+    /// Returns whether a packet of this host belongs to a connection that a role carries for a program. If so, it has
+    /// been handled.
+    pub(super) fn is_a_clients(&mut self, packet: &Packet) -> bool {
+        let mut wishes = Wishes::default();
+        let is_taken = self.clients.takes(&packet.bytes, &mut wishes);
+        self.fulfil(wishes);
+        is_taken
+    }
+
+    pub(super) fn fulfil(&mut self, wishes: Wishes) {
+        self.note(wishes);
+        self.fulfil_all();
+    }
+
+    pub(super) fn note(&mut self, wishes: Wishes) {
+        for bytes in wishes.datagrams {
+            let _ = self.give_to_kernel(&bytes); // as on any path, the sender repeats what is lost
+        }
+        self.wished.extend(wishes.ops);
+    }
+
+    /// Passes a datagram to the host's own stack.
+    pub(super) fn give_to_kernel(&mut self, bytes: &[u8]) -> Result<()> {
+        self.host.send(bytes)?;
+        self.vitals.given_to_kernel += 1;
+        Ok(())
+    }
+
+    pub(super) fn fulfil_all(&mut self) {
+        while let Some((id, op)) = self.wished.next() {
+            let now = self.clock.now();
+            self.give(now, Input::Serve(id, op));
+            self.clients.asked(id);
+            self.wished.done();
+        }
+    }
+
+    pub(super) fn tell(&mut self, told: Vec<OwnedStreamEvent>) {
+        for told in told {
+            let now = self.clock.now();
+            if let Some(handed) = What::delivered(&told, &self.node) {
+                self.record(now, handed);
+            }
+            let (id, event) = told.event();
+            self.give(now, Input::Stream(id, event));
+        }
+    }
+}

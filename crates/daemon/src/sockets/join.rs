@@ -1,0 +1,130 @@
+//! Joining connections by a relay, and parting them again.
+
+use super::error_text::error_text;
+use super::relay::{Pumped, Relay};
+use super::socket::{Ended, Socket};
+use super::tcp::Tcp;
+use node::StreamId;
+use node::stream::{OwnedStreamEvent, refusal};
+use rustix::io::Errno;
+
+impl Tcp {
+    /// Relays between two connections. `staged` holds bytes that are sent first: to the other connection, and to this
+    /// one.
+    pub(super) fn join(
+        &mut self,
+        id: StreamId,
+        other: StreamId,
+        staged: [Vec<u8>; 2],
+        told: &mut Vec<OwnedStreamEvent>,
+    ) {
+        let is_free = |id| {
+            let socket: Option<&Socket> = self.sockets.get(id);
+            socket.is_some_and(|socket| !socket.connecting && !socket.broken && socket.joined.is_none())
+        };
+        if id == other || ![id, other].iter().all(is_free) {
+            return told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
+        }
+        let mut relay = match Relay::new([id, other], staged) {
+            Ok(relay) => relay,
+            Err(error) => return told.push(OwnedStreamEvent::Refused(id, error_text(error))),
+        };
+        for end in relay.ends {
+            if let Some(socket) = self.sockets.get_mut(&end) {
+                (socket.joined, socket.wanted, socket.credit) = (Some(id), 0, 0);
+                socket.knobs.cap(&socket.fd);
+                if socket.knobs.send_buffer.is_some() {
+                    relay.keep_little(end);
+                }
+            }
+        }
+        self.relays.insert(id, relay);
+        self.pump(id, told);
+    }
+
+    /// Ends a relay, and returns the bytes that were under way in it.
+    pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
+        let Some(relay) = self.unjoin(id) else {
+            return told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned()));
+        };
+        let ends = [id, relay.other(id)];
+        match relay.part(id).and_then(|bytes| self.with_left_behind(ends, bytes)) {
+            Ok(bytes) => told.push(OwnedStreamEvent::Parted(id, bytes)),
+            Err(error) => {
+                // Bytes are lost, so both connections are reset: neither peer may take what it has for the whole
+                // stream.
+                told.push(OwnedStreamEvent::Refused(id, error_text(error)));
+                for end in ends {
+                    if let Some(socket) = self.sockets.get_mut(&end) {
+                        socket.broken = true;
+                    }
+                }
+            }
+        }
+        for end in ends {
+            let Some(socket) = self.sockets.get_mut(&end) else { continue };
+            let ended = socket.serve(end, told);
+            self.conclude(end, ended, told);
+        }
+    }
+
+    /// Adds to the bytes that were under way what the ended connections of the relay have received. The order is:
+    /// from this end, to this end.
+    fn with_left_behind(&mut self, ends: [StreamId; 2], bytes: [Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Errno> {
+        let mut all = bytes;
+        for (end, bytes) in ends.iter().zip(&mut all) {
+            if let Some(socket) = self.sockets.get_mut(end) {
+                bytes.extend(socket.leave_behind()?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Moves what a relay can move, and ends the relay when its connections have ended.
+    pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<OwnedStreamEvent>) {
+        let Some(moving) = self.relays.get_mut(&relay) else { return };
+        let ends = moving.ends;
+        match moving.pump(&mut self.sockets) {
+            Pumped::Open => {}
+            Pumped::Over => {
+                self.unjoin(relay);
+                for end in ends {
+                    let Some(socket) = self.sockets.get_mut(&end) else { continue };
+                    socket.lingers = true;
+                    let ended = socket.serve(end, told);
+                    self.conclude(end, ended, told);
+                }
+            }
+            Pumped::Broken(end, error) => {
+                self.break_off(end, told);
+                self.conclude(end, Some(Some(error_text(error))), told);
+            }
+        }
+    }
+
+    /// Handles the loss of one end of a relay. The other end is reset, so that its peer does not take what it has for
+    /// the whole stream. There is one exception: if nothing was under way, and this end closed silently, the other is
+    /// an ordinary connection again.
+    pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
+        let is_silent = self.sockets.get(&id).is_some_and(|socket| socket.repaired);
+        let Some(relay) = self.unjoin(id) else { return };
+        let other = relay.other(id);
+        let Some(socket) = self.sockets.get_mut(&other) else { return };
+        if is_silent && relay.is_empty() {
+            return;
+        }
+        socket.broken = true;
+        let ended: Ended = socket.serve(other, told);
+        self.conclude(other, ended, told);
+    }
+
+    fn unjoin(&mut self, id: StreamId) -> Option<Relay> {
+        let relay = self.relays.remove(&self.sockets.get(&id)?.joined?)?;
+        for end in relay.ends {
+            if let Some(socket) = self.sockets.get_mut(&end) {
+                socket.joined = None;
+            }
+        }
+        Some(relay)
+    }
+}

@@ -1,0 +1,248 @@
+//! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets use the host's veth
+//! pair, like those of any program.
+
+mod callers;
+#[cfg(test)]
+mod door_tests;
+mod error_text;
+mod join;
+mod knob;
+pub(super) mod options;
+mod relay;
+#[cfg(test)]
+mod relay_moves_tests;
+#[cfg(test)]
+mod relay_tests;
+pub(super) mod repair;
+mod restart_after_move;
+mod socket;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod udp;
+#[cfg(test)]
+mod udp_tests;
+mod unacked_after_move;
+mod watch;
+
+use node::guard::{self, Check, Guards};
+use node::stream::{OwnedStreamEvent, refusal};
+use node::{Guard, Mark, StreamId, StreamOp, Transport, Tuple, Value};
+use rustix::event::PollFlags;
+use std::os::fd::BorrowedFd;
+use tcp::Tcp;
+use udp::{Sent, Udp};
+use watch::Watch;
+use wire::ipv4::Header;
+use wire::{Instant, Ipv4Addr, PacketId, Reason, SocketAddrV4};
+
+pub(crate) struct Sockets {
+    udp: Udp,
+    tcp: Tcp,
+    /// Guards of tuples that are being moved. All packets reach the kernel through the daemon, so the kernel never
+    /// sees what a guard keeps.
+    guards: Guards,
+    /// Number of streams that were accepted so far.
+    accepted: u32,
+    watch: Watch,
+}
+
+/// What happens to a segment before it reaches the kernel.
+pub(crate) enum Screened {
+    /// It is passed on.
+    Passes,
+    /// A guard holds it.
+    Held,
+    /// It is dropped, with the reason. The datagram, if any, answers it.
+    Ends(Reason, Option<Vec<u8>>),
+}
+
+/// The effects of an operation, except for the stream events.
+#[derive(Default)]
+pub(crate) struct Done {
+    /// A datagram that was passed to the kernel, which may have refused it.
+    pub(crate) sent: Option<Sent>,
+    /// Datagrams that a guard held, and that must now be passed to the kernel.
+    pub(crate) released: Vec<guard::Held>,
+    /// Datagrams that are dropped instead: their connection is frozen, the next guard keeps nothing, or their socket
+    /// is closed. Each has its answer, if any.
+    pub(crate) ended: Vec<(PacketId, Reason, Option<Vec<u8>>)>,
+}
+
+impl Sockets {
+    pub(crate) fn new(address: Option<Ipv4Addr>) -> Self {
+        let (udp, tcp) = (Udp::new(address), Tcp::new(address));
+        Self { udp, tcp, guards: Guards::default(), accepted: 0, watch: Watch::default() }
+    }
+
+    /// Limits the window that is offered to TCP peers, in bytes.
+    pub(crate) const fn offering(mut self, window: Option<u32>) -> Self {
+        self.tcp.window = window;
+        self
+    }
+
+    /// Limits the number of sockets, where this process may have no more than this number of descriptors.
+    pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
+        self.tcp.share(descriptors);
+        self
+    }
+
+    /// Returns when a listener that could not accept is tried again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.tcp.callers.deadline()
+    }
+
+    /// Tries the listeners again whose rest is over.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        self.tcp.callers.wake(now);
+    }
+
+    /// Returns why connections of peers were refused since the last call, one reason for each.
+    pub(crate) fn take_refused(&mut self) -> Vec<Reason> {
+        self.tcp.callers.take_refused()
+    }
+
+    /// Returns the descriptors to wait for, each with its events.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.udp.fds().map(|fd| (fd, PollFlags::IN)).chain(self.tcp.fds())
+    }
+
+    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Done {
+        let by = match &op {
+            StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
+            StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
+            _ if self.udp.has(id) => Transport::Udp,
+            _ => Transport::Tcp,
+        };
+        match (by, op) {
+            (Transport::Udp, op) => self.udp.operate(id, op, &mut self.accepted, told),
+            (Transport::Tcp, StreamOp::Guard(tuple, guard)) => self.guard(id, tuple, guard, told),
+            (Transport::Tcp, op) => {
+                let guards = &self.guards;
+                self.tcp.operate(id, op, &|tuple| guards.has(tuple), told);
+                Done::default()
+            }
+            // A node handles the operations on its own roles' streams itself.
+            (Transport::Role(_), _) => {
+                told.push(OwnedStreamEvent::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+                Done::default()
+            }
+        }
+    }
+
+    fn guard(
+        &mut self,
+        id: StreamId,
+        tuple: Tuple,
+        guard: Option<Guard>,
+        told: &mut Vec<OwnedStreamEvent>,
+    ) -> Done {
+        let mut done = Done::default();
+        let Some(released) = self.guards.set(tuple, guard) else {
+            told.push(OwnedStreamEvent::Refused(id, refusal::FULL.to_owned()));
+            return done;
+        };
+        // The peer's position must be known before the first byte is sent. The last segment that was held has the
+        // most recent one.
+        for (_, bytes) in released.iter().rev().filter(|_| guard.is_none()) {
+            if let Some((header, payload)) = self.segment(bytes)
+                && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
+            {
+                self.tcp.catch_up(&tuple, &segment);
+            }
+        }
+        // First the connection resumes, then it gets what arrived meanwhile.
+        self.tcp.guard(&tuple, guard.is_some(), told);
+        for (packet, bytes) in released {
+            match self.screen_in(packet, &bytes) {
+                Screened::Passes => done.released.push((packet, bytes)),
+                Screened::Held => {}
+                Screened::Ends(reason, answer) => done.ended.push((packet, reason, answer)),
+            }
+        }
+        done
+    }
+
+    /// Returns the events of all data that has arrived, as far as roles have asked for it. Datagrams that could not
+    /// be kept are returned with the reason.
+    pub(crate) fn receive(&mut self) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
+        let (mut told, lost) = self.udp.receive(&mut self.accepted);
+        self.tcp.receive(&mut self.accepted, &mut told);
+        (told, lost)
+    }
+
+    /// Checks a datagram on its path to the kernel.
+    pub(crate) fn screen_in(&mut self, id: PacketId, bytes: &[u8]) -> Screened {
+        let Some((header, payload)) = self.segment(bytes) else { return Screened::Passes };
+        let Some((src, dst)) = ends(&header, payload) else { return Screened::Passes };
+        let tuple = Tuple { local: dst, remote: src };
+        match self.guards.check(&tuple, id, bytes) {
+            Check::Pass if self.tcp.is_frozen(&tuple) => Screened::Ends(guard::FROZEN, None),
+            Check::Pass => {
+                self.observe(&tuple, &header, payload);
+                Screened::Passes
+            }
+            Check::Held => Screened::Held,
+            Check::Ends(reason) => {
+                let answer = if reason == guard::GUARD_RESET { reset(&header, payload) } else { None };
+                Screened::Ends(reason, answer)
+            }
+        }
+    }
+
+    /// Handles a segment that is about to reach a socket. For a socket that came from another host, it may show the
+    /// peer's position.
+    fn observe(&mut self, tuple: &Tuple, header: &Header, payload: &[u8]) {
+        if self.tcp.has_unacked()
+            && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
+        {
+            self.tcp.observe(tuple, &segment);
+        }
+    }
+
+    /// Checks a datagram from the kernel. On a tuple that is being moved the kernel must send nothing: then the
+    /// reason for a drop is returned.
+    pub(crate) fn screen_out(&self, bytes: &[u8]) -> Option<Reason> {
+        let (header, payload) = self.segment(bytes)?;
+        let (src, dst) = ends(&header, payload)?;
+        let tuple = Tuple { local: src, remote: dst };
+        (self.guards.has(&tuple) || self.tcp.is_frozen(&tuple)).then_some(guard::FROZEN)
+    }
+
+    /// Returns the header and the payload of a TCP segment; `None` also if no guard, frozen or moved connection needs
+    /// it.
+    fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
+        if self.guards.is_empty() && !self.tcp.has_frozen() && !self.tcp.has_unacked() {
+            return None;
+        }
+        Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ::tcp::PROTOCOL)
+    }
+
+    pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.udp.holds(each);
+        self.guards.holds(each);
+    }
+
+    /// Returns what has changed in TCP sockets, if the last look is long enough ago.
+    pub(crate) fn look(&mut self, now: Instant) -> Vec<Mark> {
+        self.watch.look(now, &self.tcp.sockets)
+    }
+
+    /// Returns the kernel's values for each TCP socket.
+    pub(crate) fn accounts(&self) -> Value {
+        Value::List(self.tcp.accounts())
+    }
+}
+
+fn ends(header: &Header, payload: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)> {
+    let [a, b, c, d] = *payload.first_chunk()?;
+    let port = |high, low| u16::from_be_bytes([high, low]);
+    Some((SocketAddrV4::new(header.src, port(a, b)), SocketAddrV4::new(header.dst, port(c, d))))
+}
+
+/// Returns the reset that answers a segment (RFC 9293, section 3.10.7.1).
+pub(super) fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
+    let segment = ::tcp::Segment::parse(payload, header.src, header.dst).ok()?;
+    let bytes = segment.refusal()?.emit(header.dst, header.src);
+    Some(Header::new(::tcp::PROTOCOL, header.dst, header.src).emit(&bytes))
+}

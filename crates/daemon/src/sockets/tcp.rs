@@ -1,0 +1,410 @@
+//! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without blocking.
+
+use super::callers::Callers;
+use super::error_text::error_text;
+use super::knob::{Knobs, for_bytes};
+use super::relay::Relay;
+use super::socket::{Ended, Socket};
+use super::unacked_after_move::Unacked;
+use super::{options, repair};
+use crate::host;
+use node::stream::OwnedStreamEvent;
+use node::{Addr, StreamId, StreamOp, Tuple, Value};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getpeername, getsockname, ipproto,
+    listen, socket_with, sockopt,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use wire::{Ipv4Addr, SocketAddrV4, TcpState};
+
+/// Largest number of sockets of one host. More are refused, or wait in the kernel's queue.
+const MOST: usize = 4096;
+/// Returns how many of these may be connections that peers open. The rest is for those of roles.
+const fn callers_of(sockets: usize) -> usize {
+    if sockets < 2 { 1 } else { sockets * 4 / 5 }
+}
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+/// Accounts that are kept of closed sockets.
+const ACCOUNTS: usize = 1024;
+
+/// A listening socket, and the options of the connections that it accepts.
+struct Listener {
+    fd: OwnedFd,
+    knobs: Knobs,
+}
+
+pub(super) struct Tcp {
+    address: Option<Ipv4Addr>,
+    /// The largest window that its sockets offer, in bytes; `None` for the kernel's choice.
+    pub(super) window: Option<u32>,
+    listeners: BTreeMap<StreamId, Listener>,
+    /// Options that were set on streams that are not open yet.
+    knobs: BTreeMap<StreamId, Knobs>,
+    pub(super) sockets: BTreeMap<StreamId, Socket>,
+    /// The stream of each tuple.
+    pub(super) by_tuple: BTreeMap<Tuple, StreamId>,
+    /// The tuples that are frozen, as a rule none. They are looked up for each packet to and from the host.
+    frozen: BTreeSet<Tuple>,
+    /// The tuples on which a former host had sent data. They are looked up for each packet to the host.
+    pub(super) unacked: BTreeSet<Tuple>,
+    /// The relays, by the stream that created them.
+    pub(super) relays: BTreeMap<StreamId, Relay>,
+    accounts: VecDeque<Value>,
+    /// Largest number of sockets.
+    most: usize,
+    pub(super) callers: Callers,
+    /// Whether the kernel accepts datagrams for foreign addresses.
+    takes_foreign: bool,
+}
+
+impl Tcp {
+    pub(super) const fn new(address: Option<Ipv4Addr>) -> Self {
+        Self {
+            address,
+            window: None,
+            listeners: BTreeMap::new(),
+            knobs: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            by_tuple: BTreeMap::new(),
+            frozen: BTreeSet::new(),
+            unacked: BTreeSet::new(),
+            relays: BTreeMap::new(),
+            accounts: VecDeque::new(),
+            most: MOST,
+            callers: Callers::new(callers_of(MOST)),
+            takes_foreign: false,
+        }
+    }
+
+    /// Leaves room for other descriptors, if this process may have no more than `descriptors`. Half of them are for
+    /// connections that peers open, and an eighth more for those of roles.
+    pub(super) fn share(&mut self, descriptors: usize) {
+        self.most = MOST.min(descriptors / 2 + descriptors / 8);
+        self.callers = Callers::new(callers_of(self.most));
+    }
+
+    /// Returns the descriptors to wait for, each with its events. A socket that waits for nothing is left out: the
+    /// kernel would report again and again that its peer is gone.
+    pub(super) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
+        let listeners = listeners.map(|(_, listener)| (listener.fd.as_fd(), PollFlags::IN));
+        let sockets = self.sockets.iter().filter_map(|(id, socket)| {
+            let flags = self.waits_for(*id, socket);
+            (!flags.is_empty()).then(|| (socket.fd.as_fd(), flags))
+        });
+        listeners.chain(sockets)
+    }
+
+    /// Returns whether a listener may accept another connection. If not, the connection waits in the kernel's queue.
+    fn may_accept(&self, listener: StreamId) -> bool {
+        self.sockets.len() < self.most && self.callers.is_asked(listener)
+    }
+
+    /// Returns the events that a socket waits for, for its user or its relay.
+    fn waits_for(&self, id: StreamId, socket: &Socket) -> PollFlags {
+        if socket.rests() {
+            return PollFlags::empty();
+        }
+        let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
+        socket.waits_for() | relay.map_or(PollFlags::empty(), |relay| relay.waits_for(id))
+    }
+
+    /// Returns the sockets that have an event, by one system call: one call for each would take longer than a packet.
+    /// An error or the loss of a peer is reported also for a socket that waits for nothing.
+    fn ready(&self) -> Vec<StreamId> {
+        let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
+        let listeners = listeners.map(|(id, listener)| (*id, listener.fd.as_fd(), PollFlags::IN));
+        let sockets =
+            self.sockets.iter().map(|(id, socket)| (*id, socket.fd.as_fd(), self.waits_for(*id, socket)));
+        let (ids, mut fds): (Vec<_>, Vec<_>) =
+            listeners.chain(sockets).map(|(id, fd, flags)| (id, PollFd::from_borrowed_fd(fd, flags))).unzip();
+        if fds.is_empty() {
+            return ids; // usual on most hosts: saves the call
+        }
+        let asked = poll(&mut fds, Some(&Timespec::default()));
+        let knows_by_itself = |id: &StreamId| self.sockets.get(id).is_some_and(Socket::has_news);
+        let all = ids.into_iter().zip(&fds);
+        all.filter(|(id, fd)| asked.is_err() || !fd.revents().is_empty() || knows_by_itself(id))
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    pub(super) fn operate(
+        &mut self,
+        id: StreamId,
+        op: StreamOp,
+        guarded: &dyn Fn(&Tuple) -> bool,
+        told: &mut Vec<OwnedStreamEvent>,
+    ) {
+        match op {
+            StreamOp::Open { local, peer, foreign, .. } => {
+                let knobs = self.knobs.remove(&id).unwrap_or_default();
+                let opened = self.connect(local, peer, foreign, knobs);
+                self.add(id, opened, told);
+            }
+            StreamOp::Listen { local, foreign, .. } => {
+                let knobs = self.knobs.remove(&id).unwrap_or_default();
+                match self.listen(local, foreign, knobs) {
+                    Ok(fd) => {
+                        self.listeners.insert(id, Listener { fd, knobs });
+                        told.push(OwnedStreamEvent::Opened(id, local));
+                    }
+                    Err(error) => told.push(OwnedStreamEvent::Closed(id, Some(error_text(error)))),
+                }
+            }
+            StreamOp::Import(state) => {
+                let knobs = self.knobs.remove(&id).unwrap_or_default();
+                let mut imported = self.import(&state);
+                if let Ok(socket) = &mut imported {
+                    socket.knobs = knobs;
+                    knobs.apply(&socket.fd);
+                    socket.guarded = guarded(&socket.tuple);
+                    told.push(OwnedStreamEvent::Imported(id));
+                }
+                self.add(id, imported, told);
+            }
+            StreamOp::Finish | StreamOp::Abort | StreamOp::Forget if self.listeners.contains_key(&id) => {
+                self.listeners.remove(&id);
+                told.push(OwnedStreamEvent::Closed(id, None));
+            }
+            StreamOp::Join(other, staged) => self.join(id, other, staged, told),
+            StreamOp::Part => self.part(id, told),
+            StreamOp::Set(knob) if !self.sockets.contains_key(&id) => {
+                // A stream that was accepted and has ended will not be opened again.
+                if self.knobs.len() < MOST && id.0 < StreamId::SERVED && !self.listeners.contains_key(&id) {
+                    self.knobs.entry(id).or_default().note(knob);
+                }
+            }
+            op => {
+                let Some(socket) = self.sockets.get_mut(&id) else { return };
+                let ended = socket.operate(id, op, told);
+                self.settle(id, ended, told);
+            }
+        }
+    }
+
+    /// Handles everything that has arrived, and everything for which there is room.
+    pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<OwnedStreamEvent>) {
+        let mut relays = BTreeSet::new();
+        for id in self.ready() {
+            for _ in 0..BACKLOG {
+                if !self.may_accept(id) || !self.accept(id, accepted, told) {
+                    break;
+                }
+            }
+            let Some(socket) = self.sockets.get_mut(&id) else { continue };
+            relays.extend(socket.joined);
+            let ended = socket.serve(id, told);
+            self.conclude(id, ended, told);
+        }
+        // The kernel calls a socket writable when a third of its buffer is free. A relay writes as soon as one byte
+        // fits.
+        relays.extend(self.relays.iter().filter(|(_, relay)| !relay.is_empty()).map(|(id, _)| *id));
+        for relay in relays {
+            self.pump(relay, told);
+        }
+    }
+
+    /// Notes that a tuple has got a guard or lost it. A connection that was thawed meanwhile resumes.
+    pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<OwnedStreamEvent>) {
+        let Some(id) = self.by_tuple.get(tuple).copied() else { return };
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        socket.guarded = guarded;
+        let ended = socket.go_on(id, told);
+        self.settle(id, ended, told);
+    }
+
+    pub(super) fn has_frozen(&self) -> bool {
+        !self.frozen.is_empty()
+    }
+
+    pub(super) fn is_frozen(&self, tuple: &Tuple) -> bool {
+        self.frozen.contains(tuple)
+    }
+
+    /// Returns the kernel's values for each socket; for closed ones the last values.
+    pub(super) fn accounts(&self) -> Vec<Value> {
+        let open = self.sockets.iter().map(|(id, socket)| socket.account(*id));
+        self.accounts.iter().cloned().chain(open).collect()
+    }
+
+    fn connect(
+        &mut self,
+        local: Option<Addr>,
+        peer: Addr,
+        foreign: bool,
+        knobs: Knobs,
+    ) -> Result<Socket, Errno> {
+        let fd = self.socket(foreign, knobs)?;
+        let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
+        if local.is_some_and(|local| local.port() != 0) {
+            // A program's socket, which connects through us to another peer, may already be bound to this port
+            // (`clients::door`).
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+        }
+        bind(&fd, &local.unwrap_or(any))?;
+        match connect(&fd, &peer) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        let local = address_of(getsockname(&fd)?)?;
+        Ok(Socket { knobs, ..Socket::new(fd, Tuple { local, remote: peer }, true) })
+    }
+
+    fn listen(&mut self, local: Addr, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
+        let fd = self.socket(foreign, knobs)?;
+        // Remains of older connections must not prevent a new listener.
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        bind(&fd, &local)?;
+        listen(&fd, BACKLOG)?;
+        Ok(fd)
+    }
+
+    fn socket(&mut self, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
+        if self.sockets.len() + self.listeners.len() >= self.most {
+            return Err(Errno::NFILE);
+        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // Plain TCP: a multipath socket cannot be moved.
+        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        if let Some(window) = self.window {
+            // Until the kernel knows the size of its segments, the route limits the window.
+            sockopt::set_socket_recv_buffer_size(&fd, for_bytes(window))?;
+        }
+        knobs.apply(&fd);
+        if foreign {
+            self.take_in_foreign()?;
+            // Needed not only to bind: packets that the socket sends or accepts are then routed like those of an own
+            // address.
+            options::set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1).map_err(|error| errno(&error))?;
+        }
+        Ok(fd)
+    }
+
+    /// Makes the kernel accept datagrams for foreign addresses, as far as the node passes them on.
+    fn take_in_foreign(&mut self) -> Result<(), Errno> {
+        if !self.takes_foreign {
+            host::take_in_foreign().map_err(|error| errno(&error.cause))?;
+            self.takes_foreign = true;
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, state: &TcpState) -> Result<Socket, Errno> {
+        if self.sockets.len() >= self.most {
+            return Err(Errno::NFILE);
+        }
+        if !repair::is_ours(state.local) {
+            self.take_in_foreign()?;
+        }
+        let fd = repair::import(state).map_err(|error| errno(&error))?;
+        let mut socket = Socket::new(fd, Tuple { local: state.local, remote: state.remote }, false);
+        (socket.frozen, socket.repaired) = (true, true);
+        (socket.finishing, socket.peer_finished) = (state.finishing, state.finished);
+        socket.pending.extend(&state.unacknowledged);
+        socket.unacked = Unacked::of(state);
+        socket.lingers = state.finishing && state.finished && state.unread.is_empty();
+        socket.knows_end = socket.lingers;
+        Ok(socket)
+    }
+
+    fn add(&mut self, id: StreamId, socket: Result<Socket, Errno>, told: &mut Vec<OwnedStreamEvent>) {
+        match socket {
+            Ok(socket) => self.insert(id, socket),
+            Err(error) => told.push(OwnedStreamEvent::Closed(id, Some(error_text(error)))),
+        }
+    }
+
+    /// Accepts one connection. Returns whether there may be more.
+    fn accept(&mut self, listener: StreamId, accepted: &mut u32, told: &mut Vec<OwnedStreamEvent>) -> bool {
+        let Some(Listener { fd, knobs }) = self.listeners.get(&listener) else { return false };
+        let knobs = *knobs; // the accepted socket inherits them in the kernel
+        let fd = match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(fd) => fd,
+            // The peer gave up before its connection was accepted.
+            Err(Errno::CONNABORTED | Errno::INTR) => return true,
+            Err(Errno::AGAIN) => return false,
+            Err(error) => {
+                self.callers.failed(listener, error);
+                return false;
+            }
+        };
+        let ends = getsockname(&fd).and_then(address_of).and_then(|local| {
+            Ok(Tuple { local, remote: getpeername(&fd)?.ok_or(Errno::NOTCONN).and_then(address_of)? })
+        });
+        let Ok(tuple) = ends else { return true };
+        if !self.callers.admits(*tuple.remote.ip()) {
+            // A reset: the peer must not wait, and no state of the connection must stay in the kernel.
+            let _ = sockopt::set_socket_linger(&fd, Some(std::time::Duration::ZERO));
+            return true;
+        }
+        let new = StreamId::of_driver(accepted);
+        told.push(OwnedStreamEvent::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
+        let mut socket = Socket { knobs, ..Socket::new(fd, tuple, false) };
+        socket.grant(new, told);
+        self.callers.begun(new, *tuple.remote.ip());
+        self.insert(new, socket);
+        true
+    }
+
+    fn insert(&mut self, id: StreamId, socket: Socket) {
+        self.by_tuple.insert(socket.tuple, id);
+        if socket.frozen {
+            self.frozen.insert(socket.tuple);
+        }
+        if socket.unacked.is_some() {
+            self.unacked.insert(socket.tuple);
+        }
+        self.sockets.insert(id, socket);
+    }
+
+    /// Handles the effects of an operation on a socket: it may have ended, and its relay with it.
+    fn settle(&mut self, id: StreamId, ended: Ended, told: &mut Vec<OwnedStreamEvent>) {
+        let Some(socket) = self.sockets.get(&id) else { return };
+        if socket.frozen {
+            self.frozen.insert(socket.tuple)
+        } else {
+            self.frozen.remove(&socket.tuple)
+        };
+        let relay = socket.joined;
+        if ended.is_some() {
+            self.break_off(id, told);
+        } else if let Some(relay) = relay {
+            self.pump(relay, told);
+        }
+        self.conclude(id, ended, told);
+    }
+
+    pub(super) fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<OwnedStreamEvent>) {
+        let Some(why) = ended else { return };
+        self.callers.ended(id);
+        if let Some(socket) = self.sockets.remove(&id) {
+            if why.is_none() && socket.shut && socket.knows_end {
+                socket.end_in_order();
+            }
+            self.frozen.remove(&socket.tuple);
+            if self.by_tuple.get(&socket.tuple) == Some(&id) {
+                self.by_tuple.remove(&socket.tuple);
+                self.unacked.remove(&socket.tuple);
+            }
+            self.accounts.push_back(socket.account(id));
+            if self.accounts.len() > ACCOUNTS {
+                self.accounts.pop_front();
+            }
+        }
+        told.push(OwnedStreamEvent::Closed(id, why));
+    }
+}
+
+fn address_of(any: rustix::net::SocketAddrAny) -> Result<Addr, Errno> {
+    Addr::try_from(any).map_err(|_| Errno::AFNOSUPPORT)
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,103 @@
+//! File descriptors: the limit of this process, and a reserve for what must not fail.
+
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::fd::OwnedFd;
+
+/// Descriptors that are assumed as the limit where the kernel sets none, and the largest limit that is returned.
+const UNLIMITED: u64 = 1 << 20;
+
+/// Raises this process's soft limit of descriptors to the hard limit. Returns the limit that then holds.
+pub fn raise() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: maximum, maximum };
+    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { maximum } else { current };
+    limit.unwrap_or(UNLIMITED).min(UNLIMITED) as usize
+}
+
+/// Returns whether an error means that this process, or the machine, has no descriptor left.
+const fn is_used_up(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE)
+}
+
+/// Descriptors that are open only to be closed later: they make room for a few others when the limit is reached.
+#[derive(Debug, Default)]
+pub struct Reserve {
+    held: Vec<OwnedFd>,
+}
+
+impl Reserve {
+    /// Opens `count` descriptors, or as many as the limit allows.
+    pub fn keep(count: usize) -> Self {
+        let mut reserve = Self::default();
+        reserve.refill(count);
+        reserve
+    }
+
+    /// Closes up to `count` of them. Returns whether at least one was closed.
+    pub fn spend(&mut self, count: usize) -> bool {
+        let left = self.held.len().saturating_sub(count);
+        let had_some = !self.held.is_empty();
+        self.held.truncate(left);
+        had_some && count > 0
+    }
+
+    /// Accepts a connection. If no descriptor is left, closes `count` of the reserve and tries again.
+    pub fn accept<T>(&mut self, count: usize, mut accept: impl FnMut() -> Result<T, Errno>) -> Accepted<T> {
+        loop {
+            match accept() {
+                Ok(one) => return Accepted::One(one),
+                Err(Errno::AGAIN) => return Accepted::Nothing,
+                Err(Errno::INTR) => {}
+                Err(error) if is_used_up(error) && self.spend(count) => {}
+                Err(_) => return Accepted::Refused,
+            }
+        }
+    }
+
+    /// Opens descriptors until the reserve holds `count`, or until the limit is reached.
+    pub fn refill(&mut self, count: usize) {
+        while self.held.len() < count {
+            let Ok(fd) = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) else { return };
+            self.held.push(fd);
+        }
+    }
+}
+
+/// The result of an attempt to accept a connection.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Accepted<T> {
+    /// A connection was accepted.
+    One(T),
+    /// No connection is waiting.
+    Nothing,
+    /// A connection is waiting but could not be accepted. The caller tries again after a short pause.
+    Refused,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_accepted_may_take_descriptors_of_the_reserve() {
+        let mut reserve = Reserve::keep(3);
+        let mut answers = vec![Ok(7), Err(Errno::MFILE), Err(Errno::INTR)];
+        assert_eq!(reserve.accept(2, || answers.pop().unwrap()), Accepted::One(7));
+        assert_eq!(reserve.held.len(), 1);
+        assert_eq!(reserve.accept(2, || Err::<(), _>(Errno::NFILE)), Accepted::Refused);
+        assert!(reserve.held.is_empty());
+        assert_eq!(reserve.accept(2, || Err::<(), _>(Errno::AGAIN)), Accepted::Nothing);
+        assert_eq!(reserve.accept(2, || Err::<(), _>(Errno::PERM)), Accepted::Refused);
+    }
+
+    #[test]
+    fn a_reserve_gives_up_what_it_has_and_is_refilled() {
+        let mut reserve = Reserve::keep(3);
+        assert!(reserve.spend(2) && reserve.held.len() == 1);
+        assert!(reserve.spend(2) && reserve.held.is_empty());
+        assert!(!reserve.spend(1));
+        reserve.refill(3);
+        assert_eq!(reserve.held.len(), 3);
+    }
+}

@@ -1,0 +1,50 @@
+//! Calls of the operating system: thin, safe wrappers of the parts of Linux that Wayfare needs. The crates `daemon` and
+//! `emulator` are built on them.
+//!
+//! A socket belongs for ever to the network namespace of the thread that opened it. So everything here can be opened in
+//! one namespace ([`NetNs::run`]) and used from another. Every error names what was attempted, and on what.
+
+#[cfg(test)]
+extern crate self as os; // the tests' shared files name this crate
+
+mod clock;
+pub mod counters;
+pub mod descriptors;
+mod error;
+pub mod ethtool;
+pub mod files;
+pub mod json_lines;
+mod link_watch;
+pub mod namespace;
+mod netlink;
+pub mod nft;
+pub mod offload;
+mod packet;
+pub mod peer;
+mod process;
+mod queue_watch;
+pub mod sandbox;
+mod stdio;
+mod tcp_losses;
+pub mod tcp_support;
+#[cfg(test)]
+mod testing;
+mod timer;
+
+pub use clock::{Clock, Offset};
+pub use error::{Attempt, Error, Result, check};
+pub use link_watch::{LinkChange, LinkWatch};
+pub use namespace::NetNs;
+pub use netlink::{End, EndPlace, Link, Netlink, Saved, TcpMetrics};
+pub use offload::Unfinished;
+pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
+pub use process::{
+    Ending, Trouble, bear_file_size_limit, entropy, halt_group, hide_memory, is_frozen, is_stopped,
+    lock_memory, open_pidfd, pause, resume, seal_memory, set_ordinary, set_realtime, signal_group,
+    state_change, stop,
+};
+pub use queue_watch::QueueWatch;
+pub use sandbox::Sandbox;
+pub use stdio::stdout_was_closed;
+pub use tcp_losses::TcpLosses;
+pub use timer::{Timer, set_timer_slack};

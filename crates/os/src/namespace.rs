@@ -1,0 +1,287 @@
+//! Network namespaces without names. Each lives as long as a process in it or a descriptor of it, and leaves nothing
+//! under `/run/netns`.
+
+use crate::error::{Attempt, Result, check};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// A network namespace, kept alive by this value.
+#[derive(Debug)]
+pub struct NetNs {
+    file: File,
+}
+
+impl NetNs {
+    /// Creates a namespace without any process in it. Needs root's rights, or those inside a [`crate::Sandbox`].
+    pub fn create() -> Result<Self> {
+        on_a_thread(|| {
+            unshare(UnshareFlags::NEWNET).attempt("make", "a network namespace")?;
+            Self::current()
+        })
+    }
+
+    /// Returns the calling thread's namespace.
+    pub fn current() -> Result<Self> {
+        Self::open(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    /// Returns a process's namespace. Fails if the process has ended.
+    pub fn of(pid: u32) -> Result<Self> {
+        Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
+    }
+
+    /// Returns its inode number. Two namespaces with the same number at the same time are the same namespace.
+    pub fn number(&self) -> Result<u64> {
+        Ok(self.file.metadata().attempt("look at", "a network namespace")?.ino())
+    }
+
+    /// Runs `work` inside, on a new thread, and returns its result. Sockets and [`NetNs`] that it opens stay inside;
+    /// the calling thread keeps its namespace. A panic of `work` is passed on.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        on_a_thread(|| {
+            let moved = move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network));
+            moved.attempt("enter", "a network namespace")?;
+            Ok(work())
+        })
+    }
+
+    /// Returns the user namespace that owns it, if this process is in that one or in an ancestor of it.
+    fn users(&self) -> io::Result<File> {
+        // SAFETY: the call takes no argument; nothing else owns the descriptor.
+        unsafe { check(libc::ioctl(self.file.as_raw_fd(), NS_GET_USERNS)).map(|fd| File::from_raw_fd(fd)) }
+    }
+
+    fn open(path: &Path) -> Result<Self> {
+        Ok(Self { file: File::open(path).attempt("open the namespace", path.display())? })
+    }
+}
+
+impl AsFd for NetNs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Starts `command` in a new network namespace. When this returns, [`NetNs::of`] its process is that namespace.
+///
+/// The child is killed when the calling *thread* ends, so call it from a thread that lasts. A program that changes
+/// its own user id loses this protection; inside a [`crate::Sandbox`] it dies all the same.
+pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
+    let parent = std::process::id();
+    let program = command.get_program().to_owned();
+    let prepare = move || {
+        unshare(UnshareFlags::NEWNET)?;
+        die_with_parent()?;
+        // The parent may have died before the death signal was set.
+        match getppid() {
+            Some(alive) if alive.as_raw_nonzero().get().cast_unsigned() == parent => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    };
+    // SAFETY: `prepare` does system calls only.
+    unsafe { command.pre_exec(prepare) };
+    command.spawn().attempt("start in a new network namespace", program.display())
+}
+
+/// Returns the caller's uid in the parent user namespace: the real user, where a world maps every user to root.
+pub fn outer_uid() -> u32 {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let mut numbers = map.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+    let (inside, outside) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    outside + rustix::process::geteuid().as_raw().saturating_sub(inside)
+}
+
+/// Sets a sysctl by its path below `/proc/sys`, for example `net/ipv4/ip_forward`. Those below `net/` belong to the
+/// calling thread's network namespace.
+pub fn sysctl(path: &str, value: &str) -> Result<()> {
+    std::fs::write(format!("/proc/sys/{path}"), value)
+        .attempt("set the sysctl", format_args!("{path} = {value}"))
+}
+
+/// Mounts a tmpfs in the calling process's mount namespace. `options` are those of tmpfs(5), for example `size=8m`.
+pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
+    let options = std::ffi::CString::new(options).map_err(io::Error::from).attempt("mount", at.display())?;
+    let flags = rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV;
+    rustix::mount::mount(c"tmpfs", at, c"tmpfs", flags, Some(options.as_c_str()))
+        .attempt("mount a tmpfs at", at.display())
+}
+
+/// Returns the cookie of the calling thread's network namespace, which is unique until reboot. The inode number
+/// ([`NetNs::number`]), in contrast, is reused after a namespace has ended. Kernels before 5.14 have no cookie, and
+/// the inode number is returned.
+pub fn cookie() -> Result<u64> {
+    let what = "the number of the network namespace";
+    let socket = UnixDatagram::unbound().attempt("read", what)?;
+    let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: `cookie` and `len` outlive the call, and `len` is the size of `cookie`.
+    let read = check(unsafe {
+        let value = (&raw mut cookie).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, value, &raw mut len)
+    });
+    match read {
+        Err(unknown) if unknown.raw_os_error() == Some(libc::ENOPROTOOPT) => NetNs::current()?.number(),
+        read => read.attempt("read", what).map(|_| cookie),
+    }
+}
+
+/// From `asm-generic/socket.h`.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// Returns all network namespaces that this process can reach. These are the namespaces of processes, those with a
+/// name in the file system, and those that a process holds open by a descriptor.
+pub fn all() -> Result<Vec<NetNs>> {
+    let mut paths = vec![PathBuf::from("/proc/thread-self/ns/net")];
+    let processes = std::fs::read_dir("/proc").attempt("look into", "/proc")?.flatten();
+    for process in
+        processes.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
+    {
+        paths.push(process.path().join("ns/net"));
+        // The process may have ended, or belong to another user.
+        let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        let is_one = |path: &PathBuf| {
+            std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"net:["))
+        };
+        paths.extend(open.map(|entry| entry.path()).filter(is_one));
+    }
+    // Fields 4 and 5 of `/proc/PID/mountinfo`: the mounted root within its file system, and the mount point.
+    let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
+    paths.extend(mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        (fields.next()?.starts_with("net:[")).then(|| fields.next().map(PathBuf::from))?
+    }));
+    let mut found: BTreeMap<u64, NetNs> = BTreeMap::new();
+    for namespace in paths.into_iter().filter_map(|path| NetNs::open(&path).ok()) {
+        found.entry(namespace.number()?).or_insert(namespace);
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Returns the value of a sysctl, or `None` if this kernel does not have it.
+pub fn sysctl_value(path: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/sys/{path}")).ok().map(|value| value.trim().to_owned())
+}
+
+/// Returns whether the calling thread's network namespace is that of pid 1, which is the machine's own, or its
+/// container's.
+///
+/// If pid 1's namespace cannot be read, there are two rules. A namespace that was made in this process's own user
+/// namespace (`unshare -rn`) is not the machine's. Any other is the machine's if no ancestor of this process is known
+/// to have a different one.
+pub fn is_machines_own() -> Result<bool> {
+    let own = NetNs::current()?;
+    let number = own.number()?;
+    let of = |pid: u32| NetNs::of(pid).and_then(|namespace| namespace.number());
+    if let Ok(first) = of(1) {
+        return Ok(first == number);
+    }
+    let users = File::open("/proc/thread-self/ns/user").and_then(|file| file.metadata());
+    let is_ours = |users: Metadata| {
+        users.ino() != USER_NS_INIT_INO
+            && own.users().and_then(|owner| owner.metadata()).is_ok_and(|owner| owner.ino() == users.ino())
+    };
+    if users.is_ok_and(is_ours) {
+        return Ok(false);
+    }
+    let ancestors = std::iter::successors(Some(std::process::id()), |pid| parent(*pid));
+    Ok(ancestors.filter_map(|pid| of(pid).ok()).all(|ancestors| ancestors == number))
+}
+
+/// Returns the user that created the user namespace that owns the calling thread's network namespace; `None` if this
+/// process may not read it.
+pub fn owner() -> Option<u32> {
+    let users = NetNs::current().ok()?.users().ok()?;
+    let mut uid = u32::MAX;
+    // SAFETY: `uid` outlives the call, which writes a `uid_t` there.
+    check(unsafe { libc::ioctl(users.as_raw_fd(), NS_GET_OWNER_UID, &raw mut uid) }).ok()?;
+    Some(uid)
+}
+
+// From `linux/nsfs.h`.
+const NS_GET_USERNS: libc::Ioctl = 0xb701;
+const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
+const USER_NS_INIT_INO: u64 = 0xefff_fffd;
+
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())?;
+    (parent != 0).then_some(parent)
+}
+
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: this crate never unshares the descriptor table.
+    Ok(unsafe { unshare_unsafe(flags) }?)
+}
+
+/// Runs `work` on a new thread. A thread that changes its namespace ends with its work, so that no other work runs in
+/// the wrong namespace.
+fn on_a_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work).attempt("start", "a thread")?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Netlink;
+    use crate::testing::in_sandbox;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn work_inside_sees_only_what_is_inside() {
+        in_sandbox(|| {
+            crate::testing::veth("a0", "b0");
+            let inside = NetNs::create().unwrap();
+            let outside = NetNs::current().unwrap().number().unwrap();
+            assert_ne!(inside.number().unwrap(), outside);
+            let links = inside.run(|| Netlink::open().unwrap().links().unwrap()).unwrap();
+            assert!(links.iter().all(|link| link.name != "a0"), "{links:?}");
+            assert_eq!(NetNs::current().unwrap().number().unwrap(), outside);
+            // A panic inside reaches the caller.
+            assert!(std::panic::catch_unwind(|| inside.run(|| panic!("on purpose"))).is_err());
+        });
+    }
+
+    #[test]
+    fn sysctls_are_those_of_the_threads_namespace() {
+        in_sandbox(|| {
+            let read = || std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap().trim().to_owned();
+            let inside = NetNs::create().unwrap();
+            inside.run(|| sysctl("net/ipv4/ip_forward", "1").unwrap()).unwrap();
+            assert_eq!(inside.run(read).unwrap(), "1");
+            assert_eq!(read(), "0");
+            assert!(sysctl("net/no/such", "1").unwrap_err().is_absent());
+        });
+    }
+
+    #[test]
+    fn a_child_has_a_namespace_of_its_own_and_dies_with_the_thread_that_started_it() {
+        in_sandbox(|| {
+            let here = NetNs::current().unwrap().number().unwrap();
+            let mut child = on_a_thread(|| {
+                let mut command = Command::new("sleep");
+                command.arg("1000");
+                let child = spawn_in_new_net(command)?;
+                assert_ne!(NetNs::of(child.id())?.number()?, here);
+                Ok(child)
+            })
+            .unwrap();
+            assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+            assert!(NetNs::of(child.id()).unwrap_err().is_absent());
+        });
+    }
+}

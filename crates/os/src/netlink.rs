@@ -1,0 +1,480 @@
+//! Links, addresses and routes, by rtnetlink. Calls wait only for the kernel's answer.
+
+mod saved;
+
+use crate::TcpLosses;
+use crate::error::{Attempt, Error, Result};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use wire::{Ipv4Addr, Mac, Prefix};
+
+pub use saved::Saved;
+
+/// The network namespace for an end of a new link.
+#[derive(Clone, Copy, Debug)]
+pub enum EndPlace<'a> {
+    /// The namespace in which the [`Netlink`] was opened.
+    Here,
+    /// The namespace of this descriptor; see [`crate::NetNs`].
+    Fd(BorrowedFd<'a>),
+    /// The namespace of this process.
+    Process(u32),
+}
+
+/// One end of a new veth pair.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// Its name, at most 15 bytes.
+    pub name: &'a str,
+    /// Its link address.
+    pub mac: Mac,
+    /// The namespace into which it is put.
+    pub place: EndPlace<'a>,
+}
+
+/// A link as the kernel lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Its index in its namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its link address; zero if that is not six bytes long.
+    pub mac: Mac,
+    /// Its MTU, in bytes.
+    pub mtu: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// Whether it carries frames: it is up, has a carrier (a veth has when both ends are up), and is not dormant
+    /// (waiting for authentication).
+    pub carries: bool,
+    /// Whether the kernel does ARP on it.
+    pub arp: bool,
+}
+
+/// A socket for the links, addresses and routes of one network namespace: that of the thread that opened it.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+/// Settings of TCP connections that use a route (`ip-route(8)`).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TcpMetrics {
+    /// `congctl`: the congestion control, by the kernel's name.
+    pub congestion: Option<String>,
+    /// `window`: the largest window that is advertised to a peer, in bytes.
+    pub window: Option<u32>,
+    /// Loss recovery of all connections of the namespace. It is not an attribute of a route.
+    pub losses: TcpLosses,
+}
+
+impl Netlink {
+    /// Opens a socket for the calling thread's network namespace.
+    pub fn open() -> Result<Self> {
+        let open = || {
+            let socket = Socket::new(NETLINK_ROUTE)?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok::<_, io::Error>(socket)
+        };
+        Ok(Self { socket: open().attempt("open", "an rtnetlink socket")?, sequence: 0 })
+    }
+
+    /// Returns all links.
+    pub fn links(&mut self) -> Result<Vec<Link>> {
+        let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let answers = self.request(ask, NLM_F_DUMP).attempt("list", "the links")?;
+        Ok(answers.into_iter().filter_map(link_of).collect())
+    }
+
+    /// Returns the link called `name`; the error is `ENODEV` if there is none.
+    pub fn link(&mut self, name: &str) -> Result<Link> {
+        let ask = RouteNetlinkMessage::GetLink(named(name));
+        let answers = self.request(ask, NLM_F_ACK).attempt("find the link", name)?;
+        let found = answers.into_iter().find_map(link_of);
+        found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV)).attempt("find the link", name)
+    }
+
+    /// Creates a veth pair. Both ends are down; each is used from its own namespace. Fails with `EEXIST` if a name is
+    /// in use.
+    pub fn add_veth(&mut self, a: &End<'_>, b: &End<'_>) -> Result<()> {
+        let mut message = end(a);
+        let info =
+            vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end(b))))];
+        message.attributes.push(LinkAttribute::LinkInfo(info));
+        let made = self.act(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL);
+        made.attempt("make the veth pair", format_args!("{} - {}", a.name, b.name))
+    }
+
+    /// Deletes a link; of a veth pair both ends.
+    pub fn delete_link(&mut self, name: &str) -> Result<()> {
+        self.act(RouteNetlinkMessage::DelLink(named(name)), 0).attempt("delete the link", name)
+    }
+
+    /// Sets a link up or down.
+    pub fn set_up(&mut self, name: &str, up: bool) -> Result<()> {
+        self.set_flag(name, LinkFlags::Up, up).attempt(if up { "set up" } else { "set down" }, name)
+    }
+
+    /// Enables or disables the kernel's ARP on a link.
+    pub fn set_arp(&mut self, name: &str, arp: bool) -> Result<()> {
+        self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP of", name)
+    }
+
+    /// Sets the MTU of a link, in bytes.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<()> {
+        let mut message = named(name);
+        message.attributes.push(LinkAttribute::Mtu(mtu));
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("set the MTU of", name)
+    }
+
+    /// Makes the kernel's TCP queue and send data over this link segment by segment, and not in large GSO packets
+    /// that are cut later. Such a packet may grow beyond the send buffer. It applies to connections that begin from
+    /// now on.
+    pub fn keep_segments(&mut self, name: &str) -> Result<()> {
+        let mut message = named(name);
+        message.attributes.push(LinkAttribute::GsoMaxSegs(1));
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("limit the segments of", name)
+    }
+
+    /// Sets the loopback up; it is down in a new namespace.
+    pub fn loopback_up(&mut self) -> Result<()> {
+        self.set_up("lo", true)
+    }
+
+    /// Adds an address in a prefix of `len` bits to a link. The kernel adds the route to the prefix when the link is
+    /// up. Fails with `EEXIST` if the link has it.
+    pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
+        let message = self.address(name, address, len)?;
+        let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
+        added.attempt("add an address", format_args!("{address}/{len} to {name}"))
+    }
+
+    /// Deletes an address from a link.
+    pub fn delete_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
+        let message = self.address(name, address, len)?;
+        let deleted = self.act(RouteNetlinkMessage::DelAddress(message), 0);
+        deleted.attempt("delete an address", format_args!("{address}/{len} from {name}"))
+    }
+
+    /// Returns whether a link has an address.
+    pub fn has_address(&mut self, name: &str, address: Ipv4Addr) -> Result<bool> {
+        let index = self.link(name)?.index;
+        let mut ask = AddressMessage::default();
+        ask.header.family = AddressFamily::Inet;
+        let answers = self
+            .request(RouteNetlinkMessage::GetAddress(ask), NLM_F_DUMP)
+            .attempt("list", "the addresses")?;
+        let local = AddressAttribute::Local(IpAddr::V4(address));
+        Ok(answers.iter().any(|answer| {
+            matches!(answer, RouteNetlinkMessage::NewAddress(found)
+                if found.header.index == index && found.attributes.contains(&local))
+        }))
+    }
+
+    fn address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<AddressMessage> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = len;
+        message.header.index = self.link(name)?.index;
+        message.attributes = vec![
+            AddressAttribute::Local(IpAddr::V4(address)),
+            AddressAttribute::Address(IpAddr::V4(address)),
+        ];
+        Ok(message)
+    }
+
+    /// Routes `to` out of the link, by the neighbor `via` or, without one, directly to each destination. It replaces
+    /// an older route to the same prefix; [`Prefix::ANY`] is the default route. Fails with `ENETUNREACH` if `via` is
+    /// not on the link.
+    pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
+        self.set_route_for(to, name, via, &TcpMetrics::default())
+    }
+
+    /// Sets a route like [`Netlink::set_route`], with settings for the TCP connections that use it. So programs need
+    /// not set them, and no right to change the host's own settings is needed.
+    pub fn set_route_for(
+        &mut self,
+        to: Prefix,
+        name: &str,
+        via: Option<Ipv4Addr>,
+        tcp: &TcpMetrics,
+    ) -> Result<()> {
+        let index = self.link(name)?.index;
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.destination_prefix_length = to.len();
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = if via.is_some() { RouteScope::Universe } else { RouteScope::Link };
+        message.header.kind = RouteType::Unicast;
+        message.attributes =
+            vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
+        message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::Inet(via))));
+        let congestion = tcp.congestion.clone().map(RouteMetric::CcAlgo);
+        let metrics: Vec<RouteMetric> =
+            congestion.into_iter().chain(tcp.window.map(RouteMetric::Window)).collect();
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
+        set.attempt("set the route", format_args!("{to} dev {name}"))
+    }
+
+    /// Undoes [`Netlink::set_local_route`] and [`Netlink::add_rule_for`]. What does not exist is no error.
+    pub fn forget_table(&mut self, name: &str, table: u8) -> Result<()> {
+        let rule = self.act(RouteNetlinkMessage::DelRule(rule_for(name, table)), 0);
+        let route = self.local_route(Prefix::ANY, table)?;
+        let route = self.act(RouteNetlinkMessage::DelRoute(route), 0);
+        for done in [rule, route] {
+            match done {
+                Err(none) if matches!(none.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {}
+                other => other.attempt("remove", format_args!("table {table}"))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `to` local to this host, in that table.
+    pub fn set_local_route(&mut self, to: Prefix, table: u8) -> Result<()> {
+        let message = self.local_route(to, table)?;
+        let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
+        set.attempt("set the local route", format_args!("{to} in table {table}"))
+    }
+
+    fn local_route(&mut self, to: Prefix, table: u8) -> Result<RouteMessage> {
+        let index = self.link("lo")?.index;
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.destination_prefix_length = to.len();
+        message.header.table = table;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Host;
+        message.header.kind = RouteType::Local;
+        message.attributes =
+            vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
+        Ok(message)
+    }
+
+    /// Adds a rule: packets received by a link are looked up in that table, after the host's local addresses. The
+    /// table's number is also the rule's priority.
+    pub fn add_rule_for(&mut self, name: &str, table: u8) -> Result<()> {
+        match self.act(RouteNetlinkMessage::NewRule(rule_for(name, table)), NLM_F_CREATE | NLM_F_EXCL) {
+            Err(there) if there.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            other => other.attempt("add a rule for", format_args!("{name} to table {table}")),
+        }
+    }
+
+    fn set_flag(&mut self, name: &str, flag: LinkFlags, on: bool) -> io::Result<()> {
+        let mut message = named(name);
+        message.header.flags = if on { flag } else { LinkFlags::empty() };
+        message.header.change_mask = flag;
+        self.act(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    fn act(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.request(message, NLM_F_ACK | flags).map(|_| ())
+    }
+
+    /// Sends one request and collects the answers before its acknowledgement, or before the end of its dump.
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+
+        let mut answers = Vec::new();
+        loop {
+            let (bytes, _) = self.socket.recv_from_full()?;
+            if collect(&bytes, self.sequence, &mut answers)? {
+                return Ok(answers);
+            }
+        }
+    }
+}
+
+/// Reads one datagram of answers. Returns true when the request is complete.
+fn collect(mut bytes: &[u8], sequence: u32, answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
+    while !bytes.is_empty() {
+        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map_err(io::Error::other)?;
+        // Messages begin at multiples of four.
+        let len = (message.header.length as usize).next_multiple_of(4).max(4);
+        bytes = bytes.get(len..).unwrap_or_default();
+        if message.header.sequence_number != sequence {
+            continue;
+        }
+        match message.payload {
+            NetlinkPayload::Error(answer) if answer.code.is_some() => return Err(answer.to_io()),
+            NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+fn rule_for(name: &str, table: u8) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = AddressFamily::Inet;
+    message.header.table = table;
+    message.header.action = RuleAction::ToTable;
+    message.attributes =
+        vec![RuleAttribute::Priority(u32::from(table)), RuleAttribute::Iifname(name.to_owned())];
+    message
+}
+
+fn named(name: &str) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    message
+}
+
+fn end(end: &End<'_>) -> LinkMessage {
+    let mut message = named(end.name);
+    message.attributes.push(LinkAttribute::Address(end.mac.0.to_vec()));
+    match end.place {
+        EndPlace::Here => {}
+        EndPlace::Fd(fd) => message.attributes.push(LinkAttribute::NetNsFd(fd.as_raw_fd())),
+        EndPlace::Process(pid) => message.attributes.push(LinkAttribute::NetNsPid(pid)),
+    }
+    message
+}
+
+pub(crate) fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
+    let RouteNetlinkMessage::NewLink(message) = message else { return None };
+    let flags = message.header.flags;
+    let mut link = Link {
+        index: message.header.index,
+        name: String::new(),
+        mac: Mac::ZERO,
+        mtu: 0,
+        up: flags.contains(LinkFlags::Up),
+        carries: flags.contains(LinkFlags::Up | LinkFlags::LowerUp) && !flags.contains(LinkFlags::Dormant),
+        arp: !flags.contains(LinkFlags::Noarp),
+    };
+    for attribute in message.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => link.name = name,
+            LinkAttribute::Mtu(mtu) => link.mtu = mtu,
+            LinkAttribute::Address(mac) => link.mac = mac.try_into().map_or(Mac::ZERO, Mac),
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+impl Error {
+    /// Returns whether the object does not exist: no such device, file or process.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.errno(), Some(libc::ENODEV | libc::ENOENT | libc::ESRCH | libc::ENXIO))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NetNs;
+    use crate::testing::in_sandbox;
+    use std::os::fd::AsFd;
+
+    const A: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const B: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+    #[test]
+    fn a_pair_is_made_set_up_and_removed() {
+        in_sandbox(|| {
+            let mut here = Netlink::open().unwrap();
+            here.loopback_up().unwrap();
+            assert!(here.link("lo").unwrap().up);
+            let a = End { name: "a0", mac: A, place: EndPlace::Here };
+            let b = End { name: "b0", mac: B, place: EndPlace::Here };
+            here.add_veth(&a, &b).unwrap();
+            assert_eq!(here.add_veth(&a, &b).unwrap_err().errno(), Some(libc::EEXIST));
+            assert_eq!(here.link("a0").unwrap().mac, A);
+            assert_eq!(here.link("b0").unwrap().mac, B);
+
+            here.set_arp("a0", false).unwrap();
+            here.set_mtu("a0", 1300).unwrap();
+            here.set_up("a0", true).unwrap();
+            let link = here.link("a0").unwrap();
+            assert!(link.up && !link.carries && !link.arp && link.mtu == 1300, "{link:?}");
+            here.set_up("b0", true).unwrap();
+            assert!(here.link("a0").unwrap().carries && here.link("b0").unwrap().arp);
+
+            here.delete_link("a0").unwrap();
+            let names: Vec<_> = here.links().unwrap().into_iter().map(|link| link.name).collect();
+            assert!(names.contains(&"lo".to_owned()) && !names.contains(&"b0".to_owned()), "{names:?}");
+            assert!(here.link("a0").unwrap_err().is_absent());
+            assert!(here.delete_link("a0").unwrap_err().is_absent());
+        });
+    }
+
+    #[test]
+    fn ends_go_to_other_namespaces_and_are_used_from_there() {
+        in_sandbox(|| {
+            let (mut here, there) = (Netlink::open().unwrap(), NetNs::create().unwrap());
+            let a = End { name: "x0", mac: A, place: EndPlace::Process(std::process::id()) };
+            let b = End { name: "x0", mac: B, place: EndPlace::Fd(there.as_fd()) };
+            here.add_veth(&a, &b).unwrap();
+            assert_eq!(here.link("x0").unwrap().mac, A);
+            // A socket stays in the namespace where it was opened.
+            let mut there = there.run(Netlink::open).unwrap().unwrap();
+            assert_eq!(there.link("x0").unwrap().mac, B);
+        });
+    }
+
+    #[test]
+    fn addresses_and_routes_are_what_the_kernel_uses() {
+        in_sandbox(|| {
+            crate::testing::veth("a0", "b0");
+            let mut here = Netlink::open().unwrap();
+            let me = Ipv4Addr::new(10, 9, 0, 1);
+            here.add_address("a0", me, 24).unwrap();
+            assert_eq!(here.add_address("a0", me, 24).unwrap_err().errno(), Some(libc::EEXIST));
+            let unreachable =
+                here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 8, 0, 1))).unwrap_err();
+            assert_eq!(unreachable.errno(), Some(libc::ENETUNREACH));
+            here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 9, 0, 2))).unwrap();
+            here.set_route(Prefix::host(Ipv4Addr::new(10, 7, 0, 1)), "b0", None).unwrap();
+            here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 9, 0, 3))).unwrap();
+            let routes = std::fs::read_to_string("/proc/thread-self/net/route").unwrap();
+            let words: Vec<Vec<_>> = routes.lines().map(|l| l.split_whitespace().take(3).collect()).collect();
+            assert!(words.contains(&vec!["a0", "00000000", "0300090A"]), "{routes}");
+            assert!(!words.contains(&vec!["a0", "00000000", "0200090A"]), "{routes}");
+            assert!(words.contains(&vec!["b0", "0100070A", "00000000"]), "{routes}");
+        });
+    }
+
+    #[test]
+    fn a_pair_that_cannot_be_is_named_and_leaves_nothing() {
+        in_sandbox(|| {
+            let mut here = Netlink::open().unwrap();
+            let end = |name| End { name, mac: A, place: EndPlace::Here };
+            let refused = here.add_veth(&end("a-name-that-is-too-long"), &end("b0")).unwrap_err();
+            assert!(refused.to_string().contains("a-name-that-is-too-long - b0"), "{refused}");
+            assert!(here.link("b0").unwrap_err().is_absent());
+        });
+    }
+}

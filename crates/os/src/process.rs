@@ -1,0 +1,238 @@
+//! Child processes: their states and signals. Also this process's priority and memory, and sleeping.
+
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open,
+    set_dumpable_behavior, waitpid,
+};
+use std::io;
+use std::os::fd::OwnedFd;
+use wire::Duration;
+
+/// A change of a child's state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// Text: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
+    pub what: String,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+/// Returns the next change of a child's state that was not returned yet, or `None`. A child that was stopped and
+/// continued gives both.
+pub fn state_change(child: u32) -> Option<Trouble> {
+    let pid = Pid::from_raw(child.cast_signed())?;
+    let (_, status) =
+        waitpid(Some(pid), WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED).ok()??;
+    let trouble = |what: String, ended| Some(Trouble { what, ended });
+    if status.stopped() {
+        trouble("was stopped".to_owned(), false)
+    } else if status.continued() {
+        trouble("was continued".to_owned(), false)
+    } else if let Some(signal) = status.terminating_signal() {
+        trouble(format!("was killed by signal {signal}"), true)
+    } else {
+        trouble(format!("ended with exit status {}", status.exit_status().unwrap_or_default()), true)
+    }
+}
+
+/// Opens a descriptor of a process (`pidfd_open(2)`), which names it even after another process has got its pid.
+/// Fails with `ESRCH` if there is no such process.
+pub fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Continues a stopped child (SIGCONT). It does nothing if the child runs or does not exist.
+pub fn resume(child: u32) {
+    if let Some(pid) = Pid::from_raw(child.cast_signed()) {
+        let _ = rustix::process::kill_process(pid, Signal::CONT);
+    }
+}
+
+/// Stops a child with all its threads (SIGSTOP). It does nothing if the child does not exist.
+pub fn stop(child: u32) {
+    if let Some(pid) = Pid::from_raw(child.cast_signed()) {
+        let _ = rustix::process::kill_process(pid, Signal::STOP);
+    }
+}
+
+/// Stops (`is_stopped`) or continues the process group of `leader`.
+pub fn halt_group(leader: u32, is_stopped: bool) {
+    let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
+    if let Some(group) = Pid::from_raw(leader.cast_signed()) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Returns whether a process is stopped by a signal or by a tracer, by its state in `/proc/PID/stat` (proc(5)).
+pub fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The command's name, in parentheses, may contain any character.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
+/// Returns whether a control group holds a process frozen (cgroups(7)): by `freezer.state` in cgroup v1, by
+/// `cgroup.events` in cgroup v2. It can be continued only by the group. In cgroup v1 it does not even end when it is
+/// killed.
+pub fn is_frozen(pid: u32) -> bool {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    read(format!("/proc/{pid}/cgroup")).lines().any(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { return false };
+        if controllers.is_empty() {
+            ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].iter().any(|root| {
+                read(format!("{root}{group}/cgroup.events")).lines().any(|line| line == "frozen 1")
+            })
+        } else {
+            controllers.split(',').any(|name| name == "freezer")
+                && read(format!("/sys/fs/cgroup/freezer{group}/freezer.state")).trim() == "FROZEN"
+        }
+    })
+}
+
+/// How a process group is to be ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// SIGTERM: the processes may end cleanly.
+    Asked,
+    /// SIGKILL.
+    Forced,
+}
+
+/// Ends the process group of `leader`. It does nothing if there is none.
+pub fn signal_group(leader: u32, ending: Ending) {
+    let signal = match ending {
+        Ending::Asked => Signal::TERM,
+        Ending::Forced => Signal::KILL,
+    };
+    if let Some(group) = Pid::from_raw(leader.cast_signed()) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Protects this process's memory from other processes of its user, and keeps it out of files: no core dump
+/// (`RLIMIT_CORE`), and no tracer without `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). It is for processes that have keys.
+pub fn seal_memory() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = setrlimit(Resource::Core, none);
+    hide_memory();
+}
+
+/// Protects this process's memory from tracers only. It is for a process of a lab: programs of the lab's hosts would
+/// inherit a limit of core dumps.
+pub fn hide_memory() {
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Makes a write beyond the file size limit (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is reported
+/// like a full disk. Without this, SIGXFSZ ends the process at once. Programs started from here keep the signal's
+/// default action: a handler is not inherited over exec, while "ignored" would be.
+pub fn bear_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: all zeros are a valid action without flags and with an empty mask; the handler does nothing.
+    unsafe {
+        let mut action = std::mem::zeroed::<libc::sigaction>();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// Sleeps for `span`. Only for polling loops that have no descriptor to wait on.
+#[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
+pub fn pause(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// Bytes that are allocated and touched in advance for the heap in [`lock_memory`].
+const HEAP: usize = 8 << 20;
+/// Bytes by which the heap grows. Touching its new pages takes some tens of microseconds.
+const HEAP_STEP: libc::c_int = 256 << 10;
+/// An allocation of at least this many bytes is mapped separately, and grows without a copy.
+const LARGE: libc::c_int = 1 << 20;
+
+/// Locks this process in memory, with all that it allocates later.
+///
+/// Call it at ordinary priority: the first touch of each page takes time. At real-time priority that would delay the
+/// daemons of another lab.
+pub fn lock_memory() {
+    // Freed memory stays with the process. Otherwise each large buffer would return to the kernel, and its pages
+    // would be touched again the next time.
+    // SAFETY: takes numbers only.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
+        libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, libc::c_int::MAX);
+        libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE);
+    }
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(HEAP)));
+    // SAFETY: takes numbers only.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
+}
+
+/// Gives the calling thread real-time priority, which root may have. For another user it requests the nice value -15,
+/// which the kernel may refuse; the run's timing report shows the thread's lateness. Threads and processes that it
+/// starts have ordinary priority.
+///
+/// All real-time threads of the machine have one priority and do not preempt each other. So a thread has it only
+/// while it carries packets, and not while it sets up or writes records.
+pub fn set_realtime() {
+    if !set_scheduler(libc::SCHED_RR, 1) {
+        let _ = rustix::process::setpriority_process(None, -15);
+    }
+}
+
+/// Resets the calling thread to ordinary priority.
+pub fn set_ordinary() {
+    set_scheduler(libc::SCHED_OTHER, 0);
+}
+
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call, and nothing is written.
+    unsafe { libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const parameter) == 0 }
+}
+
+/// Returns 64 random bits from the system. A daemon without a configured seed calls it once.
+pub fn entropy() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer is ours, and its length is given.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    // The kernel gives up to 256 bytes whole, once it has begun to give any (getrandom(2)).
+    assert!(got == bytes.len().cast_signed(), "the kernel gives no random bytes");
+    u64::from_ne_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn every_change_of_a_child_is_told() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id();
+        assert_eq!(state_change(pid), None);
+        let wait = |wanted: &str| {
+            for _ in 0..1000 {
+                if let Some(trouble) = state_change(pid) {
+                    assert_eq!(trouble.what, wanted);
+                    return trouble.ended;
+                }
+                pause(Duration::from_millis(5));
+            }
+            panic!("never heard that it {wanted}");
+        };
+        let signal =
+            |signal| rustix::process::kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
+        signal(rustix::process::Signal::STOP).unwrap();
+        assert!(!wait("was stopped"));
+        signal(rustix::process::Signal::CONT).unwrap();
+        assert!(!wait("was continued"));
+        signal(rustix::process::Signal::KILL).unwrap();
+        assert!(wait("was killed by signal 9"));
+        let _ = child.wait(); // its end has been heard of already
+    }
+}

@@ -1,0 +1,364 @@
+//! Separate namespaces for a lab. When the lab ends for any reason, nothing of it is left.
+//!
+//! The program that runs in a world is pid 1 of a new PID namespace. When it dies, the kernel kills every process
+//! below it. The network namespaces disappear with their last process and descriptor. Mounts stay inside. A user who
+//! is not root becomes root of a new user namespace, with rights over this world only.
+
+use crate::error::{Attempt, Error, Result, check};
+use crate::namespace::{die_with_parent, unshare};
+use crate::process::open_pidfd;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
+use rustix::time::Timespec;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use wire::Duration;
+
+/// The processes of a world are killed when it ends. They are gone within this time unless something holds them.
+const LAST: Duration = Duration::from_secs(5);
+
+/// A running world. Dropping it ends it.
+///
+/// Between the caller and pid 1 is the keeper, a process that only waits. It ends the world when the caller dies, and
+/// passes on pid 1's exit status.
+#[derive(Debug)]
+pub struct Sandbox {
+    keeper: Child,
+    init: u32,
+    pidfd: OwnedFd,
+    /// The keeper ends the world when this pipe closes, also by the end of the caller's process.
+    lifeline: Option<OwnedFd>,
+}
+
+impl Sandbox {
+    /// Starts `command` as pid 1 of a new world. The world has network, mount and PID namespaces, and its own
+    /// `/proc`. Unless the caller is root, it also has a user namespace. The loopback is down, as in any new network
+    /// namespace.
+    ///
+    /// Only the command has the standard input, output and error. Send signals for the world to [`Sandbox::init`].
+    pub fn spawn(mut command: Command) -> Result<Self> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).attempt("open a pipe to", &program);
+        let (mut plan, lifeline, report) = {
+            let ((life_read, life_write), (report_read, report_write)) = (pipe()?, pipe()?);
+            (
+                Plan { maps: Maps::needed(), lifeline: life_read, report: report_write },
+                life_write,
+                report_read,
+            )
+        };
+        // SAFETY: the plan does system calls only; it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(move || plan.carry_out()) };
+        let spawned = command.spawn();
+        drop(command);
+
+        let mut said = Vec::new();
+        File::from(report).read_to_end(&mut said).attempt("hear from", &program)?;
+        let mut keeper = spawned.map_err(|cause| failure(&said, &program, cause))?;
+        let init = said.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
+        match open_pidfd(keeper.id()) {
+            Ok(pidfd) => Ok(Self { keeper, init, pidfd, lifeline: Some(lifeline) }),
+            Err(refused) => {
+                drop(lifeline);
+                let _ = keeper.wait();
+                Err(refused).attempt("watch over", program)
+            }
+        }
+    }
+
+    /// Returns the pid of pid 1 as seen from outside, for signals and for [`crate::NetNs::of`].
+    pub const fn init(&self) -> u32 {
+        self.init
+    }
+
+    /// Returns the keeper. Its pipes are pid 1's standard streams, and it ends when the world has ended. To be able
+    /// to clean up after a crash, record both [`Sandbox::init`] and the keeper's id.
+    pub const fn keeper(&mut self) -> &mut Child {
+        &mut self.keeper
+    }
+
+    /// Waits until the world has ended, at most for `limit`; `None` if it has not. The exit code is pid 1's, or 128
+    /// plus the signal that killed it.
+    pub fn wait(&mut self, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        loop {
+            match poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], limit.as_ref()) {
+                Ok(0) => return Ok(None),
+                Ok(_) => return self.keeper.wait().map(Some).attempt("wait for", "the world's end"),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(refused) => return Err(refused).attempt("wait for", "the world's end"),
+            }
+        }
+    }
+
+    /// Ends the world and everything in it, and waits at most [`LAST`] until that is done. Fails if a process of the
+    /// world does not end in this time.
+    pub fn end(&mut self) -> Result<ExitStatus> {
+        self.lifeline = None;
+        self.wait(Some(LAST))?.ok_or_else(|| Error {
+            attempt: "end",
+            subject: format!("process {} and all in its PID namespace", self.init),
+            cause: io::Error::new(
+                io::ErrorKind::TimedOut,
+                "one was killed and does not end; it may be frozen by a control group",
+            ),
+        })
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // One attempt is enough: what did not end then is held by something else.
+        if self.lifeline.is_some() {
+            let _ = self.end();
+        }
+    }
+}
+
+/// Readable when the world has ended.
+impl AsFd for Sandbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+/// The id maps that make the caller root inside a user namespace, prepared before the fork.
+#[derive(Debug)]
+pub struct Maps {
+    uid: Vec<u8>,
+    gid: Vec<u8>,
+}
+
+impl Maps {
+    /// Returns the maps that the caller needs; `None` for root.
+    pub fn needed() -> Option<Self> {
+        (!geteuid().is_root()).then(Self::of_the_caller)
+    }
+
+    /// Returns the maps that make this process's user root.
+    pub fn of_the_caller() -> Self {
+        let line = |id: u32| format!("0 {id} 1\n").into_bytes();
+        Self { uid: line(geteuid().as_raw()), gid: line(getegid().as_raw()) }
+    }
+}
+
+/// Moves this process into new namespaces; only for a process with a single thread.
+pub fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(), (Step, io::Error)> {
+    let Some(maps) = maps else { return unshare(what).map_err(Step::Unshare.failed()) };
+    unshare(what | UnshareFlags::NEWUSER).map_err(Step::UnshareUser.failed())?;
+    // The map files of a non-dumpable process belong to root. So the process is made dumpable for this moment only:
+    // the keeper continues as a copy of it.
+    let shown = show_memory();
+    // Without root's rights in the parent namespace, the kernel accepts a group map only from a process that can no
+    // longer set groups.
+    overwrite(c"/proc/self/setgroups", b"deny").map_err(Step::SetGroups.failed())?;
+    overwrite(c"/proc/self/uid_map", &maps.uid).map_err(Step::UidMap.failed())?;
+    overwrite(c"/proc/self/gid_map", &maps.gid).map_err(Step::GidMap.failed())?;
+    if shown {
+        crate::hide_memory();
+    }
+    Ok(())
+}
+
+/// Makes the process dumpable. Returns whether it was not.
+fn show_memory() -> bool {
+    use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+    dumpable_behavior().is_ok_and(|now| now == DumpableBehavior::NotDumpable)
+        && set_dumpable_behavior(DumpableBehavior::Dumpable).is_ok()
+}
+
+fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags, open};
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    match rustix::io::write(&file, text)? {
+        written if written == text.len() => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EIO)),
+    }
+}
+
+/// The steps between fork and exec that can fail. Only their number can be reported back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Step {
+    /// Make namespaces, as root.
+    Unshare = 1,
+    /// Make a user namespace, and the others in it.
+    UnshareUser,
+    /// Write `/proc/self/setgroups`.
+    SetGroups,
+    /// Write the map of user ids.
+    UidMap,
+    /// Write the map of group ids.
+    GidMap,
+    /// Fork pid 1.
+    Fork,
+    /// Make pid 1 die with its keeper.
+    Watch,
+    /// Keep mounts inside.
+    Private,
+    /// Mount `/proc`.
+    Proc,
+}
+
+impl Step {
+    /// All steps, in their order.
+    pub const ALL: [Self; 9] = [
+        Self::Unshare,
+        Self::UnshareUser,
+        Self::SetGroups,
+        Self::UidMap,
+        Self::GidMap,
+        Self::Fork,
+        Self::Watch,
+        Self::Private,
+        Self::Proc,
+    ];
+
+    /// Returns the step at which the creation of a world failed; `None` if the error is another.
+    pub fn of(error: &Error) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.attempt() == error.attempt)
+    }
+
+    fn failed(self) -> impl FnOnce(io::Error) -> (Self, io::Error) {
+        move |cause| (self, cause)
+    }
+
+    /// Returns what was attempted, as [`Error::attempt`] has it.
+    pub const fn attempt(self) -> &'static str {
+        match self {
+            Self::Unshare => "make new namespaces for",
+            Self::UnshareUser => "make a user namespace for",
+            Self::SetGroups => "write /proc/self/setgroups for",
+            Self::UidMap => "write /proc/self/uid_map for",
+            Self::GidMap => "write /proc/self/gid_map for",
+            Self::Fork => "fork pid 1 of",
+            Self::Watch => "tie to its keeper",
+            Self::Private => "keep the mounts private of",
+            Self::Proc => "mount /proc for",
+        }
+    }
+}
+
+const NO_MOUNT_POINT: &str =
+    "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
+
+/// Interprets the child's report: pid 1's pid in four bytes once it exists, and one more byte if a step fails.
+fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {
+    let step = said.last().filter(|_| said.len() % 4 == 1);
+    let step = step.and_then(|number| Step::ALL.into_iter().find(|step| *step as u8 == *number));
+    // If `/` is a plain directory of a chroot, the kernel reports only "invalid argument".
+    let cause = match (step, cause.raw_os_error()) {
+        (Some(Step::Private), Some(libc::EINVAL)) => io::Error::other(NO_MOUNT_POINT),
+        _ => cause,
+    };
+    Error { attempt: step.map_or("start", Step::attempt), subject: program.to_owned(), cause }
+}
+
+/// What the new process does before it executes the command.
+struct Plan {
+    maps: Option<Maps>,
+    lifeline: OwnedFd,
+    report: OwnedFd,
+}
+
+impl Plan {
+    fn carry_out(&mut self) -> io::Result<()> {
+        self.steps().map_err(|(step, cause)| {
+            let _ = rustix::io::write(&self.report, &[step as u8]);
+            cause
+        })
+    }
+
+    /// Runs the steps in the caller's child, which becomes the keeper. It returns only in the keeper's child, the
+    /// later pid 1.
+    fn steps(&self) -> std::result::Result<(), (Step, io::Error)> {
+        leave(self.maps.as_ref(), UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)?;
+        let alive = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(Step::Fork.failed())?;
+        // SAFETY: this process has one thread, and its child proceeds to exec.
+        match check(unsafe { libc::fork() }).map_err(Step::Fork.failed())? {
+            0 => {
+                drop(alive.1);
+                watch(&alive.0).map_err(Step::Watch.failed())?;
+                let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+                mount_change(c"/", private).map_err(io::Error::from).map_err(Step::Private.failed())?;
+                let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+                let proc = mount(c"proc", c"/proc", c"proc", flags, None);
+                proc.map_err(io::Error::from).map_err(Step::Proc.failed())
+            }
+            init => {
+                let _ = rustix::io::write(&self.report, &init.to_ne_bytes());
+                keep(init, self.lifeline.as_raw_fd(), alive.1.as_raw_fd())
+            }
+        }
+    }
+}
+
+/// Makes this process die with the keeper, also if the keeper has died already: then the other end of the pipe is
+/// closed. The parent's pid cannot be compared. It is zero, because the parent is outside the PID namespace.
+fn watch(keeper: &OwnedFd) -> io::Result<()> {
+    die_with_parent()?;
+    let mut end = [PollFd::new(keeper, PollFlags::IN)];
+    match poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+        0 => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+    }
+}
+
+/// Runs the keeper until the world has ended. It blocks all signals, so that Ctrl-C reaches pid 1, which ends the
+/// world cleanly.
+fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
+    // SAFETY: system calls on this process's own descriptors and its own child; the structures are valid when all zero,
+    // and outlive the calls.
+    unsafe {
+        let mut all = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+        close_all_but(lifeline, alive);
+        let pidfd = libc::syscall(libc::SYS_pidfd_open, init, 0) as RawFd;
+        let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut wait = [entry(lifeline), entry(pidfd)];
+        libc::poll(wait.as_mut_ptr(), 2, -1);
+        let [caller, _] = wait;
+        if caller.revents != 0 || pidfd < 0 {
+            libc::kill(init, libc::SIGKILL);
+        }
+        let mut status = 0;
+        libc::waitpid(init, &raw mut status, 0);
+        libc::_exit(if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            128 + libc::WTERMSIG(status)
+        })
+    }
+}
+
+/// The keeper must hold none of the caller's descriptors: neither pipes, whose readers wait for end of file, nor
+/// locks.
+fn close_all_but(a: RawFd, b: RawFd) {
+    let (low, high) = (a.min(b).cast_unsigned(), a.max(b).cast_unsigned());
+    let close = |first: u32, last: u32| {
+        if first <= last {
+            // SAFETY: this process uses only the two descriptors that are kept.
+            unsafe { libc::close_range(first, last, 0) };
+        }
+    };
+    if low > 0 {
+        close(0, low - 1);
+    }
+    if high > low {
+        close(low + 1, high - 1);
+    }
+    close(high + 1, u32::MAX);
+}
+
+#[cfg(test)]
+mod tests;
