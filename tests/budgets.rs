@@ -293,8 +293,9 @@ const APART: [&str; 10] = [
 const LINES_APART: usize = 300;
 /// Vocabulary, not glue: the types of the interface to roles and drivers, the reading of configuration, and what roles
 /// share.
-const VOCABULARY: [&str; 9] = [
+const VOCABULARY: [&str; 10] = [
     "act.rs",
+    "announcer.rs",
     "app_event.rs",
     "config",
     "config.rs",
