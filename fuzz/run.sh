@@ -1,7 +1,6 @@
 #!/bin/sh
-# Fuzzes every target for an equal share of the given seconds and prints a line for each; fails if one crashes. With `build`
-# it only makes them ready.
-# Needs a C++ compiler for libFuzzer, and nothing but stable Rust. New inputs are kept in corpus/, crashes in artifacts/.
+# Fuzzes each target for an equal share of the given seconds, and prints a line for each. Fails if one crashes. With `build` it only
+# builds the targets. Needs stable Rust and a C++ compiler for libFuzzer. New inputs are kept in corpus/, crashes in artifacts/.
 set -eu
 cd "$(dirname "$0")"
 
@@ -9,7 +8,7 @@ usage="usage: $0 SECONDS_TOTAL | build"
 case ${1:-} in build) ;; '' | *[!0-9]*) echo "$usage" >&2; exit 2 ;; esac
 total=$1
 
-# Cargo would let these replace the flags in .cargo/config.toml: no coverage, and the fuzzer would be blind.
+# These variables would replace the flags in .cargo/config.toml, and the fuzzer would have no coverage information.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET CARGO_BUILD_RUSTFLAGS
 export CARGO_TARGET_DIR="$PWD/target"
 cargo build --quiet --locked --release --bins
@@ -19,14 +18,14 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # The folders of seeds are the list of targets.
 count=$(find seeds -mindepth 1 -maxdepth 1 -type d | wc -l)
 share=$((total / count))
-[ "$share" -gt 0 ] || share=1 # zero would mean "without end"
+[ "$share" -gt 0 ] || share=1 # zero means no limit
 
 status=0
 for seeds in seeds/*/; do
     target=$(basename "$seeds")
     mkdir -p "corpus/$target" "artifacts/$target"
     log=artifacts/$target/log
-    # Longer than any Ethernet frame, so that padding and wrong lengths are met too.
+    # Longer than any Ethernet frame, so that inputs include padding and wrong lengths.
     if FUZZ_TARGET=$target "target/$host/release/fuzz" -max_total_time="$share" -max_len=2048 -rss_limit_mb=512 -timeout=10 \
         -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" "$seeds" >"$log" 2>&1; then
         verdict=ok
@@ -38,7 +37,7 @@ for seeds in seeds/*/; do
     coverage=$(sed -n 's/.* cov: \([0-9]*\) ft: \([0-9]*\).*/\1 edges, \2 features/p' "$log" | tail -n 1)
     echo "$target: $verdict, ${runs:-?} executions, coverage ${coverage:-none}"
     if [ "$verdict" = CRASHED ]; then
-        # The panic, or the fuzzer's own complaint, and where the input was kept.
+        # The panic, or the fuzzer's own error, and the place of the input.
         sed -n '/panicked at/,+1p; /^==.*ERROR/p; /Test unit written/p' "$log" >&2
     fi
 done

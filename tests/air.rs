@@ -1,9 +1,8 @@
 //! Compares the throughput of shared cells with theory: `air/walk`, with two access points and a neighbour that always
 //! sends.
 
-use lab::Scenario;
-use lab::run::Outcome;
-use lab::scenario::Setting;
+use recorder::run::Outcome;
+use scenario::{Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant};
@@ -15,7 +14,7 @@ fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("air/walk").unwrap();
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
-    let outcome = lab::run::simulate(plan).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
     assert!(outcome.doubts.is_empty(), "{:?}", outcome.doubts);
     outcome
 }
@@ -83,7 +82,7 @@ fn who_contends_gets_what_bianchis_model_says_in_one_cell_or_two() {
             near(up + down, model),
             "caller at {caller}: {up:.1} and {down:.1} a second, together not {model:.1}"
         );
-        assert!(near(up, down), "who always sends has the same share: {up:.1} and {down:.1}");
+        assert!(near(up, down), "radios that always send have equal shares: {up:.1} and {down:.1}");
     }
     let alone = bianchi(1, 1.0);
     for seen in saturated("foreign", 11) {

@@ -13,14 +13,13 @@ use std::sync::Mutex;
 
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use lab::Scenario;
-use lab::ledger::Running;
-use lab::scenario::Setting;
 use node::{
     Act, Action, Boot, Class, Hop, IngressPolicy, Input, Lifetime, Link, Node, Outbox, Port, RoleId, Route,
     Ruleset, Seed,
 };
+use recorder::ledger::Running;
 use roles::HostConfig;
+use scenario::{Scenario, Setting};
 use table::{Datagram, Disposition, Verdict, decide};
 use wire::{
     Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4,
@@ -185,7 +184,7 @@ fn events_of(scenario: &str, hosts: i64) -> u64 {
         Setting::new("duration", "5s"),
     ];
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
-    lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
+    recorder::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
 }
 
 /// Returns the ratio of the events that the second doubling adds to those that the first added. It is 2 if events grow
@@ -292,9 +291,19 @@ const APART: [&str; 10] = [
     "waiting.rs",
 ];
 const LINES_APART: usize = 300;
-/// Vocabulary, not glue: the types of the interface to roles and drivers, and the reading of configuration.
-const VOCABULARY: [&str; 8] =
-    ["act.rs", "app_event.rs", "config", "config.rs", "input.rs", "lib.rs", "mark.rs", "value.rs"];
+/// Vocabulary, not glue: the types of the interface to roles and drivers, the reading of configuration, and what roles
+/// share.
+const VOCABULARY: [&str; 9] = [
+    "act.rs",
+    "app_event.rs",
+    "config",
+    "config.rs",
+    "input.rs",
+    "lib.rs",
+    "mark.rs",
+    "refusals.rs",
+    "value.rs",
+];
 
 #[test]
 fn the_glue_between_roles_and_drivers_stays_small() {

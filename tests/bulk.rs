@@ -1,7 +1,8 @@
 //! A simulated download over TCP: the wire is full, every byte is right, and every packet has an end.
 
-use lab::{Plan, Scenario, ledger};
 use node::{Mark, Value};
+use recorder::ledger;
+use scenario::{Plan, Scenario};
 use std::collections::BTreeMap;
 use trace::What;
 use wire::Instant;

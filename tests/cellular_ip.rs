@@ -6,11 +6,10 @@
 //!                       └── n1 ))) cell 2
 //! ```
 
-use lab::Scenario;
-use lab::handoff::Experience;
-use lab::run::{Outcome, simulate};
-use lab::scenario::Setting;
 use node::Mark;
+use recorder::handoff::Experience;
+use recorder::run::{Outcome, simulate};
+use scenario::{Scenario, Setting};
 use trace::What;
 
 const NETWORK: &str = r#"
@@ -101,7 +100,7 @@ fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
         assert!(outcome.failures.is_empty() && outcome.doubts.is_empty(), "{:?}", outcome.failures);
         let lost: u64 = outcome.flows.iter().map(|flow| flow.lost).sum();
         assert!(lost <= 3, "{kind}: {lost} lost");
-        let text = lab::report::text(&outcome);
+        let text = recorder::report::text(&outcome);
         assert!(text.contains("handoff of m to n1 failed at 2."), "{text}");
     }
 }
@@ -188,7 +187,7 @@ fn segments_that_arrive_twice_are_counted_as_duplicates_of_their_handoff() {
         }
     }
     let twice: u64 = arrived.values().map(|count| count - 1).sum();
-    let counted: Vec<u64> = outcome.handoffs.iter().map(lab::handoff::Handoff::duplicates).collect();
+    let counted: Vec<u64> = outcome.handoffs.iter().map(recorder::handoff::Handoff::duplicates).collect();
     assert_eq!(counted.len(), 4);
     assert!(counted.iter().all(|count| *count > 0), "{counted:?}");
     assert_eq!(counted.iter().sum::<u64>(), twice, "{counted:?}");
@@ -233,7 +232,7 @@ fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     let outcome = run(&scenario(&moves, "", false), 1);
     assert_eq!(outcome.handoffs.len(), 1);
     assert_eq!((outcome.handoffs[0].to.as_str(), outcome.flows[0].lost), ("n1", 0));
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(
         text.contains("handoff of m to n1 aborted 10 times, first at 1.080 s: `n0` was ordered"),
         "{text}"
@@ -342,8 +341,5 @@ fn configurations_that_cannot_work_are_refused_before_the_start() {
         "[host.n0]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"n1\" }]\n[host.n1]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"n0\" }]",
     );
     let refusal = refusal(&cycle);
-    assert!(
-        refusal.contains("uplink`: uplinks in a cycle, so no packet leaves it: n0 > n1 > n0"),
-        "{refusal}"
-    );
+    assert!(refusal.contains("uplink`: the uplinks form a cycle: n0 > n1 > n0"), "{refusal}");
 }

@@ -4,9 +4,9 @@
 //! The stored fingerprint changes only with the behaviour of the scenario. `WAYFARE_BLESS=1` writes it anew. A commit
 //! of that must explain what changed.
 
-use lab::{Plan, Scenario};
 use link::{Fabric, PortId, WireSpec};
 use node::{Command, Input, Node, Outbox, Role, Value};
+use scenario::{Plan, Scenario};
 use sim::{HostSpec, InterfaceSpec, World};
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 fn fingerprint(seed: u64) -> u64 {
-    lab::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
+    recorder::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
 }
 
 fn expected_file() -> PathBuf {
@@ -31,7 +31,7 @@ fn expected() -> String {
     fs::read_to_string(expected_file()).unwrap().trim().to_owned()
 }
 
-#[expect(clippy::disallowed_methods, reason = "what CI promises, and what maintainers ask for, stands there")]
+#[expect(clippy::disallowed_methods, reason = "CI, and an update by maintainers, are set by variables")]
 fn asked(name: &str) -> bool {
     std::env::var(name).is_ok_and(|value| !value.is_empty())
 }

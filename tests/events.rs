@@ -1,8 +1,8 @@
 //! Events of scenarios in the simulator: the effect of each kind, the end of every packet, and the recovery of every
 //! protocol.
 
-use lab::run::{Outcome, simulate};
-use lab::{Plan, Scenario};
+use recorder::run::{Outcome, simulate};
+use scenario::{Plan, Scenario};
 use trace::{HostId, What};
 use wire::{Instant, PacketId};
 
@@ -58,7 +58,7 @@ fn frames_to_a_crashed_host_are_lost_for_a_named_reason_and_the_outage_names_the
     let outcome =
         run("first", &[event(2500, "crash", "host = \"b2\""), event(2800, "restart", "host = \"b2\"")]);
     assert!(dropped(&outcome, "host_down") > 10, "{:?}", outcome.ledger.dropped);
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(text.contains("1  2.500  crash of b2"), "{text}");
     let came = received(&outcome, "mobile");
     assert!(within(&came, 4200, 5000) > 30, "it is served again: {came:?}");
@@ -71,7 +71,7 @@ fn what_a_handoff_ends_is_accounted_for_since_the_crash() {
     let outcome = run("first", &[event(2500, "crash", "host = \"b2\"")]);
     let first = outcome.handoffs.iter().find(|handoff| handoff.begun.0 > 2_500_000_000).unwrap();
     let holes = outcome.holes.iter().filter_map(|hole| match &hole.experience {
-        lab::handoff::Experience::Outage(outage) if outage.to == first.begun => Some(outage),
+        recorder::handoff::Experience::Outage(outage) if outage.to == first.begun => Some(outage),
         _ => None,
     });
     let holes: Vec<_> = holes.collect();
@@ -89,7 +89,7 @@ fn an_outage_names_the_event_of_its_own_path() {
     let other = [event(2400, "cut", "cell = 3"), event(2900, "restore", "cell = 3")];
     let own = [event(2500, "cut", "cell = 2"), event(2800, "restore", "cell = 2")];
     let outcome = run("first", &[other, own].concat());
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(
         text.contains("cut of cell 2 .. restore of cell 2") && !text.contains("cut of cell 3 .."),
         "{text}"
@@ -101,7 +101,8 @@ fn what_was_ordered_is_in_the_page_of_a_run_and_in_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     let events = [event(2500, "crash", "host = \"b2\""), event(2800, "restart", "host = \"b2\"")];
     let page =
-        lab::rundir::write(&run("first", &events), folder.path(), &lab::rundir::Options::default()).unwrap();
+        recorder::rundir::write(&run("first", &events), folder.path(), &recorder::rundir::Options::default())
+            .unwrap();
     let said: Vec<_> = page.events.iter().map(|event| (event.at_s, &*event.kind, &*event.target)).collect();
     assert_eq!(said, [(2.5, "crash", "b2"), (2.8, "restart", "b2")]);
     for figure in ["handoffs", "flows"] {
@@ -130,7 +131,7 @@ fn a_cut_wire_carries_nothing_and_its_ends_know() {
     };
     assert_eq!(ends(|what| matches!(what, What::Down(..)), 2500), 2);
     assert_eq!(ends(|what| matches!(what, What::Up(..)), 2900), 2);
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(text.contains("cut of wire internet .. restore of wire internet"), "{text}");
 }
 
@@ -204,7 +205,7 @@ fn what_is_durable_survives_a_crash_and_the_outage_names_it() {
     let outcome = run("mobile-ip/download", &[event(6000, "crash", host), event(7000, "restart", host)]);
     assert_eq!(read(&outcome, 6600, 7000), 0);
     assert!(read(&outcome, 7000, 10_000) > 10_000, "the binding was stored, and the tunnel is there again");
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(text.contains("crash of home .. restart of home"), "{text}");
 }
 
@@ -273,7 +274,7 @@ fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {
         });
         let marks: Vec<&str> = marks.collect();
         assert_eq!(marks, ["denied", "registered", "registered"], "{step}: at home, and away");
-        let text = lab::report::text(&outcome);
+        let text = recorder::report::text(&outcome);
         assert!(read(&outcome, 4500, 5500) > 100_000, "{step}: {text}");
     }
 }
@@ -336,7 +337,7 @@ fn an_association_of_a_host_that_restarts_has_another_tag() {
 fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
     let outcome = run("first", &[event(1500, "stop", "host = \"mobile\"")]);
     assert!(outcome.ledger.held > 100, "{:?}", outcome.ledger);
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(outcome.failures.iter().any(|failure| failure.contains("never again new data")), "{text}");
     let outcome = run(
         "first",
@@ -350,7 +351,7 @@ fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
 fn what_a_host_signals_to_a_crashed_station_is_due_to_the_crash() {
     let b2 = "host = \"b2\"";
     let outcome = run("first", &[event(1900, "crash", b2), event(2600, "restart", b2)]);
-    let text = lab::report::text(&outcome);
+    let text = recorder::report::text(&outcome);
     assert!(text.contains("crash of b2 .. restart of b2"), "{text}");
 }
 
@@ -360,7 +361,7 @@ fn a_handoff_that_failed_has_no_latency() {
     let outcome = run("first", &[event(900, "cut", "cell = 3"), event(1200, "restore", "cell = 3")]);
     let first = &outcome.handoffs[0];
     assert!(first.failed && first.latency.is_none(), "{first:?}");
-    assert!(lab::report::text(&outcome).contains("b3 (failed)"));
+    assert!(recorder::report::text(&outcome).contains("b3 (failed)"));
     assert!(outcome.handoffs[1..].iter().all(|handoff| !handoff.failed));
 }
 
@@ -368,7 +369,7 @@ fn a_handoff_that_failed_has_no_latency() {
 #[test]
 fn a_full_disk_of_a_host_that_stores_nothing_is_named() {
     let full = |name: &str, host: &str| {
-        lab::report::text(&run(name, &[event(2000, "disk-full", &format!("host = \"{host}\""))]))
+        recorder::report::text(&run(name, &[event(2000, "disk-full", &format!("host = \"{host}\""))]))
     };
     assert!(full("first", "b2").contains("disk full at b2: nothing follows"));
     assert!(!full("mobile-ip/download", "home").contains("nothing follows"));

@@ -1,7 +1,8 @@
 //! Compares the simulator with ns-3 3.37: 16 MiB over TCP take the same time. Runs of ns-3 show where it departs from
 //! the RFCs. `docs/evidence.md` has the table, `bench/ns3/bulk.cc` is the program.
 
-use lab::{Scenario, ledger};
+use recorder::ledger;
+use scenario::Scenario;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -25,7 +26,7 @@ fn ns3() -> Option<&'static Path> {
                 !ci,
                 "CI must be able to test: the agreement with ns-3; tools/setup.sh installs libns3-dev"
             );
-            eprintln!("SKIPPED, for want of: ns-3; tools/setup.sh installs libns3-dev");
+            eprintln!("SKIPPED, because this machine lacks: ns-3; tools/setup.sh installs libns3-dev");
             return None;
         }
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3-bulk");

@@ -1,9 +1,9 @@
 //! A simulated run of Indirect TCP: a download moves with its host between two support routers. Roles, sockets, tunnels
 //! and cells are those of the product.
 
-use lab::run::Outcome;
-use lab::{Plan, Scenario};
 use node::{Mark, Stage, Value};
+use recorder::run::Outcome;
+use scenario::{Plan, Scenario};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use trace::{Record, What};
@@ -22,7 +22,7 @@ fn plan(changes: &[(&str, &str)], settings: &[&str], seed: u64) -> Plan {
 }
 
 fn run(changes: &[(&str, &str)], settings: &[&str], seed: u64) -> Outcome {
-    lab::run::simulate(plan(changes, settings, seed)).unwrap()
+    recorder::run::simulate(plan(changes, settings, seed)).unwrap()
 }
 
 fn marks<'a>(records: &'a [Record], name: &'a str) -> impl Iterator<Item = (&'a Record, &'a Mark)> + 'a {
@@ -293,7 +293,7 @@ fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
 /// half uses.
 #[test]
 fn an_upload_learns_of_a_narrow_wire_behind_its_router() {
-    let outcome = lab::run::simulate(narrow()).unwrap();
+    let outcome = recorder::run::simulate(narrow()).unwrap();
     assert_eq!(outcome.doubts, []);
     assert_eq!(marks(&outcome.records, "done").count(), 1);
     assert_eq!(connections_reset_at_fixed(&outcome), 0);
@@ -347,7 +347,7 @@ fn narrow() -> Plan {
 fn a_call_that_meets_a_move_is_answered_by_one_router() {
     for at in (0..60).step_by(2) {
         let start = format!("start = \"{}ms\"", 1_950 + at);
-        let outcome = lab::run::simulate(chain(2, &start)).unwrap();
+        let outcome = recorder::run::simulate(chain(2, &start)).unwrap();
         assert_eq!(outcome.doubts, [], "{at}");
         assert_eq!(connections_reset_at_fixed(&outcome), 0, "{at}");
         assert_eq!(marks(&outcome.records, "done").count(), 1, "{at}");
@@ -436,7 +436,7 @@ fn chain(routers: u32, start: &str) -> Plan {
 /// lost, as the host is not reachable without them.
 #[test]
 fn no_message_of_a_router_is_lost_behind_others_that_wait_for_arp() {
-    let outcome = lab::run::simulate(chain(6, "start = \"0.5s\"")).unwrap();
+    let outcome = recorder::run::simulate(chain(6, "start = \"0.5s\"")).unwrap();
     assert_eq!(outcome.doubts, []);
     let lost = outcome
         .records

@@ -112,7 +112,7 @@ fn a_lawful_toy_is_let_pass_alone_and_within_a_node() {
 #[test]
 fn a_role_that_acts_before_its_time_breaks_law_1() {
     assert_eq!(law_broken_by(Fault::ActsEarly), Some(1));
-    assert_eq!(law_broken_by(Fault::CountsEarly), Some(1), "without an effect that anybody sees");
+    assert_eq!(law_broken_by(Fault::CountsEarly), Some(1), "without a visible effect");
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The ledger balances under every fault of a link, names the place, and notices a single missing record. The causes of
 //! an outage do as well.
 
-use lab::handoff::{Handoff, Outage};
-use lab::ledger::{self, Ledger, Running, Vanished};
-use lab::run::{OnWorld, Outcome};
-use lab::scenario::Setting;
-use lab::{Plan, Scenario};
 use node::{Mark, Span, Stage};
+use recorder::handoff::{Handoff, Outage};
+use recorder::ledger::{self, Ledger, Running, Vanished};
+use recorder::run::{OnWorld, Outcome};
+use scenario::{Plan, Scenario, Setting};
 use std::collections::BTreeMap;
 use trace::{Doubt, HostId, Record, What};
 use wire::{Duration, Iface, PacketId};
@@ -22,7 +21,7 @@ fn plan(settings: &[&str]) -> Plan {
 }
 
 fn run(settings: &[&str]) -> Outcome {
-    lab::run::simulate(plan(settings)).unwrap()
+    recorder::run::simulate(plan(settings)).unwrap()
 }
 
 fn judge(plan: &Plan, records: Vec<Record>) -> Outcome {
@@ -49,14 +48,18 @@ fn trusted(outcome: &Outcome) {
 /// Checks that a run without records is the same run, and that its ledger is the same, except for the list of losses.
 #[track_caller]
 fn counts_the_same(plan: &Plan) {
-    let outcome = lab::run::simulate(plan.clone()).unwrap();
-    let counted = lab::run::count(plan.watched(Running::new(plan)).unwrap(), plan);
+    let outcome = recorder::run::simulate(plan.clone()).unwrap();
+    let counted = recorder::run::count(plan.watched(Running::new(plan)).unwrap(), plan);
     assert_eq!(Some(counted.fingerprint), outcome.fingerprint, "{}", plan.name);
     assert_eq!(counted.ledger, Ledger { losses: Vec::new(), ..outcome.ledger }, "{}", plan.name);
     assert_eq!(counted.doubts.is_empty(), counted.ledger.balances());
     let links = |record: &&Record| matches!(record.what, What::Sent(iface, _) if iface != Iface::HOST);
     assert_eq!(counted.hops, outcome.records.iter().filter(links).count() as u64);
-    assert!(counted.most_open < 1000, "{} packets under way: their books are not closed", counted.most_open);
+    assert!(
+        counted.most_open < 1000,
+        "{} packets under way: their ledger entries are not final",
+        counted.most_open
+    );
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn so_they_are_under_every_fault() {
     counts_the_same(&plan(&["radio.excursion=20ms"]));
 }
 
-/// One copy may be doubled by a link while another copy is still on that link.
+/// One copy may be duplicated by a link while another copy is still on that link.
 #[test]
 fn so_they_are_where_links_in_a_row_double() {
     counts_the_same(&plan(&[
@@ -90,7 +93,7 @@ fn so_they_are_where_links_in_a_row_double() {
 fn so_they_are_while_a_node_keeps_a_copy() {
     let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();
     counts_the_same(&plan);
-    let outcome = lab::run::simulate(plan).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
     assert!(outcome.ledger.copied >= 4, "each handoff makes copies: {:?}", outcome.ledger);
 }
 
@@ -146,7 +149,7 @@ role = [
 fn a_tree_delivers_everything_and_counts_the_same() {
     let plan = plan_of("scale/tree", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);
     counts_the_same(&plan);
-    let counted = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
+    let counted = recorder::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
     let ledger = counted.ledger;
     // Each of 300 hosts sends in 3 s (360 would fit), and the first 181 once more. At the end the last of these
     // datagrams is on its first wire. The one before it was sent 2.8 ms ago and is on its third.
@@ -160,7 +163,7 @@ fn a_tree_delivers_everything_and_counts_the_same() {
 fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
     let plan = plan_of("scale/cellular-ip", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);
     counts_the_same(&plan);
-    let ledger = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).ledger;
+    let ledger = recorder::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).ledger;
     // The datagrams of `scale/tree`, and three route-updates of each host.
     assert_eq!((ledger.sent, ledger.dropped_total(), ledger.copied), (900 + 181 + 3 * 300, 0, 0));
     assert_eq!(ledger.delivered + ledger.held, ledger.sent);
@@ -171,7 +174,7 @@ fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
 #[test]
 fn an_idle_host_of_a_tree_announces_itself() {
     let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
-    let outcome = lab::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
+    let outcome = recorder::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
     trusted(&outcome);
     // Three at the begin, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
@@ -259,7 +262,7 @@ fn loss_and_doubling_at_once_balance_whatever_the_seed() {
         ["wire.left.duplicate=0.3", "wire.right.loss=0.3", "cell.2.duplicate=0.3", "cell.3.loss=0.3"];
     for seed in 0..10 {
         let plan = Plan { seed, ..plan(&settings) };
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.ledger.doubts(), [], "seed {seed}");
         assert!(outcome.ledger.balances(), "seed {seed}: {:?}", sums(&outcome.ledger));
     }
@@ -297,7 +300,7 @@ fn eventful() -> [Outcome; 2] {
     assert!(text.contains(sink));
     let settings = ["duration=1.004s", "mobile.tuning_queue=1"].map(|setting| setting.parse().unwrap());
     let plan = Scenario::plan(&file, &text.replace(sink, &format!("{sink}{sends}")), &settings, 7).unwrap();
-    let both = [crossing, lab::run::simulate(plan).unwrap()];
+    let both = [crossing, recorder::run::simulate(plan).unwrap()];
     both.iter().for_each(trusted);
     both
 }

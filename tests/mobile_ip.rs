@@ -6,12 +6,11 @@
 //!                    └── foreign agent ))) cell 2: visited network
 //! ```
 
-use lab::Scenario;
-use lab::plan::{HostPlan, Plan, PortPlan};
-use lab::run::Outcome;
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use node::Stage;
+use recorder::run::Outcome;
 use roles::HostConfig;
+use scenario::{HostPlan, Plan, PortPlan, Scenario};
 use sim::StoreFault;
 use std::fmt::Write;
 use trace::{HostId, Record, What};
@@ -114,7 +113,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         about: String::new(),
         text: String::new(),
         settings: Vec::new(),
-        repetition: lab::scenario::Repetition::only(seed),
+        repetition: scenario::Repetition::only(seed),
         document: String::new(),
         duration: Duration::from_secs(10),
         seed,
@@ -134,7 +133,7 @@ fn marks<'a>(records: &'a [Record], name: &'a str) -> impl Iterator<Item = Insta
 }
 
 fn run(trigger: bool, seed: u64) -> Outcome {
-    lab::run::simulate(plan(trigger, seed)).unwrap()
+    recorder::run::simulate(plan(trigger, seed)).unwrap()
 }
 
 #[test]
@@ -182,7 +181,7 @@ fn run_with(fault: StoreFault) -> Outcome {
     let mut world = plan.world().unwrap();
     world.fail_stores(AT_HOME_AGENT, fault);
     let run = world.run(plan.end());
-    let outcome = Outcome::new(plan, lab::run::OnWorld::Sim, run.records, Some(run.fingerprint));
+    let outcome = Outcome::new(plan, recorder::run::OnWorld::Sim, run.records, Some(run.fingerprint));
     assert!(outcome.ledger.balances(), "{:?}", outcome.ledger.doubts());
     outcome
 }
@@ -294,7 +293,7 @@ const TWO_AWAY: &str = r#"
 fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
     let plan = Scenario::plan("two-away", TWO_AWAY, &[], 1).unwrap();
     let bob = HostId(plan.hosts.iter().position(|host| host.config.name == "bob").unwrap() as u32);
-    let outcome = lab::run::simulate(plan).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
     assert_eq!(outcome.doubts, []);
     let from = Instant::from_millis(8_500);
     let arrived = outcome.records.iter().filter(|record| record.host == bob && record.at >= from);
@@ -349,7 +348,7 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
             number + 7
         );
     }
-    let outcome = lab::run::simulate(Scenario::plan("crowd", &text, &[], 1).unwrap()).unwrap();
+    let outcome = recorder::run::simulate(Scenario::plan("crowd", &text, &[], 1).unwrap()).unwrap();
     assert_eq!(outcome.doubts, []);
     outcome
 }

@@ -61,7 +61,7 @@ fn a_connection_moves_between_kernels() {
 #[test]
 fn a_connection_moves_between_kernels_without_any_rights() {
     world::in_world_of_nobody(Duration::from_mins(3), || {
-        check(&real_time::moves(FEW), FEW, "Linux, as nobody");
+        check(&real_time::moves(FEW), FEW, "Linux, as the user nobody");
     });
 }
 

@@ -1,14 +1,14 @@
 //! A simulated run of SIGMA: a mobile node with two radios changes its address during a download.
 
-use lab::Scenario;
-use lab::run::Outcome;
 use node::{Mark, Value};
+use recorder::run::Outcome;
+use scenario::Scenario;
 use trace::{HostId, Record, What};
 
 fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("sigma/handoff").unwrap();
     let settings: Vec<_> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let outcome = lab::run::simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap();
+    let outcome = recorder::run::simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap();
     assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
     outcome
 }

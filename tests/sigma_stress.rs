@@ -1,8 +1,8 @@
 //! SIGMA over links that are lost, narrow, away for some time, or bad. A mobile node downloads, and the time in which
 //! it reads nothing is limited by what time-outs explain.
 
-use lab::Scenario;
-use lab::run::Outcome;
+use recorder::run::Outcome;
+use scenario::Scenario;
 use std::fmt::Write;
 use trace::What;
 
@@ -103,7 +103,7 @@ role = [
 
     fn run(&self, seed: u64) -> Run {
         let plan = Scenario::plan("stress.toml", &self.text(), &[], seed).unwrap();
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
         Run { reads: reads(&outcome, "mobile"), bytes: self.bytes, outcome }
     }
@@ -135,7 +135,7 @@ impl Run {
     /// acknowledgment and a few packets.
     ///
     /// An exchange that is lost `k` times costs RTO.Initial * (2^k - 1), where RTO.Initial is 1 s. Data cost the same
-    /// multiple of their own time-out: RTO.Min, or what recent time-outs made of it (RFC 9260, section 6.3.3, E2). So
+    /// multiple of their time-out: RTO.Min, or what recent time-outs made of it (RFC 9260, section 6.3.3, E2). So
     /// `k` is the number of packets lost in that time or in the flight before.
     fn unexplained(&self, from: u64, rest: u64) -> Vec<(u64, u64, u64)> {
         const FLIGHT: u64 = 50;
@@ -406,7 +406,7 @@ host.g{n} = {{}}
 
     fn run(&self, seed: u64) -> Run {
         let plan = Scenario::plan("both.toml", &self.text(), &[], seed).unwrap();
-        let outcome = lab::run::simulate(plan).unwrap();
+        let outcome = recorder::run::simulate(plan).unwrap();
         assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
         Run { reads: reads(&outcome, "alice"), bytes: Self::BYTES, outcome }
     }
@@ -463,7 +463,7 @@ fn whoever_was_away_while_the_other_moved_finds_it() {
         ("one goes while the other is away", [gone, 6 * S], [9 * S, 6 * S + 1], String::new(), 0),
         ("the other goes", [6 * S, gone], [6 * S + 1, 9 * S], String::new(), 0),
         // Until 8.5 s, and then until an update is repeated, which takes 4 s.
-        ("nobody says where they are", [gone; 2], [back; 2], cut, 4500 + 4000),
+        ("no registration says where they are", [gone; 2], [back; 2], cut, 4500 + 4000),
     ];
     for (what, lost, found, more, late) in runs {
         for radios in [1, 2] {

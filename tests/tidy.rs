@@ -4,6 +4,8 @@
 
 #[path = "tools.rs"]
 mod tools;
+#[path = "words.rs"]
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -70,9 +72,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shim", &["wire", "client"]),
     ("os", &["wire"]),
     ("daemon", &["wire", "tcp", "node", "trace", "client", "os"]),
-    ("emulator", &["wire", "node", "link", "trace", "os", "daemon"]),
     (
-        "lab",
+        "scenario",
         &[
             "wire",
             "auth",
@@ -83,23 +84,51 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cellular-ip",
             "mobile-ip",
             "indirect-tcp",
-            "sctp",
             "sigma",
             "apps",
             "roles",
             "sim",
-            "os",
-            "daemon",
-            "emulator",
-            "draw",
         ],
     ),
-    ("hunt", &["wire", "node", "link", "sctp", "trace", "lab"]),
+    (
+        "recorder",
+        &[
+            "wire",
+            "tcp",
+            "node",
+            "link",
+            "trace",
+            "cellular-ip",
+            "mobile-ip",
+            "indirect-tcp",
+            "sctp",
+            "sigma",
+            "roles",
+            "sim",
+            "draw",
+            "scenario",
+        ],
+    ),
+    ("emulator", &["wire", "node", "link", "trace", "roles", "sim", "os", "daemon", "scenario", "recorder"]),
+    ("experiments", &["wire", "node", "sctp", "trace", "draw", "scenario", "recorder", "emulator"]),
+    ("hunt", &["wire", "node", "link", "sctp", "trace", "scenario", "recorder", "experiments"]),
     (
         "cli",
         &[
-            "wire", "node", "trace", "roles", "client", "shim", "os", "daemon", "emulator", "lab", "hunt",
+            "wire",
+            "trace",
+            "roles",
+            "client",
+            "node",
+            "shim",
+            "os",
+            "daemon",
             "draw",
+            "scenario",
+            "recorder",
+            "emulator",
+            "experiments",
+            "hunt",
         ],
     ),
 ];
@@ -139,7 +168,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// Returns the text files. Seeds and captures are binary.
 fn texts() -> Vec<(String, String)> {
-    let texts = ["rs", "toml", "md", "txt", "sh", "lua", "yml", "c", "h"];
+    let texts = ["rs", "toml", "md", "txt", "sh", "py", "lua", "yml", "c", "h"];
     let wanted = |path: &PathBuf| has_extension(path, &texts) || path.extension().is_none();
     let paths = files(&root()).into_iter().filter(wanted);
     let text = |path: PathBuf| {
@@ -249,8 +278,8 @@ fn dependency_arrows_point_down() {
     let wrong: Vec<String> =
         crates.iter().flat_map(|name| wrong_arrows(name, &dependencies(name), &crates)).collect();
     none("not in the table of arrows", &wrong);
-    let upward = BTreeSet::from(["lab".to_owned()]);
-    assert_eq!(wrong_arrows("node", &upward, &crates), ["node -> lab"]);
+    let upward = BTreeSet::from(["scenario".to_owned()]);
+    assert_eq!(wrong_arrows("node", &upward, &crates), ["node -> scenario"]);
 }
 
 /// The table itself has no cycle: a crate's allowed dependencies are above it.
@@ -283,8 +312,8 @@ fn pure_crates_know_no_operating_system_and_little_else() {
 #[test]
 fn every_scenario_is_compiled_in() {
     let scenarios = root().join("scenarios");
-    let mut compiled: BTreeMap<_, _> = lab::scenario::BUILT_IN.iter().copied().collect();
-    // `course.toml` has many scenarios. `lab::compare` contains its text, and its own tests read it.
+    let mut compiled: BTreeMap<_, _> = scenario::BUILT_IN.iter().copied().collect();
+    // `course.toml` has many scenarios. `experiments::contest` contains its text, and its own tests read it.
     let is_course = |path: &PathBuf| path.ends_with("compare/course.toml");
     let all = files(&scenarios).into_iter().filter(|path| has_extension(path, &["toml"]) && !is_course(path));
     for path in all {
@@ -440,4 +469,31 @@ fn every_finding_names_tests_that_are_there() {
     none("a test that docs/findings.md names is not there", &missing);
     let gone = named_tests("| D1 | it was wrong | this | tests/tidy.rs::root, ::not_there |");
     assert_eq!(gone.iter().map(is_there).collect::<Vec<_>>(), [true, false]);
+}
+
+// --- history -----------------------------------------------------------------------------------------------------------
+
+/// Returns whether the subject of a commit is `area: imperative`, for example `sctp: refuse an INIT with tag 0`.
+fn has_an_area(subject: &str) -> bool {
+    let is_area = |c: char| c.is_ascii_alphanumeric() || ", /*._-".contains(c);
+    let Some((area, what)) = subject.split_once(": ") else { return false };
+    !area.is_empty() && area.chars().all(is_area) && what.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// The subjects of the last commits name an area and what is done there. A copy without a history is not checked.
+#[test]
+fn subjects_of_commits_name_their_area() {
+    let mut git = std::process::Command::new("git");
+    let log = git.args(["log", "--no-merges", "-n", "20", "--format=%s"]).current_dir(root()).output();
+    let Some(log) = log.ok().filter(|log| log.status.success()) else { return };
+    let subjects = String::from_utf8_lossy(&log.stdout).into_owned();
+    let wrong: Vec<String> =
+        subjects.lines().filter(|subject| !has_an_area(subject)).map(str::to_owned).collect();
+    none("write `area: imperative`", &wrong);
+    assert!(
+        has_an_area("sctp, sigma: refuse an INIT with tag 0") && has_an_area("docs/hunt.md: name each judge")
+    );
+    for wrong in ["Who never has too much asks once", "sctp: Refuse an INIT", ": refuse", "sctp:refuse it"] {
+        assert!(!has_an_area(wrong), "{wrong}");
+    }
 }

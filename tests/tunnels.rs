@@ -7,11 +7,10 @@
 //!                   far ──────────────────────────────── foreign agent ))) cell 2: visited network
 //! ```
 
-use lab::flow::FlowEnd;
-use lab::run::{OnWorld, Outcome, simulate};
-use lab::scenario::Setting;
-use lab::{Plan, Scenario};
 use node::{Input, Node, Outbox, Role, Value};
+use recorder::flow::FlowEnd;
+use recorder::run::{OnWorld, Outcome, simulate};
+use scenario::{Plan, Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4, icmp, udp};
@@ -222,7 +221,7 @@ fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
     for narrow in [("entry", 1300), ("exit", 1300)] {
         let plan = plan(["", r#"{ kind = "apps/sink", at = "mobile:9000" },"#], narrow);
         let sender = host(&plan, "correspondent");
-        let node = |(id, host): (HostId, &lab::plan::HostPlan)| -> Node {
+        let node = |(id, host): (HostId, &scenario::HostPlan)| -> Node {
             let config = &host.config;
             let from = config.own_addresses().unwrap()[0];
             let next = Instant::from_millis(500);

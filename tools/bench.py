@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`make bench`: how fast the simulator is, beside others' on the same machine.
+"""`make bench`: compares the speed of the simulator with that of other simulators on the same machine.
 
-Each pair is one scenario, said to `wayfare` and to a peer. They run in turn, nine times each; the figures are medians, and
-the spread is that of the ratio from round to round. What a run is told, and by which version, is printed. The exit status is
-1 where a ratio is below what is claimed; docs/bench.md says what the numbers mean.
+Each pair is one scenario for `wayfare` and for another program. They run in turn, nine times each. The numbers are medians, and the
+range is that of the ratio in each round. The command lines and versions are printed. The exit status is 1 if a ratio is below its
+limit. docs/bench.md defines the numbers.
 """
 
 import argparse
@@ -31,10 +31,10 @@ def ns3(program, *options):
     return [os.path.join(BUILT, program), *options]
 
 
-# What is compared: name, ours, theirs, and the least ratio of wall times for a second of virtual time, if one is claimed. As it
-# comes ns-3 has neither checksums nor the bytes of a payload; with both it does what ours does. Of the transfer both
-# have some 70 s to simulate: ns-3's frames are shorter by 12 bytes, and at this rate take as long as ours. Ours is ended soon
-# after it is done, for seconds in which nothing happens cost nothing and would count.
+# The pairs: name, our command, the other command, and the smallest ratio of wall times per second of virtual time, or None. By
+# default, ns-3 has neither checksums nor payload bytes; with both it does the same work as ours. Both simulate about 70 s of the
+# transfer: ns-3's frames are shorter by 12 bytes, and at this rate take as long as ours. Our run ends soon after the transfer,
+# because idle seconds cost nothing and would count.
 PAIRS = [
     (
         "TCP, 16 MiB over 2 Mb/s",
@@ -43,7 +43,7 @@ PAIRS = [
         15.0,
     ),
     (
-        "the same, where ns-3 too has bytes, sums them, and compares them on arrival",
+        "the same, ns-3 with payload bytes, checksums, and a comparison on arrival",
         wayfare("scale/transfer", "duration=71s"),
         ns3("bulk", "--window=1", "--rate=1984148", "--checksums", "--payload"),
         None,
@@ -62,7 +62,7 @@ def output(*words):
 
 
 def build():
-    """Builds the peers; make has built what is ours, and tools/setup.sh has installed the library."""
+    """Builds the programs for ns-3. make has built ours, and tools/setup.sh has installed the library."""
     os.makedirs(BUILT, exist_ok=True)
     compiler = ["g++", "-std=c++17", "-O2", "-DNDEBUG"]
     for program in ("bulk", "tree"):
@@ -74,7 +74,7 @@ def build():
 
 
 def how_built():
-    """What tools/dist.sh says of the command, if it was the last to build it."""
+    """Returns how tools/dist.sh built the command, if it built it last."""
     note = WAYFARE + ".built"
     if not os.path.exists(note) or os.path.getmtime(note) < os.path.getmtime(WAYFARE):
         return "built by hand"
@@ -94,7 +94,7 @@ def versions():
 
 
 def once(words):
-    """One run: wall seconds for a second of virtual time, and all that was printed."""
+    """Runs a command. Returns wall seconds per second of virtual time, and its output."""
     result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     if result.returncode != 0:
         sys.exit(f"{' '.join(words)}: exit {result.returncode}\n{result.stdout}{result.stderr}")
@@ -103,7 +103,7 @@ def once(words):
 
 
 def memory(told):
-    """Of a program that has many nodes: the largest resident set, and what of it is a node's."""
+    """Returns the largest resident set, and its share for each node, if there are many nodes."""
     if told.get("hosts", 0) < 100:
         return ""
     peak, nodes = told["peak_bytes"], told["hosts"]
@@ -111,15 +111,15 @@ def memory(told):
 
 
 def compare(name, ours, theirs, least, rounds):
-    """Prints a pair's figures; whether the ratio is what is claimed."""
+    """Prints the numbers of a pair. Returns whether the ratio reaches its limit."""
     print(f"\n{name}")
     print("  ours:  ", " ".join(ours).replace(ROOT + "/", ""))
     print("  theirs:", " ".join(theirs).replace(ROOT + "/", ""))
-    once(ours), once(theirs)  # what is read from disk is in memory from here on
+    once(ours), once(theirs)  # files are in memory from here on
     pairs = [(once(ours), once(theirs)) for _ in range(rounds)]
     ours_told, theirs_told = pairs[-1][0][1], pairs[-1][1][1]
     if ours_told["hops"] < 0.98 * theirs_told["hops"]:
-        sys.exit(f"not the same work: {ours_told['hops']} frames on links, and theirs {theirs_told['hops']}")
+        sys.exit(f"not the same work: {ours_told['hops']} frames on links, the other program {theirs_told['hops']}")
     own, other = ([pair[side][0] for pair in pairs] for side in (0, 1))
     ratios = [b / a for a, b in zip(own, other)]
     ratio = statistics.median(other) / statistics.median(own)
@@ -130,16 +130,16 @@ def compare(name, ours, theirs, least, rounds):
             f"{told['events'] / told['wall_s'] / 1e6:.2f} M events/s, {told['hops']} frames on links{memory(told)}"
         )
     holds = least is None or ratio >= least
-    verdict = "nothing is claimed" if least is None else f"at least {least:.0f}: {'holds' if holds else 'DOES NOT HOLD'}"
+    verdict = "no limit" if least is None else f"at least {least:.0f}: {'holds' if holds else 'DOES NOT HOLD'}"
     print(f"  ratio: {ratio:.1f} ({min(ratios):.1f} to {max(ratios):.1f}); {verdict}")
     return holds
 
 
 def bare_tcp(rounds):
-    """What two ends of our TCP carry with no network between, by the test that measures it (docs/bench.md)."""
+    """Prints the throughput of two TCP ends without a network, from the test that measures it (docs/bench.md)."""
     words = ["cargo", "test", "--release", "--locked", "-p", "tcp", "--test", "connection", "--", "--nocapture"]
     words += ["throughput::"]
-    print("\ntcp, two ends with no network between: " + " ".join(words))
+    print("\ntcp, two ends without a network: " + " ".join(words))
     seen = []
     for _ in range(rounds):
         result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
@@ -156,7 +156,7 @@ def bare_tcp(rounds):
 
 
 def decide():
-    """What a forwarding decision takes, by the test that measures it (docs/bench.md)."""
+    """Prints the time of a forwarding decision, from the test that measures it (docs/bench.md)."""
     words = ["cargo", "test", "--release", "--locked", "-p", "house-tests", "--test", "budgets"]
     words += ["--", "--nocapture", "deciding"]
     print("\ndecide(): " + " ".join(words))
@@ -172,11 +172,11 @@ def decide():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="runs of each; 9")
+    parser.add_argument("--rounds", type=int, default=9, help="the number of runs of each [default: 9]")
     rounds = parser.parse_args().rounds
     build()
     versions()
-    print(f"medians of {rounds} runs each, in turn; in brackets the least and the most")
+    print(f"medians of {rounds} runs each, in turn; smallest and largest value in brackets")
     held = [compare(*pair, rounds) for pair in PAIRS]
     bare_tcp(rounds)
     decide()

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs a scenario (`first`, if none is named) on both backends with so many seeds and compares them. Prints a line for each,
-# fails on any divergence. What follows the scenario's name goes to `run`, such as `--set KEY=VALUE`.
-# `run` itself repeats a run that the machine disturbed; where it was never quiet for long enough, the seed is tried
-# again a little later, and in the end named as not compared, which is no agreement. Of a disk that takes its time `run`
-# knows nothing: a message that waited for it is late once, and the seed is run again, which is said. What is late three
-# times, or differs in order or in words, diverges. (crates/cli/tests/linux/conformance.rs has the same rule.)
+# Runs a scenario [default: `first`] on both backends with RUNS seeds, and compares the runs. Prints a line for each seed, and fails
+# if any run diverges. Arguments after the scenario are passed to `run`, for example `--set KEY=VALUE`.
+#
+# `run` repeats a run if the machine was stalled. If the machine is still too busy, the script tries the seed again after a pause, and at
+# last reports it as not compared, which does not count as agreement. `run` does not detect a slow disk: if a message is late only once,
+# the seed is run again, and this is printed. A run diverges if messages are late three times, or differ in order or content.
+# (crates/cli/tests/linux/conformance.rs has the same rule.)
 set -u
 wayfare=${WAYFARE:-target/release/wayfare}
-runs=${1:?usage: $0 RUNS [SCENARIO [WORDS FOR RUN]]}
+runs=${1:?usage: $0 RUNS [SCENARIO [ARGUMENTS OF RUN]]}
 scenario=${2:-first}
 [ $# -lt 2 ] || shift
 shift
@@ -15,7 +16,7 @@ words=$*
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# Runs a seed on Linux, as soon as the machine is quiet, and compares it. Whether it agrees; `verdict` is what there is to say.
+# Runs a seed on Linux, when the machine is idle, and compares it. Returns 0 if it agrees; `verdict` is the text for the report.
 agrees() {
     for pause in 0 5 20; do
         sleep "$pause"
@@ -40,7 +41,7 @@ while [ "$seed" -le "$runs" ]; do
     for more in 2 1 0; do
         agrees "$seed" && agreed=$((agreed + 1)) && break
         is_late && [ "$more" -gt 0 ] || break
-        echo "seed $seed once more, for one message was late: $(echo "$verdict" | grep '^divergence')"
+        echo "seed $seed is run again because a message was late: $(echo "$verdict" | grep '^divergence')"
     done
     echo "seed $seed: $verdict"
     seed=$((seed + 1))

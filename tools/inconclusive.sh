@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Evaluates the tests of a run that were inconclusive: a busy host made their timing worthless, so they decided nothing.
-# Each is run again, at most three times, until it decides; no run begins later than five minutes after the first. It fails if
-# one fails when it is run again, if more than a tenth of the tests of runs on Linux never decide, or if more than a quarter had to
-# run again: such a machine can measure nothing. The last line is the count.
+# Evaluates the inconclusive tests of a run: a busy host made their timing invalid, so they neither passed nor failed. Each is
+# repeated, at most three times, until it passes or fails. No repetition begins later than five minutes after the first. The script
+# fails if a repetition fails, if more than 10 % of the tests of runs on Linux never decide, or if more than 25 % were inconclusive:
+# such a machine cannot measure. The last line is the count.
 #
 # usage: inconclusive.sh FILE TESTS   FILE has a line `name<TAB>reason` for each; TESTS is the number of tests of runs on Linux
 set -uo pipefail
@@ -16,12 +16,12 @@ while IFS= read -r name; do names+=("$name"); done < <(cut -f 1 "$file" 2>/dev/n
 again=$(mktemp)
 trap 'rm -f "$again"' EXIT
 
-# A command of tools/measured.sh begins with the program, a test is a path of modules.
+# A name is a command of tools/measured.sh, which begins with the program, or a test, which is a path of modules.
 rerun() { # name
     : >"$again"
     case $1 in
         */wayfare\ *)
-            # shellcheck disable=SC2086 # a command and its words
+            # shellcheck disable=SC2086 # a command and its arguments
             WAYFARE_INCONCLUSIVE=$again tools/measured.sh $1
             ;;
         *)

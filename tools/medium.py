@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what the medium's grant per frame changes, and prints the table of docs/medium.md.
+"""Measures the effect of the medium's grant per frame, and prints the table of docs/medium.md.
 
     tools/medium.py [WAYFARE]
 
-Each row is one scenario with the defaults of today, in the simulator, with one queue for all radios of a channel (`fifo`) and
-with a queue for each radio (`fair`). The commands are those in the table; a value is median (5th..95th percentile).
+Each row is one scenario with its default values, in the simulator, with one queue for all radios of a channel (`fifo`) and with a
+queue for each radio (`fair`). The table has the commands. A value is median (5th..95th percentile).
 """
 
 import csv
@@ -34,7 +34,7 @@ ROWS = [
     (f"compare/{leg}/{move}/bulk", "outage_ms", "ms", (1, 2))
     for move in ("overlap", "gap")
     for leg in ("mobile-ip", "indirect-tcp", "cellular-ip-hard", "cellular-ip-semisoft", "sigma")
-    if (leg, move) != ("cellular-ip-semisoft", "gap")  # It needs the new cell before the old one is left.
+    if (leg, move) != ("cellular-ip-semisoft", "gap")  # It needs the new cell before it leaves the old one.
 ]
 
 
@@ -44,7 +44,7 @@ def settings(cells, access):
 
 def run(*words):
     done = subprocess.run([WAYFARE, "run", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # 1: something did not hold, as a flow that never came back; the values are there.
+    # 1: a check failed, for example a flow that never recovered; the values exist.
     if done.returncode not in (0, 1):
         sys.exit(f"{' '.join(words)}: {done.stderr}")
     return done.stdout
@@ -62,7 +62,7 @@ def middle(row):
 
 
 def delays(folder, sender, receivers):
-    """Milliseconds from a frame's offer to its arrival, over the air."""
+    """Returns the times in milliseconds from a frame's offer to its arrival, over the air."""
     offered, delays = {}, []
     with open(os.path.join(folder, "packets.csv"), encoding="utf-8") as rows:
         for row in csv.DictReader(rows):

@@ -1,12 +1,11 @@
 #!/bin/sh
-# Runs one phase of a longer job and reports its progress, one line each: at the start with an estimate, every minute, and
-# at the end with the time taken. Ends as the command ends.
+# Runs one phase of a longer job, and reports its progress in one line each: at the start with an estimate, every minute, and at the
+# end with the time taken. Its exit status is that of the command.
 #
 # usage: phase.sh NAME SECONDS COMMAND...   SECONDS is the estimate for two cores.
 #
-# The lines go to file descriptor 9 if it is open, else to standard error: below a `make --output-sync`, which holds back
-# what a command prints until it ends, 9 is the terminal. A phase that fails is a line of the file that WAYFARE_FAILED names
-# (tools/summary.sh).
+# The lines go to file descriptor 9 if it is open, else to standard error. `make --output-sync` delays the output of a command until it
+# ends; then 9 is the terminal. A failed phase adds a line to the file that WAYFARE_FAILED names (tools/summary.sh).
 set -u
 name=${1:?usage: $0 NAME SECONDS COMMAND...}
 estimate=${2:?}
@@ -24,7 +23,7 @@ report() {
 began=$(date +%s)
 report "about $(span "$estimate")"
 (
-    # The parent's end ends the reports, however it came.
+    # The reports end with the parent process.
     trap 'kill "$pause" 2>/dev/null; exit' TERM
     while :; do
         sleep 60 </dev/null >/dev/null 2>&1 9>&- &

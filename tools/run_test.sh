@@ -1,6 +1,5 @@
 #!/bin/sh
-# Builds a test program, or runs the one that was built last. It runs without cargo, which would wait for the lock of any
-# other build.
+# Builds a test program, or runs the one that was built last. It runs without cargo, because cargo would wait for other builds.
 #
 # usage: run_test.sh build NAME | run NAME
 set -eu
@@ -13,7 +12,7 @@ case ${1:-} in
         trap 'rm -f "$messages"' EXIT
         "${CARGO:-cargo}" test --workspace --locked --test "$name" --no-run \
             --message-format json-render-diagnostics >"$messages"
-        # A line for each program: the folder of its package, and its path.
+        # One line for each program: the folder of its package, and its path.
         python3 - "$name" "$messages" >"$kept" <<'PYTHON'
 import json, os, sys
 for line in open(sys.argv[2]):

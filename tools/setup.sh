@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what building (`run`) or testing (`test`) needs and the machine lacks. Debian and its derivatives, as root;
-# elsewhere it names what is missing and ends with 1.
+# Installs the missing packages for building (`run`) or testing (`test`), on Debian and its derivatives, as root. Otherwise it names
+# the missing packages and ends with 1.
 #
 # usage: setup.sh run|test
 set -eu
@@ -9,13 +9,13 @@ cd "$(dirname "$0")/.."
 
 wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 if ! version=$("${CARGO:-cargo}" --version 2>&1); then
-    echo "Wayfare needs Rust $wanted or newer; https://rustup.rs installs it. cargo answers: $version" >&2
+    echo "Wayfare needs Rust $wanted or newer; https://rustup.rs installs it. output of cargo: $version" >&2
     exit 1
 fi
 version=$(echo "$version" | cut -d' ' -f2)
 oldest=$(printf '%s\n%s\n' "$wanted" "$version" | sort -V | head -n 1)
 if [ "$oldest" != "$wanted" ]; then
-    echo "Wayfare needs Rust $wanted or newer, and this is cargo $version; https://rustup.rs installs a newer one" >&2
+    echo "Wayfare needs Rust $wanted or newer; this is cargo $version; https://rustup.rs installs a newer version" >&2
     exit 1
 fi
 
@@ -34,9 +34,9 @@ if [ "$1" = test ]; then
     need strace strace   # tests make system calls fail or block
     need dig bind9-dnsutils # a test queries and updates our location manager with dig and nsupdate
     need python3 python3 # tests run programs written in it
-    need iperf3 iperf3   # a test has it download while its host moves
-    need curl curl       # a test has it download through a role of a daemon
-    [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
+    need iperf3 iperf3   # a test downloads with it while its host moves
+    need curl curl       # a test downloads with it through a role of a daemon
+    [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests exchange SCTP with it
     [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
 fi
 

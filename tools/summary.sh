@@ -1,17 +1,17 @@
 #!/bin/sh
-# Runs a command that has several steps, and prints at its end, however it ended, which steps failed (tools/phase.sh) and which
-# tests a busy host made inconclusive (tools/measured.sh). Ends as the command ends.
+# Runs a command that has several steps. When it ends, prints which steps failed (tools/phase.sh) and which tests were inconclusive
+# because of a busy host (tools/measured.sh). Its exit status is that of the command.
 #
 # usage: summary.sh COMMAND...   WAYFARE_FAILED and WAYFARE_INCONCLUSIVE name the files with a line for each.
 set -u
 failed=${WAYFARE_FAILED:?} inconclusive=${WAYFARE_INCONCLUSIVE:?}
 mkdir -p "$(dirname "$failed")" "$(dirname "$inconclusive")"
 rm -f "$failed" "$inconclusive"
-trap : INT TERM # they end the command, and then comes the summary
+trap : INT TERM # signals end the command; the summary follows
 "$@"
 status=$?
 if [ -s "$inconclusive" ]; then
-    echo "inconclusive, for this host was too busy:"
+    echo "inconclusive, because this host was too busy:"
     sed 's/^/    /' "$inconclusive"
 else
     echo "inconclusive: none"

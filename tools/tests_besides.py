@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints `--test NAME` for every test program of the workspace but one: cargo can name programs, and cannot except them.
+"""Prints `--test NAME` for each test program of the workspace except one, because cargo has no option to exclude a program.
 
 usage: tests_besides.py NAME
 """

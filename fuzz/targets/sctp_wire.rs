@@ -37,7 +37,7 @@ struct Wire {
     ends: [End; 2],
     /// Towards each end.
     queues: [VecDeque<Transmit>; 2],
-    /// Nobody spoke but the two, and neither began anew.
+    /// Only the two ends have sent, and neither restarted.
     honest: bool,
 }
 
@@ -118,7 +118,7 @@ impl Wire {
     }
 
     fn arrives(&mut self, who: usize, transmit: &Transmit) {
-        // Who is refused everything has changed nothing: the error says so, and the caller counts it.
+        // An end that refuses a packet has changed nothing. It returns an error, which its caller counts.
         _ = self.ends[who].endpoint.receive(self.now, transmit.src, transmit.dst, &transmit.bytes);
         self.flush(who);
     }
@@ -205,7 +205,7 @@ impl Wire {
         while let Some((id, event)) = end.endpoint.poll_event() {
             match event {
                 Event::Opened if end.id != Some(id) => {
-                    // Another handshake of the same two: its streams begin anew.
+                    // Another handshake of the same two: its streams begin again.
                     self.honest &= end.id.is_none();
                     end.id = Some(id);
                     end.credit = 0;

@@ -22,7 +22,7 @@ pub(crate) fn run(bytes: &[u8]) {
 
 struct Host {
     stack: Stack,
-    /// Every stream that it was told of, and its credit.
+    /// Each stream that was reported to it, and its credit.
     streams: BTreeMap<StreamId, usize>,
     exported: Option<Box<wire::TcpState>>,
     next: u32,
@@ -171,7 +171,7 @@ impl World {
                     assert_eq!(host.streams.insert(id, 0), None)
                 }
                 OwnedStreamEvent::Room(id, more) => {
-                    let credit = host.streams.get_mut(&id).expect("credit for nobody");
+                    let credit = host.streams.get_mut(&id).expect("credit for an unknown stream");
                     *credit += more;
                     assert!(*credit <= 8000, "more credit than buffer");
                 }
@@ -183,7 +183,7 @@ impl World {
                 OwnedStreamEvent::Finished(id)
                 | OwnedStreamEvent::Refused(id, _)
                 | OwnedStreamEvent::Parted(id, _) => {
-                    assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
+                    assert!(host.streams.contains_key(&id) || host.next > id.0, "an unknown stream");
                 }
             }
         }

@@ -30,7 +30,7 @@ fn header(bytes: &[u8]) {
         }
     };
     read(bytes);
-    // A checksum is a wall that a fuzzer does not climb: open the door.
+    // A fuzzer does not find correct checksums, so this sets them.
     let mut mended = bytes.to_vec();
     let [high, low] = u16::try_from(bytes.len()).unwrap_or_default().to_be_bytes();
     let pseudo = Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, PROTOCOL, high, low]);
@@ -47,7 +47,7 @@ struct Wire {
     /// Written by each end, and read by the other.
     written: [usize; 2],
     read: [usize; 2],
-    /// Nobody spoke but the two.
+    /// Only the two ends have sent.
     honest: bool,
 }
 
@@ -141,7 +141,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Near what the end expects, or a stranger would never get in.
+    /// A forged segment near the expected numbers. Otherwise none would be accepted.
     fn forged(&self, who: usize, r: &mut Reader<'_>) -> Result<Segment<'static>, Malformed> {
         let state = self.ends[who].as_ref().and_then(|tcp| tcp.export(self.now));
         let (seq, ack) = state.map_or((0, 0), |state| (state.receive_next.0, state.send_una.0));
@@ -213,7 +213,7 @@ impl Wire {
         self.flush(who);
     }
 
-    /// To another host, which has the same knobs.
+    /// Moves the connection to another host with the same profile.
     fn moves(&mut self, who: usize) {
         self.told(who, |_| {});
         let Some(state) = self.ends[who].as_ref().and_then(|tcp| tcp.export(self.now)) else { return };

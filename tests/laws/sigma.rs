@@ -2,7 +2,7 @@
 
 use crate::laws::player::{Post, WALL, rx};
 use ::sctp::message::{Chunk, Init, Packet};
-use ::sigma::message::{Header, Message, Name, Question, Record, TsigKey, class, kind, opcode};
+use ::sigma::message::{Header, Message, Name, Question, ResourceRecord, TsigKey, class, kind, opcode};
 use auth::Key;
 use node::{PuntReason, Seed};
 use wire::{Instant, Ipv4Addr, Mac, ipv4};
@@ -38,7 +38,7 @@ pub(super) fn to_location_manager(chance: &mut Seed, now: Instant) -> Vec<u8> {
     let is_update = !chance.draw().is_multiple_of(4);
     let opcode = if is_update { opcode::UPDATE } else { one_of(chance, &[opcode::QUERY, 4]) };
     let header = Header { id, opcode, is_response: chance.draw().is_multiple_of(16), ..Header::default() };
-    let record = |class, kind, data| Record { name: name(own), kind, class, ttl: 0, data };
+    let record = |class, kind, data| ResourceRecord { name: name(own), kind, class, ttl: 0, data };
     let mut message = Message { header, ..Message::default() };
     if is_update {
         let zone = one_of(chance, &["sigma.example", "sigma.example", "sigma.example", "example"]);

@@ -2,10 +2,9 @@
 
 use crate::moves::script::{CORRESPONDENT, ROUTER};
 use crate::moves::scripted::{Courier, SERVICE, Switch, Talker};
-use lab::plan::HostPlan;
-use lab::{Plan, Scenario};
 use node::{Node, Role};
 use roles::{RouteConfig, Via};
+use scenario::{HostPlan, Plan, Scenario};
 use wire::{Duration, Iface, Prefix};
 
 /// Returns the plan, for a run of this length.

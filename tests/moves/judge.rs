@@ -1,7 +1,8 @@
 //! Checks of a finished conversation, for both backends.
 
-use lab::{Plan, ledger};
 use node::{Mark, Value};
+use recorder::ledger;
+use scenario::Plan;
 use std::fmt::Write as _;
 use tcp::{Flags, PROTOCOL, Segment};
 use trace::{HostId, Record, What};

@@ -6,10 +6,10 @@ use crate::moves::judge::{self, Verdict};
 use crate::moves::script::{self, CORRESPONDENT, Step};
 use daemon::{Answer, Ask, Interface, Spec};
 use emulator::link_emulator::{LinkEmulator, Report};
-use lab::Plan;
 use node::Node;
 use os::json_lines::{Heard, Lines};
 use os::{Clock, NetNs};
+use scenario::Plan;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ const LOAD: u64 = 8 * 1024;
 pub(crate) fn moves(number: usize) -> Verdict {
     let plan = cast::plan(Duration::from_secs(1));
     let dir = tempfile::tempdir().unwrap();
-    let ports = lab::linux::ports(&plan);
-    let namespaces = lab::linux::lay_out(&plan, &ports).unwrap();
+    let ports = emulator::run::ports(&plan);
+    let namespaces = emulator::run::lay_out(&plan, &ports).unwrap();
     let mut radio = LinkEmulator::new(plan.fabric(), ports, &dir.path().join("radio")).unwrap();
     // The links need the namespaces longer than the daemons do.
     let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
@@ -177,7 +177,7 @@ fn patiently(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
+fn spec(host: &scenario::HostPlan, node: Node, dir: &Path) -> Spec {
     let config = &host.config;
     let interfaces = config.interfaces.iter().zip(&host.ports);
     Spec {

@@ -35,7 +35,7 @@ const NAME: &str = "talker";
 /// One end of the conversation: it writes as much as it has credit for, and reads all data, until a command changes
 /// that.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(crate) struct Talker {
     listens: bool,
     courier: Courier,

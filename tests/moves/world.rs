@@ -30,7 +30,7 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
         if need("root, to become another user", geteuid().is_root()) {
             let mut command = again::<F>("nobody");
             command.uid(65534).gid(65534);
-            assert!(command.status().unwrap().success(), "as nobody");
+            assert!(command.status().unwrap().success(), "as the user nobody");
         }
         return;
     }
@@ -42,12 +42,15 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
 fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
-        let _ = writeln!(std::io::stderr(), "SKIPPED, for want of: {what}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED, because this machine lacks: {what}");
     }
     have
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests run in processes of their own, and learn from it which")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests run in separate processes, and the variable names the test"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -1,4 +1,4 @@
-//! Runs a test in namespaces of its own, and reports what was skipped. The unit tests of `os`, `daemon` and `emulator`
+//! Runs a test in separate namespaces, and reports what was skipped. The unit tests of `os`, `daemon` and `emulator`
 //! use it.
 
 use os::Sandbox;
@@ -25,7 +25,10 @@ pub(crate) fn role() -> Option<String> {
     variable(ROLE)
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests run in processes of their own, and learn from it which")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests run in separate processes, and the variable names the test"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -50,7 +53,7 @@ pub(crate) fn in_sandbox_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     if role().is_none() && need("root, to become another user", rustix::process::geteuid().is_root()) {
         let mut command = again::<F>("nobody");
         command.uid(65534).gid(65534);
-        assert!(command.status().unwrap().success(), "as nobody");
+        assert!(command.status().unwrap().success(), "as the user nobody");
     }
     in_sandbox(body);
 }

@@ -40,7 +40,7 @@ pub(crate) fn check(folder: &Path, name: &str, tell: impl FnOnce(&str) -> String
     let at = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
     assert!(
         told == now || blessed(),
-        "{name}.txt, line {}:\n  told: {}\n  now:  {}\n\n{now}",
+        "{name}.txt, line {}:\n  file: {}\n  now:  {}\n\n{now}",
         line + 1,
         at(&told),
         at(&now)
@@ -57,7 +57,7 @@ pub(crate) fn all_checked(folder: &Path, files: &[&str]) {
     assert_eq!(names, checked);
 }
 
-#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
+#[expect(clippy::disallowed_methods, reason = "a switch for maintainers of the transcripts")]
 fn blessed() -> bool {
     std::env::var("WAYFARE_BLESS").is_ok()
 }

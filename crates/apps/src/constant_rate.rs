@@ -6,25 +6,25 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
-/// A sender at a constant rate.
+/// The configuration of a sender of datagrams at a constant rate.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantRateConfig {
-    /// To whom.
+    /// The address and port of the receiver, for example `10.1.0.7:9000`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// Datagrams a second: 1 to 1000000.
+    /// Datagrams per second, 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// Bytes of payload in each, 8 to 1472; the first eight are its number.
+    /// Payload of each datagram in bytes, 8 to 1472. The first eight bytes are its number.
     #[schemars(range(min = 8, max = 1472))]
     pub size: usize,
-    /// When the first goes out.
+    /// When the first datagram is sent, counted from the start of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// After this, none goes out.
+    /// The time after which no datagram is sent, counted from the start of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Duration,
@@ -51,10 +51,7 @@ impl ConstantRate {
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new(
-                "size",
-                "must be 8 (the number) to 1472 bytes (what one packet carries)",
-            ));
+            return Err(ConfigError::new("size", "allowed: 8 bytes (the number) to 1472 bytes (one packet)"));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }
@@ -131,6 +128,11 @@ mod tests {
         }
     }
 
+    /// The number that a datagram carries in its first eight bytes.
+    fn number_of(payload: &[u8]) -> Option<u64> {
+        payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+    }
+
     #[test]
     fn it_sends_on_the_beat_and_stops() {
         let (mut role, mut out) = (ConstantRate::new(config()).unwrap(), Outbox::default());
@@ -143,7 +145,7 @@ mod tests {
             role.handle(at, Input::Timeout, &mut out);
             for effect in out.drain_effects() {
                 let Effect::Stream(_, StreamOp::Write(payload)) = effect else { panic!("{effect:?}") };
-                sent.push((at.0 / 1_000_000, payload.len(), crate::number_of(&payload)));
+                sent.push((at.0 / 1_000_000, payload.len(), number_of(&payload)));
             }
         }
         assert_eq!(

@@ -4,48 +4,48 @@
 //! It serves protocols that do not control the radio. A protocol that decides when to move, as Cellular IP's mobile
 //! host does, tunes the radio itself.
 
-use node::config::{ConfigError, Interfaces, span};
+use node::config::{ConfigError, Interfaces, check_moves, span};
 use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Iface, Instant};
 
-/// Who goes where, and when.
+/// The configuration of a host's movement between cells.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoamConfig {
-    /// The radio's interface.
+    /// The name of the radio's interface.
     pub interface: String,
-    /// The places there are; the host begins in the first.
-    pub places: Vec<Place>,
-    /// The timetable.
+    /// The places, at least one. The host begins in the first.
+    pub places: Vec<RoamPlace>,
+    /// The timetable, in ascending order of `at`.
     #[serde(default)]
     pub moves: Vec<Move>,
-    /// Follow the strongest cell: by how many dB another one has to be stronger than its own. Without it, signals are not
-    /// looked at.
+    /// Follow the strongest cell: the number of dB by which another cell has to be stronger than the own one. Without
+    /// it, signal strengths are ignored.
     pub follow: Option<u8>,
 }
 
 /// A place, and the cell that covers it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
-    /// Its name.
+pub struct RoamPlace {
+    /// The name of the place, as in `moves`.
     pub name: String,
-    /// Its cell.
+    /// The number of the cell.
     pub cell: u16,
 }
 
-/// A line of the timetable.
+/// A move.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
-    /// When, counted from the start.
+    /// When the host moves, counted from the start of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// To which place.
+    /// The name of the place that it moves to.
     pub to: String,
 }
 
@@ -72,24 +72,24 @@ impl Roam {
     pub fn new(config: RoamConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         let interface = interfaces.number("interface", &config.interface)?;
         if config.places.is_empty() {
-            return Err(ConfigError::new("places", "name at least the place where the host begins"));
+            return Err(ConfigError::new(
+                "places",
+                "must list at least one place, the one where the host begins",
+            ));
         }
         let roam = Self { config, interface, at: 0, next: 0, heard: BTreeMap::new(), is_lost: false };
-        for step in &roam.config.moves {
-            roam.place(&step.to).map_err(|problem| ConfigError::new("moves", problem))?;
-        }
-        if !roam.config.moves.is_sorted_by_key(|step| step.at) {
-            return Err(ConfigError::new("moves", "must be in the order of time"));
-        }
+        let moves = roam.config.moves.iter().map(|step| (step.at, step.to.as_str()));
+        check_moves("place", &roam.names(), moves)?;
         Ok(roam)
     }
 
     fn place(&self, name: &str) -> Result<usize, String> {
         let place = self.config.places.iter().position(|place| place.name == name);
-        place.ok_or_else(|| {
-            let known: Vec<&str> = self.config.places.iter().map(|place| place.name.as_str()).collect();
-            format!("no place `{name}`; known: {}", known.join(", "))
-        })
+        place.ok_or_else(|| format!("no place `{name}`; known: {}", self.names().join(", ")))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.config.places.iter().map(|place| place.name.as_str()).collect()
     }
 
     fn name_of(&self, place: usize) -> &str {
@@ -201,7 +201,7 @@ mod tests {
 
     fn roam(moves: &[(u64, &str)]) -> Result<Roam, ConfigError> {
         let places = ["home", "foreign"];
-        let place = |(cell, name): (u16, &&str)| Place { name: (*name).to_owned(), cell };
+        let place = |(cell, name): (u16, &&str)| RoamPlace { name: (*name).to_owned(), cell };
         let step = |(at, to): &(u64, &str)| Move { at: Duration::from_millis(*at), to: (*to).to_owned() };
         let config = RoamConfig {
             interface: "air".to_owned(),
@@ -249,7 +249,9 @@ mod tests {
     #[test]
     fn a_timetable_that_cannot_be_kept_is_refused() {
         assert!(roam(&[(100, "away")]).unwrap_err().to_string().contains("no place `away`"));
-        assert!(roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("order of time"));
+        assert!(
+            roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("ascending order")
+        );
     }
 
     /// The cells that a host tunes to which follows the strongest cell and starts at home, after each of these samples.

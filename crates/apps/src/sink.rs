@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::Instant;
 
-/// A receiver of datagrams.
+/// The configuration of a receiver of datagrams.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SinkConfig {
-    /// Where it waits.
+    /// The address and port at which it receives, for example `10.1.0.7:9000`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,

@@ -52,7 +52,7 @@ pub enum ParseKeyError {
 
 impl fmt::Display for ParseKeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key is two hexadecimal digits for each byte, without spaces; ")?;
+        f.write_str("a key has two hexadecimal digits for each byte, without spaces; ")?;
         match self {
             Self::Empty => f.write_str("this one is empty"),
             Self::OddLength { characters } => write!(f, "this one has an odd number of them, {characters}"),

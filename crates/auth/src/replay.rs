@@ -18,7 +18,8 @@ impl ReplayWindow {
         Self(ntp_span(skew.min(Duration::from_secs(1 << 30))))
     }
 
-    /// Checks `timestamp` at `now`, given the `last` one accepted from this sender. All are NTP 32.32.
+    /// Checks `timestamp` at `now`, given the `last` one accepted from this sender. All are NTP 32.32. Fails if it is
+    /// not later than `last`, or outside the window.
     pub const fn check(self, now: u64, last: Option<u64>, timestamp: u64) -> Result<(), Untimely> {
         // Compares differences, not values, because the NTP era ends in February 2036.
         if let Some(last) = last
@@ -33,7 +34,7 @@ impl ReplayWindow {
     }
 }
 
-/// Why a timestamp is refused.
+/// Why a timestamp is refused (RFC 5944, section 5.7.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Untimely {
     /// Not newer than the last one accepted: a repetition, or overtaken in the network.

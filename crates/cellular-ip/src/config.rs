@@ -1,175 +1,184 @@
 //! The configuration. Defaults are those of the draft if it has one, otherwise ours; the docs name the source.
 
 use auth::Key;
-use node::config::{ConfigError, span, spans, text};
+use node::config::{ConfigError, check_moves, span, spans, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use wire::{Duration, Ipv4Addr, Mac};
 
-/// A base station, or a gateway: a gateway is a node whose uplink is the Internet's router.
+/// The configuration of a base station or a gateway. A gateway is a node whose uplink leads to the Internet.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationConfig {
-    /// Its id, as mobile hosts name it in their route-updates.
+    /// The identifier of the node, as in the route-updates of mobile hosts.
     pub id: u32,
-    /// The gateway's address: where control packets go.
+    /// The address of the gateway, to which control packets are sent.
     pub gateway: Ipv4Addr,
-    /// The next node towards the gateway; for the gateway, the router of the Internet.
+    /// The next node towards the gateway; of the gateway, the router of the Internet.
     pub uplink: Neighbor,
-    /// The interfaces to nodes further down.
+    /// The interfaces to nodes further down. A node has at least one of these or a radio.
     #[serde(default)]
     pub downlinks: Vec<String>,
-    /// The air interface, if it has one.
+    /// The name of the air interface, if the node has one.
     pub radio: Option<String>,
-    /// The network's key, which no mobile host is ever given.
+    /// The key of the access network, at least 16 bytes in hexadecimal. Mobile hosts never get it.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub network_key: Key,
-    /// Which generation of the network's key that is.
+    /// The generation of the network key, 0 to 255; default 1.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// How long a mapping lives without a packet from its host: 9 s (draft).
+    /// The lifetime of a mapping without a packet from its host, greater than zero; default `9s` (draft).
     #[serde(default = "route_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_timeout: Duration,
-    /// Whether S is understood: without it, a semisoft route-update moves the host at once.
+    /// Whether the node supports semisoft route-updates (flag S); default true. If false, a semisoft route-update
+    /// moves the host at once.
     #[serde(default = "yes")]
     pub semisoft: bool,
-    /// Packets that the delay device keeps back: 1 for UDP, 8 for TCP (paper); 8 here.
+    /// The number of packets that the delay device holds back; default 8. The paper uses 1 for UDP and 8 for TCP.
     #[serde(default = "delay_device")]
     pub delay_device: usize,
-    /// Packets that all delay devices of this node keep together: 256 (ours; the paper says "a small pool").
+    /// The number of packets in all delay devices of this node together, at most; default 256 (ours; the paper says
+    /// "a small pool").
     #[serde(default = "delay_pool")]
     pub delay_pool: usize,
-    /// How long a packet waits in the delay device at most: 500 ms (ours).
+    /// How long a packet waits in the delay device, at most; default `500ms` (ours).
     #[serde(default = "delay_hold", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delay_hold: Duration,
-    /// Codepoints that overtake the delay device: EF and VOICE-ADMIT (ours).
+    /// Differentiated services codepoints, 0 to 63, whose packets are not delayed; default 46 (EF) and 44 (VOICE-
+    /// ADMIT) (ours).
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
-    /// How far a mobile host's clock may be off: 5 s (ours).
+    /// How far the timestamp of a route-update may differ from the node's clock; default `5s` (ours).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// A mapping that no route-update has confirmed for three times as long is no longer kept by data: 20 s (ours), as the
-    /// mobile hosts have it; `0s` for no limit, as in the paper.
+    /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (ours). After three
+    /// times as long without one, data no longer refresh the mapping. `0s` means no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
-    /// The node's own addresses, which no mobile host has: those of its host.
+    /// The addresses of the node's host, which no mobile host may have.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// Hosts that the cache takes; a new one beyond it is refused, none is pushed out (ours).
+    /// The number of hosts in the route cache, at most; default 1000000. When it is full, new hosts are refused, and
+    /// none is removed (ours).
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
-    /// Data packets without a mapping that this node looks at, a second; the rest are dropped unseen (ours).
+    /// The number of data packets without a mapping that this node examines in one second; default 100 (ours). The
+    /// rest are dropped.
     #[serde(default = "strays")]
     pub strays: u16,
 }
 
-/// A neighbor by interface and link address.
+/// A neighbor, by interface and link address.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Neighbor {
-    /// The interface it is reached by.
+    /// The name of the interface to the neighbor.
     pub interface: String,
-    /// Its link address.
+    /// The link address of the neighbor, for example `02:00:00:00:00:01`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::mac")]
     pub mac: Mac,
 }
 
-/// A mobile host.
+/// The configuration of a mobile host.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileConfig {
-    /// Its home address, by which the network knows it.
+    /// The home address of the host, by which the access network knows it.
     pub address: Ipv4Addr,
-    /// The gateway's address: where control packets go.
+    /// The address of the gateway, to which control packets are sent.
     pub gateway: Ipv4Addr,
-    /// Its radio.
+    /// The name of the radio's interface.
     pub interface: String,
-    /// The base stations it may use. The first is where it begins. Hosts that may use the same share one list.
+    /// The base stations that the host may use, at least one. It begins at the first. Hosts with the same stations
+    /// share one list.
     #[serde(deserialize_with = "shared")]
     #[schemars(with = "Vec<Station>")]
     pub stations: Arc<[Station]>,
-    /// The key that registration gave it.
+    /// The session key of the host, which it got when it registered, in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub session_key: Key,
-    /// Which generation of the network's key that comes from.
+    /// The generation of the network key from which the session key is derived, 0 to 255; default 1.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// The random value of its registration, eight bytes in hexadecimal.
+    /// The random value of the host's registration: 16 hexadecimal digits.
     #[serde(deserialize_with = "hex_u64")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub r_mh: u64,
-    /// A route-update at the latest so long after the last packet sent: 3 s (draft).
+    /// The longest time without a packet from the host until it sends a route-update, greater than zero; default `3s`
+    /// (draft).
     #[serde(default = "route_update_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_update_time: Duration,
-    /// From the semisoft packet to the retuning: 100 ms (ours; the paper: in proportion to the round trip).
+    /// The time from the semisoft route-update until the radio is tuned to the new station; default `100ms` (ours;
+    /// the paper: in proportion to the round trip).
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
-    /// When the route-update of a handoff is sent again, counted from the first (ours): one lost route-update would
-    /// otherwise leave the host cut off for as long as its own data keep the timer from running out.
+    /// When the route-update of a handoff is repeated, counted from the first; default `30ms` and `90ms` (ours).
+    /// Without repetitions, one lost route-update leaves the host unreachable while its own data keep the route-
+    /// update timer from expiring.
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
-    /// A route-update at the latest so long after the last one, however many data packets were sent: 20 s (ours). A node
-    /// that lost its mapping hears of the host again; `0s` for none, as in the paper.
+    /// The longest time between two route-updates, whatever the number of data packets; default `20s` (ours). So a
+    /// node that lost its mapping learns of the host again. `0s` means no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
-    /// Packets of its own that it keeps while it retunes (ours).
+    /// The number of the host's own packets that are queued while the radio is tuned; default 64 (ours).
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
-    /// Handoffs by timer.
+    /// The timetable of handoffs, in ascending order of `at`.
     #[serde(default)]
     #[schemars(with = "Vec<Move>")]
     pub moves: Box<[Move]>,
 }
 
-/// A base station, as a mobile host knows it.
+/// The parameters of a base station that a mobile host knows.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
-    /// What the operator calls it.
+    /// The name of the station, as in `moves`.
     pub name: String,
-    /// Its id.
+    /// The identifier of the station.
     pub id: u32,
-    /// The cell it serves.
+    /// The number of the cell that it serves.
     pub cell: u16,
-    /// Its link address on the air.
+    /// The link address of its radio, for example `02:00:00:00:00:01`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::mac")]
     pub mac: Mac,
 }
 
-/// A handoff by timer.
+/// A line of the timetable of handoffs.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
-    /// When.
+    /// When the handoff begins, counted from the start of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// To which base station.
+    /// The name of the new base station.
     pub to: String,
-    /// How.
+    /// The kind of handoff: `hard` or `semisoft`.
     pub kind: Kind,
 }
 
-/// The two ways to hand off.
+/// The kind of a handoff.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Retune, then route-update.
+    /// The radio is tuned to the new station first, and then a route-update is sent.
     Hard,
-    /// A route-update through the new base station first.
+    /// A route-update is sent through the new station first, and then the radio is tuned to it.
     Semisoft,
 }
 
@@ -191,19 +200,19 @@ impl StationConfig {
         }
         check_network_key(&self.network_key)?;
         if self.delay_exempt.iter().any(|dscp| *dscp > 63) {
-            return Err(ConfigError::new("delay_exempt", "a DSCP is 0 to 63"));
+            return Err(ConfigError::new("delay_exempt", "must be codepoints from 0 to 63"));
         }
         if self.radio.is_none() && self.downlinks.is_empty() {
             return Err(ConfigError::new(
                 "downlinks",
-                "a node needs a radio or an interface to nodes further down",
+                "must list at least one interface if the node has no `radio`",
             ));
         }
         Ok(())
     }
 }
 
-/// Checks that a network key has at least 16 bytes.
+/// Returns an error if a network key has fewer than 16 bytes.
 pub fn check_network_key(key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() < 16 {
         // A mobile host with its session key could otherwise search for the network key.
@@ -216,22 +225,13 @@ impl MobileConfig {
     /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.stations.is_empty() {
-            return Err(ConfigError::new("stations", "name at least one"));
+            return Err(ConfigError::new("stations", "must list at least one base station"));
         }
         if self.route_update_time.is_zero() {
             return Err(ConfigError::new("route_update_time", "must be greater than zero"));
         }
-        for step in &self.moves {
-            if !self.stations.iter().any(|station| station.name == step.to) {
-                let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
-                let problem = format!("no station `{}`; known: {}", step.to, known.join(", "));
-                return Err(ConfigError::new("moves", problem));
-            }
-        }
-        if !self.moves.is_sorted_by_key(|step| step.at) {
-            return Err(ConfigError::new("moves", "must be in the order of time"));
-        }
-        Ok(())
+        let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
+        check_moves("station", &known, self.moves.iter().map(|step| (step.at, step.to.as_str())))
     }
 }
 
@@ -242,7 +242,7 @@ impl MobileConfig {
         let timeout = node.route_timeout;
         if timeout < self.route_update_time * 2 {
             let problem = format!(
-                "mappings end after a route_timeout of {timeout:?}, and a route-update comes every {:?}: the route_timeout must \
+                "mappings end after a route_timeout of {timeout:?}, and route-updates are sent every {:?}: the route_timeout must \
                  be at least twice the route_update_time",
                 self.route_update_time
             );
@@ -273,7 +273,7 @@ fn shared_spans<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc
 fn hex_u64<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let digits = String::deserialize(deserializer)?;
     let number = (digits.len() == 16).then(|| u64::from_str_radix(&digits, 16).ok()).flatten();
-    number.ok_or_else(|| serde::de::Error::custom(format!("`{digits}`: write 16 hexadecimal digits")))
+    number.ok_or_else(|| serde::de::Error::custom(format!("`{digits}` must be 16 hexadecimal digits")))
 }
 
 const fn yes() -> bool {

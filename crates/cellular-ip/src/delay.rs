@@ -42,12 +42,12 @@ impl DelayDevice {
         self.fifo.front().map(|(until, _)| *until)
     }
 
-    /// Returns the number of packets.
+    /// Returns the number of packets that wait.
     pub fn len(&self) -> usize {
         self.fifo.len()
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.fifo.is_empty()
     }

@@ -17,8 +17,10 @@ impl Gateway {
     /// Creates a gateway on a host with these interfaces. It is an error if the configuration is invalid.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         if !config.own.contains(&config.gateway) {
-            let problem =
-                format!("{} is no address of this host, so route-updates would not end here", config.gateway);
+            let problem = format!(
+                "{} must be an address of this host, as route-updates end at the gateway",
+                config.gateway
+            );
             return Err(ConfigError::new("gateway", problem));
         }
         Ok(Self { node: Station::new(config, interfaces)? })

@@ -26,10 +26,10 @@ pub mod gateway;
 pub mod message;
 pub mod mobile;
 mod per_second;
+mod route_updates;
 mod signals;
 pub mod station;
 pub mod update_request;
-mod updates;
 
 pub use gateway::Gateway;
 pub use mobile::Mobile;

@@ -35,7 +35,7 @@ use wire::{Ipv4Addr, Malformed, Reader};
 
 /// The ICMP type of all control messages. None was assigned; this one is for experiments (RFC 4727).
 pub const ICMP_TYPE: u8 = 253;
-/// The code of a route-update.
+/// The code of a route-update in the control header (draft, section 3.3.2).
 pub const ROUTE_UPDATE: u8 = 0;
 /// The last code in use. Codes 1 to 5 are for messages that are not implemented.
 const LAST_CODE: u8 = 6;
@@ -208,7 +208,7 @@ impl RouteUpdate {
         Header::new(ipv4::ICMP, self.mobile, self.gateway).emit(&icmp)
     }
 
-    /// Computes and sets the digest.
+    /// Computes the digest with the session key, and sets it.
     pub fn sign(&mut self, session_key: &Key) {
         self.auth.digest = self.digest(session_key);
     }
@@ -370,7 +370,7 @@ mod tests {
         changed(change).unwrap_err().0
     }
 
-    /// Parses the golden message with this control information in place of its own.
+    /// Parses the golden message with this control information instead of its own one.
     fn with_information(bytes: &[u8]) -> Result<RouteUpdate, Malformed> {
         changed(|icmp| {
             icmp.truncate(44);

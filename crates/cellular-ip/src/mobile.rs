@@ -13,9 +13,9 @@
 
 use crate::config::{Kind, MobileConfig, Move, Station};
 use crate::message::ICMP_TYPE;
+use crate::route_updates::{Clocks, Repeats, signed};
 use crate::signals::Signals;
 use crate::update_request::UpdateRequest;
-use crate::updates::{Clocks, Repeats, signed};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Listen, Mark, Outbox,
@@ -68,26 +68,26 @@ impl TimerName for Timer {
 }
 
 /// The index of a station in the configuration. A cell's number has 16 bits, and a simulation may have a million hosts.
-type Place = u16;
+type StationIndex = u16;
 
 /// The state of the attachment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Attached {
-        at: Place,
+        at: StationIndex,
     },
     Semisoft {
-        at: Place,
-        to: Place,
+        at: StationIndex,
+        to: StationIndex,
     },
     /// The radio is being tuned to `to`. If it does not support that cell, it stays with `from`.
     Tuning {
-        from: Option<Place>,
-        to: Place,
+        from: Option<StationIndex>,
+        to: StationIndex,
     },
     /// The radio has no cell. `tried` is the station that it lost or could not join.
     Lost {
-        tried: Place,
+        tried: StationIndex,
     },
 }
 
@@ -100,7 +100,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Type and code of ICMP's "fragmentation needed and DF set" (RFC 792).
 const FRAGMENTATION_NEEDED: (u8, u8) = (3, 4);
 
-/// A mobile host.
+/// The role of a mobile host.
 #[derive(Debug)]
 pub struct Mobile {
     config: MobileConfig,
@@ -111,9 +111,9 @@ pub struct Mobile {
     repeats: Repeats,
     signals: Signals,
     /// The station where it was attached last.
-    home: Place,
+    home: StationIndex,
     /// The last station that was tried in turn, while the radio reports no signals.
-    sought: Place,
+    sought: StationIndex,
     /// The handoff under way, or the last one, was ordered, and so is marked already.
     ordered: bool,
     /// This host's own packets that wait for the radio.
@@ -126,11 +126,7 @@ const HOST_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl Mobile {
     /// Creates a mobile host on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(
-        mut config: MobileConfig,
-        interfaces: Interfaces<'_>,
-        chance: Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
         config.interface = String::new(); // its number is known now, and a world may have a million hosts
@@ -139,7 +135,7 @@ impl Mobile {
             radio,
             state: State::Tuning { from: None, to: 0 },
             timers: Timers::default(),
-            clocks: Clocks::new(chance),
+            clocks: Clocks::new(rng),
             repeats: Repeats::default(),
             signals: Signals::default(),
             home: 0,
@@ -170,13 +166,13 @@ impl Mobile {
     /// is unknown, or if the host is there or on the way there already.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let named = self.config.stations.iter().position(|station| station.name == to);
-        let Some(index) = named.map(|index| index as Place) else {
+        let Some(index) = named.map(|index| index as StationIndex) else {
             return Err(format!("no station `{to}`; known: {}", self.station_names()));
         };
         match self.state {
             State::Attached { at } if at == index => return Err(format!("already at `{to}`")),
             State::Tuning { to: goal, .. } if goal == index => {
-                return Err(format!("already on the way to `{to}`"));
+                return Err(format!("already tuning to `{to}`"));
             }
             State::Semisoft { at, to: goal } if goal == index => {
                 if kind == Kind::Semisoft {
@@ -219,13 +215,13 @@ impl Mobile {
         }
     }
 
-    fn mark_handoff(&self, to: Place, kind: Kind, out: &mut Outbox) {
+    fn mark_handoff(&self, to: StationIndex, kind: Kind, out: &mut Outbox) {
         let begun = Mark::new("mobile", HANDOFF).with("kind", kind.name());
         out.mark(begun.with("from", self.name_of(self.home)).with("to", self.name_of(to)));
     }
 
     /// Begins a semisoft handoff: sets up the new path while the radio still listens on the old one.
-    fn prepare(&mut self, now: Instant, at: Place, to: Place, out: &mut Outbox) {
+    fn prepare(&mut self, now: Instant, at: StationIndex, to: StationIndex, out: &mut Outbox) {
         out.mark(Mark::new("mobile", mark::SEMISOFT_SENT).with("to", self.name_of(to)));
         for packet in self.route_updates(now, to, true) {
             if let Some(cell) = self.cell_of(to) {
@@ -239,7 +235,7 @@ impl Mobile {
         self.route_by(at, Lifetime::Permanent, out);
     }
 
-    fn tune(&mut self, from: Option<Place>, to: Place, out: &mut Outbox) {
+    fn tune(&mut self, from: Option<StationIndex>, to: StationIndex, out: &mut Outbox) {
         self.leave(State::Tuning { from, to }, out);
         if let Some(cell) = self.cell_of(to) {
             out.tune(self.radio, cell);
@@ -308,12 +304,12 @@ impl Mobile {
         }
     }
 
-    fn mark_lost(&self, at: Place, why: &str, out: &mut Outbox) {
+    fn mark_lost(&self, at: StationIndex, why: &str, out: &mut Outbox) {
         out.mark(Mark::new("mobile", mark::LINK_LOST).with("at", self.name_of(at)).with("why", why));
     }
 
     /// Handles a radio that lost its cell or could not join the cell of `tried`.
-    fn lost(&mut self, now: Instant, tried: Place, out: &mut Outbox) {
+    fn lost(&mut self, now: Instant, tried: StationIndex, out: &mut Outbox) {
         self.signals.forget(tried);
         self.leave(State::Lost { tried }, out);
         self.seek(now, out);
@@ -333,15 +329,15 @@ impl Mobile {
     }
 
     /// The next station to try in turn. The one that the host came from is tried after each of them anyway.
-    fn next_sought(&self) -> Place {
+    fn next_sought(&self) -> StationIndex {
         let stations = self.config.stations.len().max(1);
-        let after = |place: Place| ((usize::from(place) + 1) % stations) as Place;
+        let after = |place: StationIndex| ((usize::from(place) + 1) % stations) as StationIndex;
         let next = after(self.sought);
         if next == self.home { after(next) } else { next }
     }
 
     /// Tunes to a station without an order. The handoff is marked, unless it follows a failed handoff that was ordered.
-    fn find(&mut self, to: Place, out: &mut Outbox) {
+    fn find(&mut self, to: StationIndex, out: &mut Outbox) {
         if !self.ordered {
             self.mark_handoff(to, Kind::Hard, out);
         }
@@ -349,7 +345,7 @@ impl Mobile {
     }
 
     /// Sends the route-update first, then the queued packets: data from a host without a mapping would be dropped.
-    fn attached(&mut self, now: Instant, at: Place, out: &mut Outbox) {
+    fn attached(&mut self, now: Instant, at: StationIndex, out: &mut Outbox) {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retune);
         (self.home, self.sought) = (at, at);
@@ -399,14 +395,14 @@ impl Mobile {
     // --- route-updates ---------------------------------------------------------------------------------------------
 
     /// Sends a route-update and repeats it as configured.
-    fn announce_repeatedly(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
+    fn announce_repeatedly(&mut self, now: Instant, at: StationIndex, why: &'static str, out: &mut Outbox) {
         self.announce(now, at, why, out);
         let next = self.repeats.begin(now, &self.config.update_repeats);
         self.set_next_repeat(next);
     }
 
     /// Sends a route-update and restarts the timers of the next.
-    fn announce(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
+    fn announce(&mut self, now: Instant, at: StationIndex, why: &'static str, out: &mut Outbox) {
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
             let sent = Mark::new("mobile", mark::ROUTE_UPDATE_SENT).with("to", self.name_of(at));
@@ -420,7 +416,7 @@ impl Mobile {
     }
 
     /// Returns the route-update once for each timestamp that nodes may accept.
-    fn route_updates(&mut self, now: Instant, to: Place, semisoft: bool) -> Vec<Packet> {
+    fn route_updates(&mut self, now: Instant, to: StationIndex, semisoft: bool) -> Vec<Packet> {
         let stamps = self.clocks.stamps(now);
         let Some(station) = self.config.stations.get(usize::from(to)) else { return Vec::new() };
         let signed = |stamp| signed(&self.config, station, stamp, semisoft);
@@ -435,7 +431,7 @@ impl Mobile {
 
     /// Routes this host's own packets by a station. A watched route reports when none was sent for the
     /// route-update-time.
-    fn route_by(&self, at: Place, lifetime: Lifetime, out: &mut Outbox) {
+    fn route_by(&self, at: StationIndex, lifetime: Lifetime, out: &mut Outbox) {
         if let Some(station) = self.config.stations.get(usize::from(at)) {
             let action = Action::Forward(Hop::mac(self.radio, station.mac));
             out.route(HOST_ROUTE, Route { action, lifetime });
@@ -491,11 +487,11 @@ impl Mobile {
     /// `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
-        let to = to.ok_or_else(|| format!("say where to: {{\"to\": one of {}}}", self.station_names()))?;
+        let to = to.ok_or_else(|| format!("`to` is missing; allowed: {}", self.station_names()))?;
         let kind = match command.args.get("kind").map(Value::as_text) {
             None | Some(Some("hard")) => Kind::Hard,
             Some(Some("semisoft")) => Kind::Semisoft,
-            Some(_) => return Err("`kind` is hard or semisoft".to_owned()),
+            Some(_) => return Err("`kind` must be `hard` or `semisoft`".to_owned()),
         };
         let kind = self.hand_off(now, to, kind, out)?;
         Ok(Value::map([("handoff", Value::from(to)), ("kind", Value::from(kind.name()))]))
@@ -506,16 +502,16 @@ impl Mobile {
         names.join(", ")
     }
 
-    fn name_of(&self, index: Place) -> String {
+    fn name_of(&self, index: StationIndex) -> String {
         self.config.stations.get(usize::from(index)).map(|station| station.name.clone()).unwrap_or_default()
     }
 
-    fn station_of(&self, cell: Cell) -> Option<Place> {
+    fn station_of(&self, cell: Cell) -> Option<StationIndex> {
         let place = self.config.stations.iter().position(|station| station.cell == cell.0);
-        place.map(|place| place as Place)
+        place.map(|place| place as StationIndex)
     }
 
-    fn cell_of(&self, index: Place) -> Option<Cell> {
+    fn cell_of(&self, index: StationIndex) -> Option<Cell> {
         self.config.stations.get(usize::from(index)).map(|Station { cell, .. }| Cell(*cell))
     }
 }

@@ -127,7 +127,10 @@ impl Station {
         let mut downlinks = wired.collect::<Result<Vec<_>, _>>()?;
         downlinks.extend(radio);
         if downlinks.contains(&uplink.iface) {
-            return Err(ConfigError::new("uplink.interface", "an interface cannot lead both up and down"));
+            return Err(ConfigError::new(
+                "uplink.interface",
+                "must not be one of `downlinks`, nor the `radio`",
+            ));
         }
         let admission = Admission::new(&config);
         Ok(Self {

@@ -24,7 +24,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP code.
+/// The ICMP code of an update-request (ours).
 pub const UPDATE_REQUEST: u8 = 6;
 
 /// Why a node asks for a route-update.
@@ -46,12 +46,12 @@ impl Why {
     }
 }
 
-/// An update-request.
+/// An update-request (ours): a node asks a host for a route-update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateRequest {
     /// The source address: the gateway's, which every node uses.
     pub gateway: Ipv4Addr,
-    /// The mobile host.
+    /// The home address of the mobile host.
     pub mobile: Ipv4Addr,
     /// The reason of the request.
     pub why: Why,

@@ -406,8 +406,8 @@ fn update_requests_go_down_only() {
     bench.refuses_control("cip_unused_field", UP, header.emit(&long));
 }
 
-/// A node below reports to a sender beyond the gateway that a packet was too big, from the gateway's address. By radio,
-/// any host could.
+/// A node below reports to a sender beyond the gateway that a packet was too big, from the gateway's address. Such a
+/// report from the radio is refused, as any host could send it.
 #[test]
 fn errors_of_nodes_go_up_by_wire_only() {
     let mut bench = mapped("");

@@ -4,11 +4,11 @@ use crate::measuring::{count, folder, keep, unusable, unwritten};
 use crate::output::{Format, Progress, print, tell};
 use crate::run::on_linux;
 use crate::{Failure, interrupt, measuring};
-use lab::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
-use lab::batch;
-use lab::kept::SingleFile;
-use lab::run::OnWorld;
-use lab::scenario::{Setting, stem};
+use experiments::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
+use experiments::batch;
+use recorder::kept::SingleFile;
+use recorder::run::OnWorld;
+use scenario::{Setting, stem};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// from a file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// The number of runs in the simulator, each at other phases.
+    /// The number of runs in the simulator, each at a different phase.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = count, allow_negative_numbers = true)]
     runs: u64,
     /// The number of runs on Linux; their phases are stratified in the same way.
@@ -97,7 +97,7 @@ fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure
     } else {
         let find = |scenario: &String| {
             let found = recorded.find(scenario).map(agree::report);
-            found.ok_or_else(|| Failure::Usage(format!("{} has nothing of {scenario}", path.display())))
+            found.ok_or_else(|| Failure::Usage(format!("{} has no runs of {scenario}", path.display())))
         };
         args.scenarios.iter().map(find).collect::<Result<_, _>>()?
     };
@@ -128,9 +128,9 @@ fn figure_name(scenario: &str) -> String {
 
 fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Recorded::read(&text)
-            .map(Some)
-            .map_err(|error| Failure::Usage(format!("{} is no record of agree: {error}", path.display()))),
+        Ok(text) => Recorded::read(&text).map(Some).map_err(|error| {
+            Failure::Usage(format!("{} is not a record of `agree`: {error}", path.display()))
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::Machine(format!("cannot read {}: {error}", path.display()))),
     }
@@ -174,7 +174,7 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
 
 /// Returns the scenarios to run. All are read before any is started.
 fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
-    let usage = |error: lab::ScenarioError| Failure::Usage(error.to_string());
+    let usage = |error: scenario::ScenarioError| Failure::Usage(error.to_string());
     let names = if args.scenarios.is_empty() {
         let legs = agree::legs().map_err(usage)?;
         agree::SCENARIOS.iter().map(|name| (*name).to_owned()).chain(legs).collect()
@@ -190,9 +190,9 @@ fn fingerprint(scenario: &Repeated, of: u64) -> Result<u64, Failure> {
     Ok(outcome.fingerprint.unwrap_or_default())
 }
 
-fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<lab::run::Outcome, Failure> {
+fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::Outcome, Failure> {
     let plan = scenario.plan(number, of).map_err(|error| Failure::Usage(error.to_string()))?;
-    lab::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
+    recorder::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Executes the missing runs, and keeps the record after each run on Linux.
@@ -282,11 +282,11 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
-        let why = format!("{name}: fewer than {} runs were asked for", agree::LEAST);
+        let why = format!("{name}: fewer than {} runs were requested", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
     let of = |on: OnWorld, NotCounted { number, doubts }: &NotCounted| {
-        NamedDoubt::all(&format!("{name}: too few runs that count: {} run {number}", on.name()), doubts)
+        NamedDoubt::all(&format!("{name}: too few valid runs: {} run {number}", on.name()), doubts)
     };
     let both = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(&report.untrusted);
     both.flat_map(|(on, untrusted)| untrusted.iter().flat_map(move |run| of(on, run))).collect()

@@ -3,16 +3,16 @@
 use crate::Failure;
 use crate::measuring::{self, Means, On};
 use crate::output::{Format, print};
-use lab::compare::{self, Comparison, Course, Repeat};
-use lab::kept::Folder;
-use lab::reproduce::{NotRun, Scale};
-use lab::run::OnWorld;
+use experiments::contest::{self, Comparison, Course, Repeat};
+use experiments::reproduce::{NotRun, Scale};
+use recorder::kept::Folder;
+use recorder::run::OnWorld;
 use std::path::PathBuf;
 use wire::Duration;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Protocols, or variants by their names in the output of `--format json`; a protocol stands for all its variants
+    /// Protocols, or variants by their names in the output of `--format json`; a protocol means all its variants
     /// [default: all].
     #[arg(value_name = "PROTOCOL")]
     who: Vec<String>,
@@ -44,34 +44,34 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
-    let course = compare::course().map_err(|error| Failure::Usage(error.to_string()))?;
+    let course = contest::course().map_err(|error| Failure::Usage(error.to_string()))?;
     let means = Means::new(args.jobs)?;
     if args.self_test {
         return self_test(course, &means);
     }
-    let wanted = compare::select(course, &args.who).map_err(Failure::Usage)?;
-    let usual = compare::repetitions(if args.quick { Scale::Quick } else { Scale::Default });
+    let wanted = contest::select(course, &args.who).map_err(Failure::Usage)?;
+    let usual = contest::repetitions(if args.quick { Scale::Quick } else { Scale::Default });
     let repeat = args.runs.map_or(Repeat::UntilNarrow(usual), |runs| Repeat::Fixed(runs.into()));
     let names = FILES.map(|end| format!("compare.{end}"));
     let names = names.each_ref().map(String::as_str);
     let mut folder = measuring::folder(args.out.as_deref(), "compare", &names, args.force)?;
     let on_linux = args.on.worlds().contains(&OnWorld::Linux);
     let estimate = if on_linux {
-        compare::span(course, &wanted, repeat.on_linux(), args.jobs.into())
+        contest::span(course, &wanted, repeat.on_linux(), args.jobs.into())
     } else {
         Duration::ZERO
     };
     let comparison = means
         .carry_out("compare", estimate, |how| {
-            compare::compare(course, &wanted, repeat, args.on.worlds(), how)
+            contest::compare(course, &wanted, repeat, args.on.worlds(), how)
         })
         .map_err(|problem| means.failure(problem))?;
     for (world, why) in &comparison.absent {
         args.on.without(format!("{}: {why}", world.name()))?;
     }
-    let json = format!("{:#}\n", compare::json(&comparison));
+    let json = format!("{:#}\n", contest::json(&comparison));
     match args.format {
-        Format::Text => print(&compare::text(&comparison)),
+        Format::Text => print(&contest::text(&comparison)),
         Format::Json => print(&json),
     }
     keep(args, &mut folder, &comparison, &json)?;
@@ -83,7 +83,7 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     if !untrusted.is_empty() {
         return Err(Failure::Untrusted(untrusted));
     }
-    let verdicts = compare::verdicts(comparison);
+    let verdicts = contest::verdicts(comparison);
     let failed: Vec<_> = verdicts.iter().filter(|verdict| !verdict.holds()).collect();
     if failed.iter().any(|verdict| !verdict.invalid) {
         return Err(Failure::DidNotHold);
@@ -93,21 +93,21 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
 }
 
 fn self_test(course: &'static Course, means: &Means) -> Result<(), Failure> {
-    let tests = means.carry_out("compare", Duration::ZERO, |how| compare::self_test(course, how)).map_err(
+    let tests = means.carry_out("compare", Duration::ZERO, |how| contest::self_test(course, how)).map_err(
         |error| match error {
             NotRun::Cannot(why) => Failure::Machine(why),
             NotRun::Broken(why) => means.failure(why),
         },
     )?;
-    print(&compare::self_test_text(&tests));
-    if tests.iter().all(compare::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
+    print(&contest::self_test_text(&tests));
+    if tests.iter().all(contest::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
 }
 
 /// The suffixes of its files' names.
 const FILES: [&str; 3] = ["csv", "json", "svg"];
 
 fn keep(args: &Args, folder: &mut Folder, comparison: &Comparison, json: &str) -> Result<(), Failure> {
-    let texts = [&compare::csv(comparison), json, &compare::svg(comparison)];
+    let texts = [&contest::csv(comparison), json, &contest::svg(comparison)];
     for (end, text) in FILES.into_iter().zip(texts) {
         let path = measuring::keep(folder, &format!("compare.{end}"), text)?;
         if args.format == Format::Text {

@@ -3,13 +3,13 @@
 use crate::Failure;
 use crate::output::{Format, print, tell};
 use crate::run::judged;
-use lab::ledger::Running;
-use lab::run::{Counted, count as count_run};
-use lab::rundir::RepetitionPart;
-use lab::scenario::{Repetition, Setting, warnings};
-use lab::sweep::grid;
-use lab::{Plan, Scenario};
+use experiments::catalogue;
+use experiments::sweep::grid;
 use os::Clock;
+use recorder::ledger::Running;
+use recorder::run::{Counted, count as count_run};
+use recorder::rundir::RepetitionPart;
+use scenario::{Plan, Repetition, Scenario, Setting, warnings};
 use serde_json::json;
 use std::fmt::Write;
 use trace::NamedDoubt;
@@ -23,7 +23,7 @@ pub(crate) fn count(
     format: Format,
 ) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(scenario).map_err(|error| usage(&error))?;
+    let (file, text) = catalogue::find(scenario).map_err(|error| usage(&error))?;
     let (mut doubts, mut failures) = (Vec::new(), 0);
     let axes: Vec<Vec<Setting>> = settings.iter().map(Setting::alternatives).collect();
     let points = grid(&axes);
@@ -122,20 +122,20 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
         let _ = writeln!(out, "  {setting}");
     }
     out.push('\n');
-    let _ = writeln!(out, "{:>12.3} s to make the world", cost.setup);
+    let _ = writeln!(out, "{:>12.3} s to create hosts and links", cost.setup);
     let _ = writeln!(out, "{:>12.3} s for the run: {:.1} times real time", cost.wall, simulated / cost.wall);
     if let Some(processor) = cost.processor {
-        let _ = writeln!(out, "{processor:>12.3} s of them on a processor; the rest was others' use of it");
+        let _ = writeln!(out, "{processor:>12.3} s of processor time; other processes used the rest");
     }
     let _ = writeln!(out, "{:>12} events, {:.0} in a second", run.events, run.events as f64 / cost.wall);
     let _ = writeln!(out, "{:>12} frames on links; at most {} packets under way", run.hops, run.most_open);
     if let Some(peak) = cost.peak {
         let each = peak / plan.len().max(1) as u64;
-        let _ = writeln!(out, "{:>12.1} MiB at most, {each} bytes a host", peak as f64 / 1_048_576.0);
+        let _ = writeln!(out, "{:>12.1} MiB at most, {each} bytes per host", peak as f64 / 1_048_576.0);
     }
     out.push('\n');
-    out.push_str(&lab::report::books(ledger));
-    out.push_str("handoffs and delays are not judged without records\n");
+    out.push_str(&recorder::report::books(ledger));
+    out.push_str("handoffs and delays are not evaluated without records\n");
     let _ = writeln!(out, "fingerprint {:016x}", run.fingerprint);
     out
 }

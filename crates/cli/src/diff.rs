@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::measuring::{unusable, unwritten};
 use crate::output::print;
-use lab::kept::SingleFile;
-use lab::run::Outcome;
-use lab::rundir;
+use recorder::conformance;
+use recorder::kept::SingleFile;
+use recorder::run::Outcome;
 use std::path::PathBuf;
 use trace::NamedDoubt;
 
@@ -29,12 +29,13 @@ pub(crate) struct Args {
 pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
     let figure = args.figure.as_deref().map(|file| SingleFile::new(file, |_| false, args.force)).transpose();
     let figure = figure.map_err(|error| unusable(&error))?;
-    let read = |dir: &PathBuf| rundir::read(dir).map_err(|error| Failure::Usage(error.to_string()));
+    let read =
+        |dir: &PathBuf| emulator::run::read_run(dir).map_err(|error| Failure::Usage(error.to_string()));
     let runs = [read(&args.first)?, read(&args.second)?];
-    let difference = lab::diff::diff([&runs[0], &runs[1]]).map_err(Failure::Usage)?;
+    let difference = conformance::diff([&runs[0], &runs[1]]).map_err(Failure::Usage)?;
     if let Some(file) = figure {
         let drawn =
-            lab::diff::figure([&runs[0], &runs[1]], args.handoff).ok_or_else(|| missing(args, &runs))?;
+            conformance::figure([&runs[0], &runs[1]], args.handoff).ok_or_else(|| missing(args, &runs))?;
         file.put(&drawn.svg()).map_err(|error| unwritten(file.path(), &error))?;
     }
     print(&difference.text);

@@ -10,7 +10,7 @@ use trace::Doubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Remove what terminated labs left behind, and undo changes of terminated daemons. Running ones are not touched.
+    /// Remove what terminated labs left behind, and undo changes of terminated daemons. Running ones are not changed.
     #[arg(long)]
     clean: bool,
 }
@@ -45,7 +45,9 @@ fn tell_of_leftovers() {
         Ok(labs) => {
             for lab in labs {
                 match lab {
-                    Leftover::Dead(path) => lines.push(format!("{}: a dead lab's", path.display())),
+                    Leftover::Dead(path) => {
+                        lines.push(format!("{}: left by a terminated lab", path.display()))
+                    }
                     Leftover::Failed(_, error) => notes.push(error.to_string()),
                     Leftover::Alive(_) | Leftover::NotOurs(_) | Leftover::Cleaned(..) => {}
                 }
@@ -59,9 +61,9 @@ fn tell_of_leftovers() {
                 let path = path.display();
                 match left {
                     LeftByDaemon::Dead => {
-                        lines.push(format!("{path}: what a dead daemon changed is not undone"));
+                        lines.push(format!("{path}: the changes of a terminated daemon are not undone"));
                     }
-                    LeftByDaemon::Lock => lines.push(format!("{path}: a lock of a dead daemon")),
+                    LeftByDaemon::Lock => lines.push(format!("{path}: a lock of a terminated daemon")),
                     LeftByDaemon::OfAnother(user) => notes.push(of_another(&path, user)),
                     LeftByDaemon::Failed(error) => notes.push(error.to_string()),
                     LeftByDaemon::Alive | LeftByDaemon::PutBack | LeftByDaemon::Gone => {}
@@ -85,7 +87,7 @@ fn tell_of_leftovers() {
 fn of_another(path: &impl std::fmt::Display, user: u32) -> String {
     let who = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     format!(
-        "{path} is of the daemons of {who}: what they left behind only `wayfare doctor --clean` by {who} undoes"
+        "{path} belongs to the daemons of {who}; only {who} can clean up after them, with `wayfare doctor --clean`"
     )
 }
 
@@ -96,14 +98,14 @@ fn clean_up() -> Result<(), Failure> {
     for leftover in &found {
         some = true;
         match leftover {
-            Leftover::Alive(path) => print(&format!("{}: its lab runs; not touched\n", path.display())),
+            Leftover::Alive(path) => print(&format!("{}: its lab runs; not changed\n", path.display())),
             Leftover::NotOurs(path) => {
-                print(&format!("{}: another user's lab; not touched\n", path.display()));
+                print(&format!("{}: a lab of another user; not changed\n", path.display()));
             }
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));
             }
-            Leftover::Dead(path) => print(&format!("{}: a dead lab's\n", path.display())),
+            Leftover::Dead(path) => print(&format!("{}: left by a terminated lab\n", path.display())),
             Leftover::Failed(path, error) => {
                 failed.push(Doubt::NoResult { why: format!("{}: {error}", path.display()) }.into());
             }
@@ -114,10 +116,12 @@ fn clean_up() -> Result<(), Failure> {
         let path = path.display();
         some |= !matches!(left, LeftByDaemon::OfAnother(_));
         match left {
-            LeftByDaemon::Alive => print(&format!("{path}: its daemon runs; not touched\n")),
-            LeftByDaemon::Dead => print(&format!("{path}: what its daemon changed is not undone\n")),
-            LeftByDaemon::PutBack => print(&format!("{path}: what its daemon changed is undone\n")),
-            LeftByDaemon::Gone => print(&format!("{path}: its network namespace is gone; removed\n")),
+            LeftByDaemon::Alive => print(&format!("{path}: its daemon runs; not changed\n")),
+            LeftByDaemon::Dead => print(&format!("{path}: the changes of its daemon are not undone\n")),
+            LeftByDaemon::PutBack => print(&format!("{path}: the changes of its daemon are undone\n")),
+            LeftByDaemon::Gone => {
+                print(&format!("{path}: its network namespace does not exist any more; removed\n"))
+            }
             LeftByDaemon::Lock => print(&format!("{path}: a lock that no process holds; removed\n")),
             LeftByDaemon::OfAnother(user) => print(&format!("{}\n", of_another(&path, *user))),
             LeftByDaemon::Failed(error) => {
@@ -126,7 +130,7 @@ fn clean_up() -> Result<(), Failure> {
         }
     }
     if !some {
-        print("nothing of yours was left behind\n");
+        print("nothing of this user was left behind\n");
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(failed)) }
 }

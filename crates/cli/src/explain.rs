@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::output::print;
-use lab::{explain, rundir};
+use recorder::explain;
 use std::path::PathBuf;
 use trace::NamedDoubt;
 
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
-    let outcome = rundir::read(&args.run).map_err(|error| Failure::Usage(error.to_string()))?;
+    let outcome = emulator::run::read_run(&args.run).map_err(|error| Failure::Usage(error.to_string()))?;
     let text = match (args.packet, args.handoff) {
         (Some(number), _) => explain::packet(&outcome, number).map_err(Failure::Usage)?,
         (None, Some(number)) => explain::timeline(&outcome, number).map_err(Failure::Usage)?,

@@ -103,7 +103,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.on == On::Linux && args.known.is_some() {
-        let why = "--known has shares of the simulator's scenarios; those of `--on linux` are others";
+        let why = "--known has shares of the simulator's scenarios; scenarios of `--on linux` are different";
         return Err(Failure::Usage(why.to_owned()));
     }
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
@@ -114,7 +114,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Err(Failure::DidNotHold);
     }
     if found.iter().any(|(_, is_incomplete)| *is_incomplete) {
-        Err(Failure::no_result("seeds could not be judged".to_owned()))
+        Err(Failure::no_result("seeds could not be checked".to_owned()))
     } else {
         Ok(())
     }
@@ -159,7 +159,7 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
             by_judge.entry(violation.judge).or_default().push(found);
         }
         if let Some(why) = &found.refused {
-            print(&format!("  seed {}: no scenario: {why}\n", found.seed));
+            print(&format!("  seed {}: not a valid scenario: {why}\n", found.seed));
         }
     }
     let mut failed: usize = found.iter().filter(|found| found.refused.is_some()).count();

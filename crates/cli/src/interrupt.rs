@@ -32,7 +32,7 @@ fn exit_code() -> u8 {
 pub(crate) fn end() -> u8 {
     static END: Mutex<()> = Mutex::new(());
     std::mem::forget(END.lock());
-    tell!("interrupted; nothing incomplete is left, and what was complete is kept");
+    tell!("interrupted; incomplete runs are removed, complete runs are kept");
     exit_code()
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
                 os::signal_group(worker, os::Ending::Forced);
             }
             wait_for_labs();
-            lab::remove_unfinished();
+            recorder::remove_unfinished();
             std::process::exit(end().into());
         }
     });
@@ -64,7 +64,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
 fn wait_for_labs() {
     // The sender is kept, so that each wait takes its full time.
     let (_stays, never) = mpsc::channel::<()>();
-    while lab::linux::is_running() {
+    while emulator::run::is_running() {
         let _ = never.recv_timeout(Duration::from_millis(10));
     }
 }

@@ -10,5 +10,5 @@ pub(crate) struct Args {
 
 pub(crate) fn lab_world(args: &Args) -> Result<(), Failure> {
     // The error has already been written to standard output, where the parent process reads it.
-    lab::linux::carry_out(&args.dir).map_err(|_| Failure::DidNotHold)
+    emulator::run::carry_out(&args.dir).map_err(|_| Failure::DidNotHold)
 }

@@ -1,10 +1,9 @@
 //! `wayfare list`
 
 use crate::output::print;
-use lab::Scenario;
-use lab::compare;
-use lab::reproduce::EXPERIMENTS;
-use lab::scenario::BUILT_IN;
+use experiments::contest;
+use experiments::paper::EXPERIMENTS;
+use scenario::{BUILT_IN, Scenario};
 use std::fmt::Write;
 
 pub(crate) fn list() {
@@ -12,12 +11,8 @@ pub(crate) fn list() {
     for (name, text) in BUILT_IN {
         let _ = writeln!(out, "  {name:24} {}", Scenario::about(text).unwrap_or_default());
     }
-    if let Ok(course) = compare::course() {
-        let _ = writeln!(
-            out,
-            "  {:24} a leg of the course of `wayfare compare`; CONTENDER is one of:",
-            compare::PATTERN
-        );
+    if let Ok(course) = contest::course() {
+        let _ = writeln!(out, "  {:24} one leg of `wayfare compare`; PROTOCOL is one of:", contest::PATTERN);
         for contender in &course.contenders {
             let _ = writeln!(out, "    {:22} {}", contender.name, contender.about);
         }

@@ -71,7 +71,7 @@ enum Verb {
 
 /// How a verb fails. The exit codes are part of the interface.
 pub(crate) enum Failure {
-    /// 1: something did not hold; the output names it.
+    /// 1: a check failed; the output names it.
     DidNotHold,
     /// 2: a usage or scenario error; nothing was started.
     Usage(String),
@@ -124,7 +124,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Explain(args) => explain::explain(&args),
         Verb::Hunt(args) => hunt::hunt(&args),
         Verb::Schema => {
-            output::print(&format!("{:#}\n", lab::scenario::schema()));
+            output::print(&format!("{:#}\n", scenario::schema()));
             Ok(())
         }
         Verb::Diff(args) => diff::diff(&args),
@@ -160,12 +160,12 @@ fn end(result: Result<(), Failure>) -> ExitCode {
 }
 
 /// Returns the failure of a verb whose run on Linux failed.
-pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
-    use lab::linux::LinuxError;
+pub(crate) fn linux_failure(error: &emulator::run::LinuxError) -> Failure {
+    use emulator::run::LinuxError;
     match error {
         LinuxError::Interrupted => Failure::Interrupted,
         LinuxError::Machine(_) | LinuxError::Lacks(_) => {
-            Failure::Machine(format!("{error}; `wayfare doctor` shows what this machine offers"))
+            Failure::Machine(format!("{error}; `wayfare doctor` shows the features of this machine"))
         }
         LinuxError::NotReady { host, why } => {
             Failure::Untrusted(vec![Doubt::NotReady { host: host.clone(), why: why.clone() }.into()])

@@ -3,12 +3,12 @@
 use crate::output::{show, span, tell};
 use crate::{Failure, interrupt};
 use clap::ValueEnum;
-use lab::kept::Folder;
-use lab::linux::Programs;
-use lab::reproduce::How;
-use lab::run::OnWorld;
-use lab::scenario::Setting;
+use emulator::run::Programs;
+use experiments::reproduce::How;
 use os::Clock;
+use recorder::kept::Folder;
+use recorder::run::OnWorld;
+use scenario::Setting;
 use std::io;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Duration, Instant};
 
-/// Who carries the packets.
+/// The backend.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     Sim,
@@ -48,8 +48,8 @@ impl On {
 pub(crate) fn warn_of_keys(settings: &[Setting]) {
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
         tell!(
-            "warning: --set {path}: every user of this machine can read a command line, and this key in it; write the key into a \
-             file and give --set {path}=@FILE"
+            "warning: --set {path}: every user of this machine can read the key on this command line; write it to a file, \
+             and use --set {path}=@FILE"
         );
     }
 }

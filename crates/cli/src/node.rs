@@ -22,7 +22,7 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     let place = args.config.display();
     let text =
         std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
-    let config = lab::scenario::host_config(&place.to_string(), &text)
+    let config = scenario::host_config(&place.to_string(), &text)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine
@@ -31,12 +31,12 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(takes_over(&spec)));
     }
     of_this_machine(&config).map_err(|(path, problem)| {
-        let error = lab::scenario::host_config_error(&place.to_string(), &text, &path, &problem);
+        let error = scenario::host_config_error(&place.to_string(), &text, &path, &problem);
         Failure::Machine(error.to_string())
     })?;
     if config.daemon.hold {
         os::hide_memory();
-    } else if lab::scenario::has_keys(&text) {
+    } else if scenario::has_keys(&text) {
         os::seal_memory();
         warn_of_readers(&args.config);
     }
@@ -92,7 +92,7 @@ fn takes_over(spec: &Spec) -> String {
     let addresses: Vec<String> = spec.addresses.iter().map(ToString::to_string).collect();
     format!(
         "this is the network namespace of the machine itself, and the daemon would take it over:\n\
-         - the machine's network stack receives nothing more by {names}: an ssh connection over them ends\n\
+         - the machine's network stack receives nothing by {names} any more: an ssh connection over them ends\n\
          - offloads and IPv6 of {names} are switched off\n\
          - two interfaces are added, wf-host and wf-node, with the addresses {}\n\
          - the default route leads to wf-host, and the kernel's TCP settings are those of the configuration\n\

@@ -3,9 +3,10 @@
 use crate::Failure;
 use crate::measuring::{self, Means, On};
 use crate::output::{Format, print, tell};
-use lab::kept::{Folder, SingleFile};
-use lab::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
-use lab::run::OnWorld;
+use experiments::paper;
+use experiments::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
+use recorder::kept::{Folder, SingleFile};
+use recorder::run::OnWorld;
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
@@ -56,7 +57,7 @@ impl Args {
 }
 
 pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
-    let experiments = reproduce::select(&args.what).map_err(Failure::Usage)?;
+    let experiments = paper::select(&args.what).map_err(Failure::Usage)?;
     if args.self_test {
         return self_test(args, &experiments);
     }
@@ -141,8 +142,7 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
         .flat_map(Report::verdicts)
         .filter(|verdict| !verdict.holds())
         .partition(|verdict| verdict.invalid);
-    for (count, what) in
-        [(failed.len(), "does not"), (invalid.len(), "counts as not holding: a run was invalid")]
+    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as failed: a run was invalid")]
     {
         if count > 0 {
             tell!("{count} of what must hold {what}");
@@ -203,7 +203,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     if whole == 0 {
         return Ok(());
     }
-    tell!("{whole} breakers broke nothing");
+    tell!("{whole} breakers had no effect");
     Err(Failure::DidNotHold)
 }
 

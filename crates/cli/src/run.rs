@@ -4,13 +4,14 @@ use crate::measuring::{count, seed, unusable};
 use crate::output::{Countdown, Format, Progress, print, tell};
 use crate::{Failure, interrupt, linux_failure, measuring};
 use draw::Snap;
-use lab::batch::{self, Collected};
-use lab::kept::Folder;
-use lab::run::{OnWorld, Outcome};
-use lab::rundir::{self, Options, RunFile};
-use lab::scenario::{Repetition, Setting, is_shifted, stem};
-use lab::sweep::{Job, Sweep};
-use lab::{Plan, Scenario, ScenarioError, report};
+use experiments::batch::{self, Collected};
+use experiments::catalogue;
+use experiments::sweep::{Job, Sweep};
+use recorder::kept::Folder;
+use recorder::report;
+use recorder::run::{OnWorld, Outcome};
+use recorder::rundir::{self, Options, RunFile};
+use scenario::{Plan, Repetition, Scenario, ScenarioError, Setting, is_shifted, stem};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -256,7 +257,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
 /// Draws the distribution of several runs into the folder that holds them.
 fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Option<PathBuf>, Failure> {
     let Some(mut figure) = all.figure(&name(args)?, world(args.on)) else { return Ok(None) };
-    figure.title = figure.title.replace("each at other phases", phases(args)?);
+    figure.title = figure.title.replace("each at a different phase", phases(args)?);
     let [svg, csv] = distribution_names(args)?;
     measuring::keep(kept, &csv, &figure.csv())?;
     measuring::keep(kept, &svg, &figure.svg()).map(Some)
@@ -273,7 +274,7 @@ fn distribution_names(args: &Args) -> Result<[String; 2], Failure> {
 }
 
 fn name(args: &Args) -> Result<String, Failure> {
-    let (file, _) = Scenario::find(&args.scenario).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (file, _) = catalogue::find(&args.scenario).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(stem(&file))
 }
 
@@ -289,7 +290,7 @@ fn folder(args: &Args) -> Result<PathBuf, Failure> {
 /// Returns the grid, if the scenario or the settings ask for one. Errors are found before anything is started.
 fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
     if args.once {
         let varied = args.set.iter().find(|setting| setting.alternatives().len() > 1);
         return varied.map_or(Ok(None), |setting| {
@@ -315,8 +316,8 @@ fn check_seeds(args: &Args) -> Result<(), Failure> {
 fn check(args: &Args) -> Result<(), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     check_seeds(args)?;
-    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
-    for warning in lab::scenario::warnings(&file, &text, &args.set).map_err(usage)? {
+    let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
+    for warning in scenario::warnings(&file, &text, &args.set).map_err(usage)? {
         tell!("warning: {warning}");
     }
     plan(args, 0)?;
@@ -330,7 +331,7 @@ fn check(args: &Args) -> Result<(), Failure> {
 
 fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
     let (seed, repetition) = args.repetition(number);
     Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
 }
@@ -356,16 +357,17 @@ const fn world(on: On) -> OnWorld {
 
 fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Failure> {
     match args.on {
-        On::Sim => lab::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string())),
+        On::Sim => recorder::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string())),
         On::Linux => on_linux(plan, args.repeats.unwrap_or(2), stop),
     }
 }
 
 /// Executes a run on this kernel. It repeats the run, up to `repeats` times, if the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
-    let programs = lab::linux::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
-    let told = |why: &str| tell!("repeated, for the machine disturbed it: {why}");
-    lab::linux::run_undisturbed(plan, &programs, stop, repeats, &told).map_err(|error| linux_failure(&error))
+    let programs = emulator::run::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
+    let told = |why: &str| tell!("repeated (host too busy): {why}");
+    emulator::run::run_undisturbed(plan, &programs, stop, repeats, &told)
+        .map_err(|error| linux_failure(&error))
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
@@ -388,20 +390,20 @@ fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outco
 
 fn text(outcome: &Outcome, dir: &Path) -> String {
     let mut out = report::text(outcome);
-    if let Some(linux) = &outcome.linux {
+    if let Some(linux) = emulator::run::report_of(outcome) {
         let [median, most, worst] = linux.lateness_us;
         let _ = writeln!(
             out,
             "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us (worst)",
             linux.frames
         );
-        out.push_str(&lab::linux::timing(linux));
+        out.push_str(&emulator::run::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
-        out.push_str("one run; not a distribution: `--runs 40` shows what other phases give\n");
+        out.push_str("one run is not a distribution: `--runs 40` runs other phases\n");
     }
     let figure = dir.join("figures").join("handoffs.svg");
-    let _ = writeln!(out, "\nkept in {}; the figure is\n{}", dir.display(), figure.display());
+    let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
     out
 }
 
@@ -417,10 +419,10 @@ fn batch_text(
         if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" };
     let mut out = format!("{name} on {world}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
-        let _ = writeln!(out, "{untrusted} runs are not to be trusted, and are not counted\n");
+        let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");
     }
     out.push_str(&batch::table(&all.summary()));
-    let _ = writeln!(out, "\nkept in {}", folder(args)?.display());
+    let _ = writeln!(out, "\nwritten to {}", folder(args)?.display());
     if let Some(path) = figure {
         let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
     }

@@ -34,7 +34,10 @@ pub(crate) struct Args {
 fn mobiles(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| {
-        format!("allowed: whole numbers from 1 to {}, with commas between them, as 100,1000", u32::MAX)
+        format!(
+            "allowed: whole numbers from 1 to {}, with commas between them, for example 100,1000",
+            u32::MAX
+        )
     })
 }
 
@@ -163,15 +166,14 @@ fn figure(all: &[Measured]) -> PointFigure {
     let point =
         |measured: &Measured| Point { x: f64::from(measured.mobiles), y: measured.speed(), whisker: None };
     PointFigure {
-        title: "Speed against scale: a datagram a second from each host, up four hops".to_owned(),
+        title: "Speed against scale: each host sends one datagram per second over four hops".to_owned(),
         x: Axis::new("mobile hosts", "").in_decades(),
-        y: Axis::new("simulated seconds in a second of the wall clock", "").in_decades(),
+        y: Axis::new("simulated seconds per second of wall time", "").in_decades(),
         series: vec![Series {
             name: "scale/tree".to_owned(),
             style: Style::Simulator,
             points: all.iter().map(point).collect(),
         }],
-        caption: "Roles, real packet bytes, and a ledger that closes; no records kept. One thread."
-            .to_owned(),
+        caption: "With roles, real packet bytes and a ledger; without records. One thread.".to_owned(),
     }
 }

@@ -3,10 +3,10 @@
 use crate::Failure;
 use crate::measuring::{keep, unusable};
 use crate::output::{Format, Progress, print, tell};
-use lab::batch;
-use lab::kept::Folder;
-use lab::run::Outcome;
-use lab::sweep::{self, Done, Job, Journal, Sweep};
+use experiments::batch;
+use experiments::sweep::{self, Done, Job, Journal, Sweep};
+use recorder::kept::Folder;
+use recorder::run::Outcome;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(crate) fn sweep(
 ) -> Result<(), Failure> {
     let (journal, mut kept) = open(sweep, folder, force)?;
     if !journal.is_empty() {
-        tell!("{} of {} runs were done before", journal.len(), jobs.len());
+        tell!("{} of {} runs were complete before", journal.len(), jobs.len());
     }
     let open: Vec<(usize, &Job)> =
         jobs.iter().enumerate().filter(|(number, _)| !journal.has(*number)).collect();
@@ -83,7 +83,7 @@ pub(crate) fn sweep(
     }
     match format {
         Format::Text => {
-            let mut text = format!("{}\nkept in {}", sweep::text(sweep, &all), folder.display());
+            let mut text = format!("{}\nwritten to {}", sweep::text(sweep, &all), folder.display());
             if let Some((name, _)) = figures.first() {
                 let _ =
                     write!(text, "; the first figure is\n{}", folder.join(format!("{name}.svg")).display());

@@ -1,6 +1,6 @@
 //! `wayfare agree` with recorded runs: no run on Linux is needed, and none is started.
 
-use lab::agree::{Measured, Recorded, Repeated, Run, Sample};
+use experiments::agree::{Measured, Recorded, Repeated, Run, Sample};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -21,7 +21,7 @@ fn record(folder: &Path, outages: [f64; 6]) {
     let mut measured = Measured::new(&scenario, [8, 6], &kernel);
     measured.linux = Sample::new(6);
     for (number, outage) in (0..).zip(outages) {
-        let simulated = lab::run::simulate(scenario.plan(number, 6).unwrap()).unwrap();
+        let simulated = recorder::run::simulate(scenario.plan(number, 6).unwrap()).unwrap();
         let mut run: Run = scenario.read(&simulated);
         run.values.insert("outage_ms.hard".to_owned(), outage);
         measured.linux.add(number, run);
@@ -66,7 +66,7 @@ fn a_later_call_measures_what_is_missing_and_judges_without_a_run() {
     other.keep(first).unwrap();
     std::fs::write(folder.path().join("other.json"), other.json().unwrap()).unwrap();
     let simulated = ["agree", "--from", "other.json", "--simulate-again"];
-    assert!(out(&wayfare(folder.path(), &simulated[..3]), 1).contains("999"), "judged as it is recorded");
+    assert!(out(&wayfare(folder.path(), &simulated[..3]), 1).contains("999"), "evaluated as recorded");
     assert_eq!(out(&wayfare(folder.path(), &simulated), 1), text, "what the simulator gives now");
     let file = ["agree", "first", "--from", "page.linux.json", "--format", "json"];
     let json: serde_json::Value = serde_json::from_str(&out(&wayfare(folder.path(), &file), 1)).unwrap();
@@ -92,8 +92,8 @@ fn what_is_not_there_to_judge_is_an_error_of_use() {
     };
     assert!(errors(&["agree", "--from", "nothing"]).contains("there is no nothing"));
     std::fs::write(folder.path().join("bad.json"), "{\"scenarios\": [1]}").unwrap();
-    assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is no record of agree: "));
+    assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is not a record of `agree`: "));
     record(folder.path(), [50.0; 6]);
-    assert!(errors(&["agree", "bulk", "--from", "."]).contains("has nothing of bulk"));
+    assert!(errors(&["agree", "bulk", "--from", "."]).contains("has no runs of bulk"));
     assert!(errors(&["agree", "--from", ".", "--runs", "3"]).contains("cannot be used with"));
 }

@@ -257,7 +257,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
             let said = errors(&output);
             assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
             assert!(
-                said.ends_with("interrupted; nothing incomplete is left, and what was complete is kept\n"),
+                said.ends_with("interrupted; incomplete runs are removed, complete runs are kept\n"),
                 "{words:?}: {said}"
             );
             assert!(took < wire::Duration::from_secs(5), "{words:?}: {took:?}; a second on a quiet host");

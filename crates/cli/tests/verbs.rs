@@ -96,7 +96,7 @@ fn several_runs_do_not_lie_among_single_ones_and_replace_nothing_of_a_user() {
     let is_there = |path: &str| folder.path().join(path).exists();
     let several = ["run", "first", "--runs", "2"];
     for _ in 0..2 {
-        assert!(prints(folder.path(), &several, 0).contains("kept in runs/first-sim-of-2\n"));
+        assert!(prints(folder.path(), &several, 0).contains("written to runs/first-sim-of-2\n"));
     }
     assert!(is_there("runs/first-sim-of-2/first-sim-2/run.json") && !is_there("runs/first-sim-of-2.2"));
     assert!(!is_there("runs/first-sim-1"), "that is the name of a single run, at the phases of the file");
@@ -238,11 +238,11 @@ fn every_failure_has_its_number() {
         (
             &["run", "nonsense"][..],
             2,
-            "nonsense: unknown scenario; give the path of a file, or one that is built in: first,",
+            "nonsense: unknown scenario; give the path of a file, or a built-in scenario: first,",
         ),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
         (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
-        (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/CONTENDER/MOVE/WORKLOAD"),
+        (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/PROTOCOL/MOVE/WORKLOAD"),
         (&["run", "first", "--runs", "-1"], 2, "allowed: a whole number from 1 to"),
         (
             &["run", "first", "--seed", "18446744073709551615", "--runs", "2"],
@@ -265,7 +265,7 @@ fn every_failure_has_its_number() {
             "at most 18446744073709551613",
         ),
         (&["scale", "--hosts", "100,100"], 2, "--hosts: 100 is given twice"),
-        (&["scale", "--hosts", "100 1000"], 2, "with commas between them, as 100,1000"),
+        (&["scale", "--hosts", "100 1000"], 2, "with commas between them, for example 100,1000"),
         (&["explain", "mine"], 2, "is it a run directory?"),
         (&["diff", "mine", "mine"], 2, "is it a run directory?"),
     ] {
@@ -313,7 +313,7 @@ fn a_sweep_gives_the_same_however_many_run_at_once() {
     let with = |jobs: &str| {
         let text = prints(folder.path(), &[&GRID[..], &["--jobs", jobs, "--out", jobs]].concat(), 0);
         text.lines()
-            .filter(|line| !line.contains("kept in") && !line.contains("outage_ms.svg"))
+            .filter(|line| !line.contains("written to") && !line.contains("outage_ms.svg"))
             .collect::<Vec<_>>()
             .join("\n")
     };
@@ -351,7 +351,7 @@ fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
     assert!((3..24).contains(&before), "{before} runs: it was to be stopped in the middle");
     let output = wayfare(folder.path(), &with("killed"));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, format!("{before} of 24 runs were done before\n"));
+    assert_eq!(told, format!("{before} of 24 runs were complete before\n"));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
     let others = [&GRID[..5], &["7", "--out", "killed"]].concat();
     let refusal = refused(folder.path(), &others, 2);

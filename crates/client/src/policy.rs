@@ -32,6 +32,7 @@ pub enum PolicyError {
 
 impl Policy {
     /// Parses rules with commas between them, for example `+10.0.0.0/8:80,-10.1.0.1`. An empty text has no rules.
+    /// Fails if a rule is malformed, or if there are too many.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let mut policy = Self::default();
         let mut free = policy.rules.iter_mut();

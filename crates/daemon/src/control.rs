@@ -320,7 +320,7 @@ mod tests {
         let mut turns = 0;
         while control.hear().is_empty() {
             turns += 1;
-            assert!(control.has_more() && turns < 10, "it was refused, or is waited for in vain");
+            assert!(control.has_more() && turns < 10, "it was refused, or never came");
         }
     }
 
@@ -335,7 +335,7 @@ mod tests {
         // All of them sent a request at most three seconds ago.
         let mut all: BTreeMap<u64, Connection> =
             (0..4).map(|n| (n, client(10 + n, 27 + n % 2, n == 0))).collect();
-        assert!(!make_room(&mut all, at(20)), "nobody has had its time");
+        assert!(!make_room(&mut all, at(20)), "no client has had its time");
         assert!(make_room(&mut all, at(30)));
         assert!(!all.contains_key(&1), "the oldest but the lab's");
         assert!(make_room(&mut all, at(38)));

@@ -58,7 +58,7 @@ impl Daemon {
             self.note_lost(KERNEL_SIDE.to_owned());
             let _ = writeln!(
                 std::io::stderr(),
-                "{KERNEL_SIDE} was removed: this host's own programs are cut off until the daemon is started again"
+                "{KERNEL_SIDE} was removed: this host's own programs have no network until the daemon is started again"
             );
         }
     }

@@ -69,8 +69,7 @@ impl Daemon {
                 // The hook is installed when the device returns.
                 Err(error) if error.is_absent() => {}
                 Err(error) => {
-                    let text =
-                        "the ingress hook is not there, so the kernel handles this daemon's packets too";
+                    let text = "the ingress hook is missing, so the kernel handles this daemon's packets too";
                     failure = Some(format!("{text}: {error}"));
                 }
             }
@@ -82,7 +81,7 @@ impl Daemon {
             let _ = writeln!(
                 err,
                 "another program removed the nftables table wayfare_own (as `nft flush ruleset` does), which keeps the kernel from \
-                 answering at {devices}: it is put back; meanwhile the kernel may have answered beside this daemon"
+                 answering at {devices}. The table is installed again; meanwhile the kernel may have answered too"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);

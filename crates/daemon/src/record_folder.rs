@@ -18,12 +18,13 @@ pub(super) fn folder() -> Result<PathBuf> {
             _ if is_private_folder(&path).attempt("look at", path.display())? => return Ok(path),
             // Another user's: its content cannot be trusted, and that user can change what is written there.
             _ => {
-                let why = format!("{} is another user's, or others can write to it", path.display());
+                let why =
+                    format!("{} belongs to another user, or other users can write to it", path.display());
                 last = io::Error::new(io::ErrorKind::PermissionDenied, why);
             }
         }
     }
-    Err(last).attempt("make a folder for", "the record of what a daemon changes")
+    Err(last).attempt("make a folder for", "the record of a daemon's changes")
 }
 
 /// Returns the paths where this user's folder may be, in the order in which they are tried.

@@ -142,11 +142,12 @@ impl Rest {
         };
         let kept = match self.before.write(path) {
             Ok(()) => {
-                format!("`wayfare doctor --clean` tries it again; to give it up, remove {}", path.display())
+                format!("`wayfare doctor --clean` tries it again; to stop that, remove {}", path.display())
             }
             Err(error) => error.to_string(), // the whole record is still there
         };
-        Err(io::Error::other(format!("{why} ({kept})"))).attempt("put back", "all that was before the daemon")
+        Err(io::Error::other(format!("{why} ({kept})")))
+            .attempt("put back", "all settings from before the daemon")
     }
 }
 

@@ -41,7 +41,8 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         other => other?,
     };
     if !file.file_type().is_socket() {
-        let why = "there is a file which is no socket, and which is not replaced; choose another path, or remove it";
+        let why =
+            "there is a file that is not a socket, and is not replaced; choose another path, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     let Err(refused) = connect() else { return Err(in_use()) };
@@ -51,7 +52,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         Some(libc::EAGAIN | libc::EPROTOTYPE) => Err(in_use()),
         _ => {
             let why = format!(
-                "there is a socket of user {}, and whether somebody listens at it cannot be found out ({refused}); choose \
+                "there is a socket of user {}, and it is not known whether a process listens on it ({refused}); choose \
                  another path, or remove it",
                 file.uid()
             );

@@ -9,7 +9,7 @@ use wire::{Ipv4Addr, Mac};
 
 /// The configuration of a daemon.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
 pub struct Spec {
     /// The host's name.
     pub name: String,

@@ -172,9 +172,7 @@ impl Store {
     fn look_for_file(&self) -> io::Result<()> {
         match std::fs::metadata(&self.path) {
             Ok(there) if identity(&there) == self.file => Ok(()),
-            Ok(_) => {
-                Err(io::Error::other("another file has taken the place of the store; start the daemon again"))
-            }
+            Ok(_) => Err(io::Error::other("another file has replaced the store; start the daemon again")),
             Err(none) if none.kind() == io::ErrorKind::NotFound => {
                 Err(io::Error::new(none.kind(), "the file of the store was removed; start the daemon again"))
             }
@@ -263,11 +261,11 @@ fn folder_of(path: &Path) -> &Path {
 fn lock_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{FlockOperation, flock};
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let in_use = || {
-        let why = "another daemon uses this store; end that daemon, or give each a file of its own";
+        let why = "another daemon uses this store; end that daemon, or give each a separate file";
         io::Error::new(io::ErrorKind::ResourceBusy, why)
     };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
@@ -288,9 +286,9 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     file.read_exact_at(&mut bytes, 0)?;
     if !bytes.starts_with(MAGIC) {
         return Err(damaged(if bytes.starts_with(OLDER) {
-            "this store is of another version of wayfare, which this one does not read; remove it to begin without records"
+            "this store was written by another version of Wayfare, and cannot be read; remove it to begin without records"
         } else {
-            "this file is not a store of wayfare's"
+            "this file is not a store of Wayfare"
         }));
     }
     let read = || -> Outcome<_> {
@@ -312,13 +310,13 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     match read() {
         Ok((Some(THIS_FORM), ended, records)) => Ok((records, ended)),
         Ok((None, ..)) | Err(redb::Error::TableTypeMismatch { .. }) => {
-            Err(damaged("this database is not a store of wayfare's"))
+            Err(damaged("this database is not a store of Wayfare"))
         }
         Ok((Some(form), ..)) => Err(damaged(&format!(
-            "this store has form {form}, and this version of wayfare reads form {THIS_FORM}; remove it to begin without records"
+            "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove it to begin without records"
         ))),
         Err(error) => Err(damaged(&format!(
-            "damaged ({error}); put a copy back, or move the file away to begin without records"
+            "damaged ({error}); restore a copy, or remove the file to begin without records"
         ))),
     }
 }

@@ -94,7 +94,7 @@ fn a_commit_that_is_cut_short_is_there_or_not_and_nothing_before_it_is_lost() {
         let mut store = Store::open(&torn).unwrap();
         put(&mut store, "c", "3");
         drop(store);
-        assert!(shown(&torn).ends_with(&pairs(&[("c", "3")])), "it goes on: {kept:b}");
+        assert!(shown(&torn).ends_with(&pairs(&[("c", "3")])), "it continues: {kept:b}");
     }
 }
 

@@ -50,7 +50,7 @@ impl Stage {
 
     fn ends(&self, verdict: Verdict) {
         self.verdicts.send(verdict).unwrap();
-        assert!(readable(&self.storage, 10_000), "the daemon is told");
+        assert!(readable(&self.storage, 10_000), "the daemon is notified");
     }
 
     /// Clears the descriptor but leaves the results, so that it becomes readable when the next sync has ended.

@@ -1,4 +1,4 @@
-//! A run as a pcapng file: all interfaces in one section, and each packet with a comment on what became of it.
+//! A run as a pcapng file: all interfaces in one section, and each packet with a comment about its end.
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -60,7 +60,7 @@ pub struct Seen<'a> {
     pub frame: &'a [u8],
     /// The length of the frame on its link, in bytes.
     pub original_len: usize,
-    /// What became of the packet; empty for no comment.
+    /// The end of the packet; empty for no comment.
     pub comment: &'a str,
 }
 
@@ -130,7 +130,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Returns the file. Its packets are in the order of time, over all interfaces.
+    /// Returns the file. Its packets are in the order of time, over all interfaces. Fails if a block cannot be
+    /// encoded.
     pub fn finish(mut self) -> Result<Vec<u8>, CaptureError> {
         self.packets.sort_by_key(|packet| packet.at); // stable: keeps the order of calls at one instant
         let mut writer = PcapNgWriter::with_section_header(Vec::new(), section())?;

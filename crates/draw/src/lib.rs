@@ -18,8 +18,8 @@ mod text;
 pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
 pub use csv::Csv;
 pub use figure::{
-    Axis, Band, Bar, BarFigure, BarGroup, BesideFigure, Cost, Counts, DistributionFigure, DistributionPanel,
-    FlowTrace, Handoff, HoleBand, Joined, Mark, MarkKind, Noticed, Owner, Point, PointFigure, Sample,
-    SequenceFigure, Series, Step, Style, TimeFigure, TimeLine, TimePanel, TimeWindow, Whisker,
+    Axis, Band, Bar, BarFigure, BarGroup, Cost, Counts, DistributionFigure, DistributionPanel, FlowTrace,
+    Handoff, HoleBand, Joined, Mark, MarkKind, Noticed, Owner, Point, PointFigure, Sample, SequenceFigure,
+    Series, SideBySideFigure, Step, Style, TimeFigure, TimeLine, TimePanel, TimeWindow, Whisker,
 };
 pub use text::Table;

@@ -58,7 +58,7 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     ("ingress hook", LAB, true, ingress_hook),
     ("packet sockets with time stamps", LAB, true, packet_socket),
     ("timers on CLOCK_BOOTTIME", LAB, false, timer),
-    ("TCP_REPAIR", "handing TCP connections over (indirect-tcp)", true, || {
+    ("TCP_REPAIR", "moving TCP connections (indirect-tcp)", true, || {
         tcp_support::tcp_repair().map(|()| "a socket was put into repair mode".to_owned())
     }),
     ("TCP reno", "experiments with TCP Reno", true, || tcp_support::congestion("reno")),
@@ -158,7 +158,7 @@ fn pid_namespace() -> Result<String> {
     command.arg("--help").stdin(read).stdout(write).stderr(other);
     let ended = Sandbox::spawn(command)?.wait(None)?;
     match ended {
-        Some(status) if status.success() => Ok("with /proc of its own".to_owned()),
+        Some(status) if status.success() => Ok("with a separate /proc".to_owned()),
         other => Err(io::Error::other(format!("{other:?}"))).attempt("be pid 1 in", "a PID namespace"),
     }
 }
@@ -243,7 +243,7 @@ fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<Strin
     match told.split_first() {
         Some((b'+', detail)) => Ok(String::from_utf8_lossy(detail).into_owned()),
         Some((_, detail)) => Err(String::from_utf8_lossy(detail).into_owned()),
-        None => Err("the probe died, or did not end in time".to_owned()),
+        None => Err("the probe ended abnormally, or not in time".to_owned()),
     }
 }
 

@@ -7,8 +7,8 @@
 use daemon::Refusal;
 use daemon::{Ages, BEAT, EmulatorEvent, EmulatorRequest, Heartbeat, Stall, Waits};
 use link::{
-    Arrived, Becomes, Change, Fabric, Flight, Follows, Landing, Offer, Place, PortId, SAMPLING, Ticket, Tune,
-    Tuning,
+    Arrived, Change, ChangedLink, Consequence, Fabric, Flight, InterfaceState, Landing, Offer, PortId,
+    SAMPLING, Ticket, Tune, Tuning,
 };
 use os::{
     Attempt, Clock, Netlink, Offset, Options, PacketSocket, Result, Timer, ethtool,
@@ -138,7 +138,7 @@ pub struct LinkOrder {
     /// The host in whose records the change is kept.
     pub host: HostId,
     /// The links that change.
-    pub places: Vec<Place>,
+    pub places: Vec<ChangedLink>,
     /// The change.
     pub change: Change,
     /// The event that is recorded.
@@ -529,17 +529,17 @@ impl LinkEmulator {
         self.set_grant();
     }
 
-    fn follows(&mut self, what: Follows) {
+    fn follows(&mut self, what: Consequence) {
         let (port, becomes) = match what {
-            Follows::At(port, becomes) => (port, becomes),
-            Follows::Returns(tuning) => return self.schedule(tuning.ready, Scheduled::Tuned(tuning)),
+            Consequence::At(port, becomes) => (port, becomes),
+            Consequence::Returns(tuning) => return self.schedule(tuning.ready, Scheduled::Tuned(tuning)),
         };
         let Some((host, iface)) = self.owner(port) else { return };
         match becomes {
-            Becomes::Down => self.report_down(host, iface, node::Link::NO_CARRIER),
-            Becomes::OutOfRange => self.report_down(host, iface, node::Link::OUT_OF_RANGE),
-            Becomes::Up => self.report_event(host, &EmulatorEvent::Carrier { iface: iface.0 }),
-            Becomes::Mtu(mtu) => {
+            InterfaceState::Down => self.report_down(host, iface, node::Link::NO_CARRIER),
+            InterfaceState::OutOfRange => self.report_down(host, iface, node::Link::OUT_OF_RANGE),
+            InterfaceState::Up => self.report_event(host, &EmulatorEvent::Carrier { iface: iface.0 }),
+            InterfaceState::Mtu(mtu) => {
                 self.mtus.insert(port, mtu);
                 self.report_event(host, &EmulatorEvent::Mtu { iface: iface.0, mtu });
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
 
-/// The port that stands for packets of no workload: registrations, ARP, connections between routers.
+/// The port number used for packets of no workload: registrations, ARP, connections between routers.
 pub const CONTROL: u16 = 0;
 
 /// One end of an application's connection.

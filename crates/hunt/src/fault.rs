@@ -67,7 +67,7 @@ impl Fault {
         self.at + self.lasts
     }
 
-    /// Returns whether no packet or no signalling passes its place while it lasts.
+    /// Returns whether it stops all packets, or all signalling, at its place.
     pub const fn blocks(&self) -> bool {
         matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
     }

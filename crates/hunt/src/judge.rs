@@ -124,7 +124,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     }
     let port = work.port;
     let Some(ends) = facts.streams.get(&port) else {
-        return Some(format!("port {port}: no connection was asked for"));
+        return Some(format!("port {port}: no connection was requested"));
     };
     let client = ends.client.as_ref()?;
     for (name, end) in [("client", Some(client)), ("server", ends.server.as_ref())] {
@@ -141,7 +141,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         if let Some(end) = end.filter(|end| silent(end)) {
             let (last, allowed) = (end.last, allowed(end));
             return Some(format!(
-                "port {port}: the {name} was notified of nothing since {last:?}; {allowed:.1} s are allowed"
+                "port {port}: the {name} had no event since {last:?}; {allowed:.1} s are allowed"
             ));
         }
     }
@@ -153,7 +153,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let failed = client.error().is_some();
     let over = client.is_over() && !failed && client.read != whole;
     (over || client.read > whole)
-        .then(|| format!("port {port}: the client was given {} bytes of {whole}", client.read))
+        .then(|| format!("port {port}: the client received {} bytes of {whole}", client.read))
 }
 
 /// The time of the last ARP request, in milliseconds: three requests, one per second.
@@ -239,7 +239,7 @@ fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let gap = client.gap.1.since(client.gap.0).as_secs_f64();
     (gap > allowed).then(|| {
         format!(
-            "port {}: nothing for {gap:.3} s from {:?} on; {allowed:.3} s are explained",
+            "port {}: no data for {gap:.3} s from {:?} on; {allowed:.3} s are explained",
             work.port, client.gap.0
         )
     })

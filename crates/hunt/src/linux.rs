@@ -7,9 +7,8 @@ use crate::facts::Facts;
 use crate::judge::{Judge, Violation, judge};
 use crate::run::{facts, watch};
 use crate::write;
-use lab::run::Outcome;
-use lab::scenario::Setting;
-use lab::{Plan, Scenario};
+use recorder::run::Outcome;
+use scenario::{Plan, Scenario, Setting};
 use trace::Doubt;
 use wire::Duration;
 
@@ -99,7 +98,7 @@ mod tests {
     /// A run without violations, with the records that Linux would give.
     fn run() -> (Draft, Outcome) {
         let draft = draw(Protocol::MobileIp, 1, &Size::LINUX);
-        let outcome = lab::run::simulate(plan(&draft).unwrap()).unwrap();
+        let outcome = recorder::run::simulate(plan(&draft).unwrap()).unwrap();
         (draft, outcome)
     }
 

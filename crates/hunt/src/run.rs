@@ -6,7 +6,7 @@ use crate::judge::{Violation, judge};
 use crate::plant::Plant;
 use crate::watch::Watch;
 use crate::write;
-use lab::{Plan, Scenario};
+use scenario::{Plan, Scenario};
 use wire::{Duration, Instant};
 
 /// Every 20th seed is run a second time with all records, and each of its outages must be explained. Such a run takes
@@ -50,10 +50,10 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     facts.held = ledger.held + if plant == Some(Plant::Hoard) { 10_000 } else { 0 };
     facts.doubts = ledger.doubts().iter().map(ToString::to_string).collect();
     if facts.doubts.is_empty() && !ledger.balances() {
-        facts.doubts.push("the ledger does not close".to_owned());
+        facts.doubts.push("the ledger does not balance".to_owned());
     }
     if draft.seed.is_multiple_of(EXPLAINED) && plant.is_none() {
-        let outcome = lab::run::simulate(plan.clone()).map_err(|error| error.to_string())?;
+        let outcome = recorder::run::simulate(plan.clone()).map_err(|error| error.to_string())?;
         facts.doubts.extend(outcome.doubts.iter().map(|doubt| format!("with records: {doubt}")));
     }
     if let Some(stopped) = run.stopped {

@@ -33,7 +33,7 @@ pub fn search(
 ) -> Vec<Found> {
     let mut found = Vec::new();
     let work = |number| one(protocol, base.wrapping_add(number));
-    lab::batch::each(seeds, jobs, work, |number, one| {
+    experiments::batch::each(seeds, jobs, work, |number, one| {
         found.extend(one);
         each(number);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

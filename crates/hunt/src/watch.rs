@@ -2,9 +2,9 @@
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
-use lab::Plan;
-use lab::ledger::Running;
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
+use recorder::ledger::Running;
+use scenario::Plan;
 use sctp::message::{Chunk, Packet as Sctp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use trace::{EventKind, HostId, What, Witness};
@@ -114,7 +114,7 @@ impl Watch {
         let owner = self.addresses.get(&header.dst);
         let is_foreign = owner.is_some_and(|owner| owner.0.wrapping_add(next) != host.0);
         if is_foreign && !self.relays.contains(&host) {
-            let text = format!("{} was given a packet for {} at {:?}", self.name(host), header.dst, at);
+            let text = format!("{} received a packet for {} at {:?}", self.name(host), header.dst, at);
             keep(&mut self.facts.misled, text);
         }
         if header.protocol == UDP
@@ -398,7 +398,7 @@ impl Witness for Watch {
             What::Marked(mark) => self.marked(at, host, mark),
             What::Ordered(event) if event.kind == EventKind::Crash => self.crashed(host),
             What::Dropped(_, _, reason) if reason == "ttl_expired" => {
-                let text = format!("{} let a packet die of its TTL at {at:?}", self.name(host));
+                let text = format!("{} dropped a packet whose TTL expired, at {at:?}", self.name(host));
                 keep(&mut self.facts.loops, text);
             }
             What::Lost(iface, packet, reason) if *iface != Iface::HOST => self.lost(at, *packet, reason),

@@ -13,63 +13,67 @@ const SHORTEST_KEY: usize = 16;
 /// The smallest buffer, in bytes: no kernel has less than the buffer of one segment.
 const SMALLEST_BUFFER: u32 = 2048;
 
-/// A support router.
+/// The configuration of a support router.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SupportRouterConfig {
-    /// Its address, by which mobile hosts and other routers know it.
+    /// The address by which mobile hosts and other routers know this router.
     pub address: Ipv4Addr,
-    /// The mobile hosts that it serves, each with the key that it shares with this router.
+    /// The mobile hosts that it serves, each with the key that the host shares with this router.
     pub hosts: Vec<Peer>,
-    /// The other routers.
+    /// The other support routers, each with the key of the two routers.
     #[serde(default)]
     pub routers: Vec<Peer>,
-    /// How long the connections that a greeting names may take to come: 10 s, and three times as long again after each sign that an
-    /// earlier router hands them over. What comes for them meanwhile is kept. Those that have not come by then are lost.
+    /// How long the router waits for the connections that a greeting names; default `10s`. After each sign that an
+    /// earlier router hands them over, it waits for three times as long. Packets for them are buffered meanwhile.
+    /// Connections that have not come by then are lost.
     #[serde(default = "patience", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
-    /// Packets of one half of a connection that it keeps meanwhile: 64.
+    /// Packets that are buffered for one half of a connection meanwhile, at most; default 64.
     #[serde(default = "held")]
     pub held: usize,
-    /// How long it stays silent on what it has handed over, or resets what was lost: 2 min.
+    /// How long the router answers nothing on a connection that it has handed over, or sends resets on one that is
+    /// lost; default `2min`, and at least `patience`.
     #[serde(default = "silence", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub silence: Duration,
-    /// Bytes that each half of a connection may keep to be sent, all of which move with it; if none are given, as many as the
-    /// host's connections do.
+    /// The send buffer of each half of a connection in bytes, at least 2048. Its bytes move with the connection.
+    /// Without it, the host's default applies.
     pub send_buffer: Option<u32>,
-    /// The same of bytes that wait to be relayed: the largest window that either end is offered.
+    /// The receive buffer of each half in bytes, at least 2048: the largest window that either end is offered.
+    /// Without it, the host's default applies.
     pub receive_buffer: Option<u32>,
-    /// Whether bytes that wait to be relayed move with a connection: yes. Without it they are lost, and neither end notices: it is
-    /// for experiments that show what the move of these bytes is for.
+    /// Whether bytes that wait to be relayed move with a connection; default true. If false, they are lost, and
+    /// neither end notices. This is for experiments that show the effect.
     #[serde(default = "moves_unread")]
     pub moves_unread: bool,
 }
 
-/// The side of a mobile host.
+/// The configuration of the mobile host's side.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileHostConfig {
-    /// Its home address.
+    /// The home address of the host.
     pub address: Ipv4Addr,
-    /// What it shares with each support router that `routers` does not name.
+    /// The key that the host shares with each support router that `routers` does not list, at least 16 bytes in
+    /// hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// Support routers with which it shares a key that no other has: one in wrong hands can then not take the host's connections
-    /// from the others.
+    /// Support routers that share a separate key with the host. If one of these routers is compromised, it cannot
+    /// take the host's connections from the others.
     #[serde(default)]
     pub routers: Vec<Peer>,
 }
 
-/// Somebody who is known by an address and a key.
+/// A mobile host or a support router, and the key that is shared with it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// Who.
+    /// The address of the peer; of a mobile host, its home address.
     pub address: Ipv4Addr,
-    /// What is shared with it.
+    /// The shared key, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
@@ -115,7 +119,7 @@ fn check_peers(own: Ipv4Addr, named: &[(&'static str, &Vec<Peer>)]) -> Result<()
         check_address(name, peer.address)?;
         check_key(name, &peer.key)?;
         if !known.insert(peer.address) {
-            return Err(ConfigError::new(name, format!("{} is named twice", peer.address)));
+            return Err(ConfigError::new(name, format!("{} is listed twice", peer.address)));
         }
     }
     Ok(())
@@ -133,7 +137,10 @@ pub fn check_key(name: &'static str, key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() >= SHORTEST_KEY {
         return Ok(());
     }
-    Err(ConfigError::new(name, format!("a key must have at least {SHORTEST_KEY} bytes")))
+    Err(ConfigError::new(
+        name,
+        format!("a key must have at least {SHORTEST_KEY} bytes, {} hexadecimal digits", 2 * SHORTEST_KEY),
+    ))
 }
 
 /// Returns whether an address can be a host's: not 0.0.0.0/8, loopback, multicast or broadcast.

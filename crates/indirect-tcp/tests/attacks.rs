@@ -205,7 +205,7 @@ fn a_call_is_the_hosts_own_and_counts_once() {
     let refused = [Effect::Stream(CALLER, StreamOp::Abort)];
     let mut stage = router();
     assert_eq!(ask(call, &wrong(), HOST, &mut stage), refused);
-    assert_eq!(ask(call, &host_key(), OTHER, &mut stage), refused, "from somebody else's address");
+    assert_eq!(ask(call, &host_key(), OTHER, &mut stage), refused, "from another host's address");
     assert_eq!(ask(Call { router: RIGHT, ..call }, &host_key(), HOST, &mut stage), refused);
     let effects = ask(call, &host_key(), HOST, &mut stage);
     let opened = effects.iter().find_map(|effect| match effect {

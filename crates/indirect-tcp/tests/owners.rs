@@ -142,7 +142,7 @@ enum Event {
 
 struct World {
     now: u64,
-    chance: Seed,
+    rng: Seed,
     loss: u64,
     events: BTreeMap<(u64, u64), Event>,
     counted: u64,
@@ -181,7 +181,7 @@ impl World {
         });
         Self {
             now: 0,
-            chance: Seed::new(seed),
+            rng: Seed::new(seed),
             loss: seed % 4 * 10,
             events: BTreeMap::new(),
             counted: 0,
@@ -201,7 +201,7 @@ impl World {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.chance.draw() % bound
+        self.rng.draw() % bound
     }
 
     fn after(&mut self, micros: u64, event: Event) {
@@ -335,7 +335,12 @@ impl World {
             return self.after(0, Event::Finished { router, id });
         }
         let latest = &mut self.version[half.side];
-        assert_eq!(half.version, *latest, "router {router} goes on from the past\n{}", self.story.join("\n"));
+        assert_eq!(
+            half.version,
+            *latest,
+            "router {router} continues from an earlier state\n{}",
+            self.story.join("\n")
+        );
         *latest += 1;
         half.version = *latest;
         half.frozen = false;
@@ -550,15 +555,15 @@ impl World {
 
     /// Decides which halves end in this run, and when.
     fn plan_ends(&mut self, seed: u64) {
-        let mut chance = Seed::new(seed).fork("ends");
-        let which = (chance.draw() % self.connections as u64) as usize;
-        let far = chance.draw().is_multiple_of(2);
-        let at = 500_000 + chance.draw() % 8_000_000;
+        let mut rng = Seed::new(seed).fork("ends");
+        let which = (rng.draw() % self.connections as u64) as usize;
+        let far = rng.draw().is_multiple_of(2);
+        let at = 500_000 + rng.draw() % 8_000_000;
         if !seed.is_multiple_of(3) {
             self.after(at, Event::Finishes { side: side(which, far) });
         }
         if seed % 3 == 2 {
-            self.after(at + chance.draw() % 2_000_000, Event::Finishes { side: side(which, !far) });
+            self.after(at + rng.draw() % 2_000_000, Event::Finishes { side: side(which, !far) });
         }
     }
 

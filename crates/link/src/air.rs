@@ -1,4 +1,4 @@
-//! The use of a cell's air beside the bits of its frames: beacons and contention.
+//! The use of a cell's channel besides the bits of its frames: beacons and contention.
 
 use crate::channel::Sender;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct Beacon {
 /// slots next.
 ///
 /// A radio that was interrupted continues its countdown, and the frame of another radio counts as one slot (Bianchi,
-/// "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` compares with his
+/// "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` compares with them
 /// model). A countdown belongs to the frame at its end: a radio whose first frame is offered in the meantime waits
 /// until after that frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,10 +90,10 @@ impl Counters {
 
 impl Contention {
     /// Counts down until at least one of `senders` sends. The order of `senders` is the order in which they draw.
-    pub(crate) fn round(&self, senders: &[Sender], counters: &mut Counters, chance: &mut Seed) -> Round {
+    pub(crate) fn round(&self, senders: &[Sender], counters: &mut Counters, rng: &mut Seed) -> Round {
         let mut wait = |sender: &Sender| {
             let counter = counters.0.entry(*sender).or_default();
-            *counter.slots.get_or_insert_with(|| self.draw(counter.collided, chance))
+            *counter.slots.get_or_insert_with(|| self.draw(counter.collided, rng))
         };
         let waits: Vec<(Sender, u32)> = senders.iter().map(|sender| (*sender, wait(sender))).collect();
         let idle = waits.iter().map(|(_, slots)| *slots).min().unwrap_or(0);
@@ -113,11 +113,11 @@ impl Contention {
         Round { idle, first, lost }
     }
 
-    fn draw(&self, collided: u8, chance: &mut Seed) -> u32 {
+    fn draw(&self, collided: u8, rng: &mut Seed) -> u32 {
         let doubled = self.window.max(1).checked_shl(u32::from(collided)).unwrap_or(u32::MAX);
         // The high half of the product is nearly uniform, because windows are small compared with 2^32.
         let window = u64::from(doubled.min(self.most.max(1)));
-        (((chance.draw() >> 32) * window) >> 32) as u32
+        (((rng.draw() >> 32) * window) >> 32) as u32
     }
 }
 

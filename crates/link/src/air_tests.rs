@@ -3,7 +3,8 @@
 use super::*;
 use crate::fabric::tests::{flight, fly};
 use crate::{
-    Arrived, CellSpec, Course, Fabric, Faults, Landing, Listening, Offer, PortId, RadioSpec, Scan, reason,
+    Arrived, CellSpec, Fabric, Faults, Landing, Listening, Offer, PortId, RadioSpec, Scan, SignalCourse,
+    reason,
 };
 use wire::{Cell, Instant, Mac};
 
@@ -163,7 +164,7 @@ fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
     let apart = later.since(first).as_nanos() % BEACON.every.as_nanos();
     assert_eq!(apart, 0, "both have heard a beacon, which come every 10 ms");
     let back = fabric.leave_for(Instant::from_millis(2000), PortId(1), Cell(1)).unwrap();
-    assert_eq!(back.ready, Instant::from_millis(2008), "where there are none nobody waits for any");
+    assert_eq!(back.ready, Instant::from_millis(2008), "without beacons, no radio waits for one");
 }
 
 // --- channels ------------------------------------------------------------------------------------------------------------
@@ -247,8 +248,8 @@ fn who_is_away_keeps_its_own_frames_until_it_is_back() {
 fn a_radio_that_listens_elsewhere_hears_of_others_and_misses_what_is_for_it() {
     let scan = Scan { every: MS * 1000, away: MS * 30 };
     let mut fabric = fabric([Air::default(); 2], 1, Listening { scan: Some(scan), ..Listening::default() });
-    let both = |course: Course, cell| course.with(Cell(cell), vec![(Instant::ZERO, -60)]);
-    fabric.add_course(PortId(1), [1, 2].into_iter().fold(Course::default(), both));
+    let both = |course: SignalCourse, cell| course.with(Cell(cell), vec![(Instant::ZERO, -60)]);
+    fabric.add_course(PortId(1), [1, 2].into_iter().fold(SignalCourse::default(), both));
     let mut heard = |ms: u64| {
         let sample = fabric.sample(Instant::from_millis(ms), PortId(1));
         (sample.heard.len(), sample.is_lost)
@@ -267,7 +268,7 @@ fn who_has_lost_its_cell_hears_all_there_is() {
     let mut fabric = fabric([Air::default(); 2], 1, Listening { scan: Some(scan), ..Listening::default() });
     let gone =
         vec![(Instant::ZERO, -60), (Instant::from_millis(100), -60), (Instant::from_millis(100), -120)];
-    let course = Course::default().with(Cell(1), gone).with(Cell(2), vec![(Instant::ZERO, -70)]);
+    let course = SignalCourse::default().with(Cell(1), gone).with(Cell(2), vec![(Instant::ZERO, -70)]);
     fabric.add_course(PortId(1), course);
     assert_eq!(fabric.sample(Instant::ZERO, PortId(1)).heard.len(), 2, "the first scan");
     let lost = fabric.sample(Instant::from_millis(200), PortId(1));

@@ -17,11 +17,11 @@ pub(crate) struct Airspace {
 }
 
 impl Airspace {
-    pub(crate) fn new(spec: &CellSpec, channel: usize, chance: Seed) -> Self {
+    pub(crate) fn new(spec: &CellSpec, channel: usize, rng: Seed) -> Self {
         // The beacons of different base stations are not in step.
-        let phase = |every: Duration| chance.fork("beacon").draw() % nanos_of(every).max(1);
+        let phase = |every: Duration| rng.fork("beacon").draw() % nanos_of(every).max(1);
         let next_beacon = spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every)));
-        let medium = Medium::new(Arc::new(Character::air(spec)), chance);
+        let medium = Medium::new(Arc::new(Character::air(spec)), rng);
         Self { medium, air: spec.air, channel, next_beacon }
     }
 

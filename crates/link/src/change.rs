@@ -3,15 +3,15 @@
 //! The caller decides when a change happens. The fabric returns the consequences for the interfaces at the link, and
 //! the caller notifies their hosts.
 
-use crate::fabric::Way;
+use crate::fabric::FlightPath;
 use crate::medium::Medium;
 use crate::{Fabric, Flight, PortId, Tuning};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Instant};
 
-/// The link that is changed.
+/// The link that a change applies to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Place {
+pub enum ChangedLink {
     /// The wire between two ports, both directions.
     Wire([PortId; 2]),
     /// A cell, for every radio in it: its base station is switched off or on.
@@ -35,16 +35,16 @@ pub enum Change {
 
 /// A consequence of a change for an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Follows {
+pub enum Consequence {
     /// The host of this port is to be notified now.
-    At(PortId, Becomes),
+    At(PortId, InterfaceState),
     /// The radio returns to the cell that it lost. The caller passes this to [`Fabric::arrive`] when it is ready.
     Returns(Tuning),
 }
 
 /// The new state of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Becomes {
+pub enum InterfaceState {
     /// It carries nothing.
     Down,
     /// It carries again: an end of a wire, or the radio of a base station.
@@ -80,10 +80,10 @@ impl Cuts {
     }
 
     /// The path of a frame from port `from` through the wire to port `to`.
-    pub(crate) fn way(&self, from: PortId, to: PortId) -> Way {
+    pub(crate) fn way(&self, from: PortId, to: PortId) -> FlightPath {
         match self.wires.get(&from) {
-            None => Way::Wire(to),
-            Some(wire) => Way::Rejoined(to, wire.times),
+            None => FlightPath::Wire(to),
+            Some(wire) => FlightPath::Rejoined(to, wire.times),
         }
     }
 
@@ -114,36 +114,36 @@ impl Fabric {
     pub fn is_whole(&self, flight: &Flight) -> bool {
         let cuts = &self.cuts.wires;
         let times = match flight.way {
-            Way::Wire(_) => 0,
-            Way::Rejoined(_, times) => times,
-            Way::Air(_) | Way::Visit(_) => return true,
+            FlightPath::Wire(_) => 0,
+            FlightPath::Rejoined(_, times) => times,
+            FlightPath::Air(_) | FlightPath::Visit(_) => return true,
         };
         cuts.is_empty() || cuts.get(&flight.from).is_none_or(|wire| !wire.is_cut && wire.times == times)
     }
 
     /// Changes a link, and returns the consequences. They are empty if nothing changes, as in a cut of a link that is
     /// cut.
-    pub fn change(&mut self, now: Instant, place: Place, change: Change) -> Vec<Follows> {
+    pub fn change(&mut self, now: Instant, place: ChangedLink, change: Change) -> Vec<Consequence> {
         match (place, change) {
-            (Place::Wire(ends), Change::Cut) => self.cut_wire(now, ends),
-            (Place::Wire(ends), Change::Restore) => self.restore_wire(ends),
-            (Place::Cell(cell), Change::Cut) => {
+            (ChangedLink::Wire(ends), Change::Cut) => self.cut_wire(now, ends),
+            (ChangedLink::Wire(ends), Change::Restore) => self.restore_wire(ends),
+            (ChangedLink::Cell(cell), Change::Cut) => {
                 if !self.cuts.cells.insert(cell) {
                     return Vec::new();
                 }
                 let inside: Vec<PortId> = self.radios.in_cell(cell).collect();
                 inside.into_iter().map(|port| self.lose(now, cell, port)).collect()
             }
-            (Place::Radio(cell, port), Change::Cut) => {
+            (ChangedLink::Radio(cell, port), Change::Cut) => {
                 let is_inside = self.radios.get(port).is_some_and(|radio| radio.cell() == Some(cell));
                 let is_new = self.cuts.radios.insert((cell, port));
                 if is_new && is_inside { vec![self.lose(now, cell, port)] } else { Vec::new() }
             }
-            (Place::Cell(cell), Change::Restore) => {
+            (ChangedLink::Cell(cell), Change::Restore) => {
                 self.cuts.cells.remove(&cell);
                 self.return_to(now, cell)
             }
-            (Place::Radio(cell, port), Change::Restore) => {
+            (ChangedLink::Radio(cell, port), Change::Restore) => {
                 self.cuts.radios.remove(&(cell, port));
                 self.return_to(now, cell)
             }
@@ -158,46 +158,46 @@ impl Fabric {
         }
     }
 
-    fn cut_wire(&mut self, now: Instant, ends: [PortId; 2]) -> Vec<Follows> {
+    fn cut_wire(&mut self, now: Instant, ends: [PortId; 2]) -> Vec<Consequence> {
         let mut follows = Vec::new();
         for port in ends {
             let wire = self.cuts.wires.entry(port).or_default();
             if !std::mem::replace(&mut wire.is_cut, true) {
                 wire.times += 1;
-                follows.push(Follows::At(port, Becomes::Down));
+                follows.push(Consequence::At(port, InterfaceState::Down));
             }
             self.clear_wire(now, port);
         }
         follows
     }
 
-    fn restore_wire(&mut self, ends: [PortId; 2]) -> Vec<Follows> {
+    fn restore_wire(&mut self, ends: [PortId; 2]) -> Vec<Consequence> {
         let mut follows = Vec::new();
         for port in ends {
             let wire = self.cuts.wires.get_mut(&port).filter(|wire| wire.is_cut);
             if let Some(wire) = wire {
                 wire.is_cut = false;
-                follows.push(Follows::At(port, Becomes::Up));
+                follows.push(Consequence::At(port, InterfaceState::Up));
             }
         }
         follows
     }
 
     /// Takes the cell from a radio that is in it.
-    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Follows {
+    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Consequence {
         self.drop_waiting(now, port);
         self.radios.lose(port);
         self.cuts.lost.insert(port, cell);
         if self.is_station(port) {
-            Follows::At(port, Becomes::Down)
+            Consequence::At(port, InterfaceState::Down)
         } else {
-            Follows::At(port, Becomes::OutOfRange)
+            Consequence::At(port, InterfaceState::OutOfRange)
         }
     }
 
     /// Brings back a cell: its base station is on, and radios that lost it return to it, as a station that associates
     /// again. A radio with a course hears the cell in its next sample instead, and its host decides.
-    fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Follows> {
+    fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Consequence> {
         let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
         let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();
         let mut follows = Vec::new();
@@ -205,37 +205,39 @@ impl Fabric {
             self.cuts.lost.remove(&port);
             if self.is_station(port) {
                 self.radios.settle(now, port, cell);
-                follows.push(Follows::At(port, Becomes::Up));
+                follows.push(Consequence::At(port, InterfaceState::Up));
             } else if !self.has_course(port) {
-                follows.extend(self.leave_for(now, port, cell).map(Follows::Returns));
+                follows.extend(self.leave_for(now, port, cell).map(Consequence::Returns));
             }
         }
         follows
     }
 
-    fn each_medium(&mut self, place: Place, change: impl Fn(&mut Medium)) {
+    fn each_medium(&mut self, place: ChangedLink, change: impl Fn(&mut Medium)) {
         match place {
-            Place::Wire(ends) => {
+            ChangedLink::Wire(ends) => {
                 for port in ends {
                     self.medium_of(port).into_iter().for_each(&change);
                 }
             }
-            Place::Cell(cell) | Place::Radio(cell, _) => {
+            ChangedLink::Cell(cell) | ChangedLink::Radio(cell, _) => {
                 self.cells.get_mut(&cell).into_iter().for_each(|own| change(&mut own.medium));
             }
         }
     }
 
     /// A mobile radio has the smallest MTU of all cells.
-    fn narrowed(&self, place: Place, mtu: u16) -> Vec<Follows> {
+    fn narrowed(&self, place: ChangedLink, mtu: u16) -> Vec<Consequence> {
         match place {
-            Place::Wire(ends) => ends.map(|port| Follows::At(port, Becomes::Mtu(mtu))).to_vec(),
-            Place::Cell(cell) | Place::Radio(cell, _) => {
+            ChangedLink::Wire(ends) => {
+                ends.map(|port| Consequence::At(port, InterfaceState::Mtu(mtu))).to_vec()
+            }
+            ChangedLink::Cell(cell) | ChangedLink::Radio(cell, _) => {
                 let least = self.cells.values().map(|own| own.medium.character.mtu).min().unwrap_or(mtu);
                 let stations = self.stations.iter().filter(|(_, of)| **of == cell);
-                let stations = stations.map(|(port, _)| Follows::At(*port, Becomes::Mtu(mtu)));
+                let stations = stations.map(|(port, _)| Consequence::At(*port, InterfaceState::Mtu(mtu)));
                 let moving = self.radios.ports().filter(|port| !self.is_station(*port));
-                stations.chain(moving.map(|port| Follows::At(port, Becomes::Mtu(least)))).collect()
+                stations.chain(moving.map(|port| Consequence::At(port, InterfaceState::Mtu(least)))).collect()
             }
         }
     }

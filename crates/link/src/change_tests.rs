@@ -11,7 +11,7 @@ const A: PortId = PortId(1);
 const B: PortId = PortId(2);
 const STATION: PortId = PortId(3);
 const MOBILE: PortId = PortId(4);
-const WIRE: Place = Place::Wire([A, B]);
+const WIRE: ChangedLink = ChangedLink::Wire([A, B]);
 
 fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
@@ -52,13 +52,13 @@ fn a_cut_wire_loses_what_is_in_it_and_carries_what_comes_after() {
     let (flying, queued) = (sent(&mut fabric, 10), sent(&mut fabric, 10));
     assert_eq!(
         fabric.change(at(11), WIRE, Change::Cut),
-        [Follows::At(A, Becomes::Down), Follows::At(B, Becomes::Down)]
+        [Consequence::At(A, InterfaceState::Down), Consequence::At(B, InterfaceState::Down)]
     );
     assert_eq!(fabric.change(at(11), WIRE, Change::Cut), [], "it is cut already");
     assert_eq!(fabric.offer(at(11), A, 100), Err(reason::CUT));
     assert_eq!(
         fabric.change(at(11), WIRE, Change::Restore),
-        [Follows::At(A, Becomes::Up), Follows::At(B, Becomes::Up)]
+        [Consequence::At(A, InterfaceState::Up), Consequence::At(B, InterfaceState::Up)]
     );
     let later = sent(&mut fabric, 11);
     for lost in [flying, queued] {
@@ -72,13 +72,18 @@ fn a_cut_wire_loses_what_is_in_it_and_carries_what_comes_after() {
 #[test]
 fn radios_return_to_a_cell_that_is_back() {
     let mut fabric = fabric();
-    let all = fabric.change(at(10), Place::Cell(Cell(1)), Change::Cut);
-    assert_eq!(all, [Follows::At(STATION, Becomes::Down), Follows::At(MOBILE, Becomes::OutOfRange)]);
+    let all = fabric.change(at(10), ChangedLink::Cell(Cell(1)), Change::Cut);
+    assert_eq!(
+        all,
+        [Consequence::At(STATION, InterfaceState::Down), Consequence::At(MOBILE, InterfaceState::OutOfRange)]
+    );
     for port in [STATION, MOBILE] {
         assert_eq!(fabric.offer(at(11), port, 100), Err(reason::CUT));
     }
-    let back = fabric.change(at(20), Place::Cell(Cell(1)), Change::Restore);
-    let [Follows::At(STATION, Becomes::Up), Follows::Returns(tuning)] = back[..] else { panic!("{back:?}") };
+    let back = fabric.change(at(20), ChangedLink::Cell(Cell(1)), Change::Restore);
+    let [Consequence::At(STATION, InterfaceState::Up), Consequence::Returns(tuning)] = back[..] else {
+        panic!("{back:?}")
+    };
     assert_eq!((tuning.port, tuning.ready), (MOBILE, at(25)), "it tunes again");
     assert_eq!(fabric.arrive(&tuning), Arrived::Here);
 }
@@ -86,12 +91,15 @@ fn radios_return_to_a_cell_that_is_back() {
 #[test]
 fn a_cell_may_be_cut_for_one_radio() {
     let mut fabric = fabric();
-    let place = Place::Radio(Cell(1), MOBILE);
-    assert_eq!(fabric.change(at(10), place, Change::Cut), [Follows::At(MOBILE, Becomes::OutOfRange)]);
+    let place = ChangedLink::Radio(Cell(1), MOBILE);
+    assert_eq!(
+        fabric.change(at(10), place, Change::Cut),
+        [Consequence::At(MOBILE, InterfaceState::OutOfRange)]
+    );
     let tuning = fabric.leave_for(at(11), MOBILE, Cell(1)).unwrap();
     assert_eq!(fabric.arrive(&tuning), Arrived::OutOfRange);
     assert!(fabric.offer(at(12), STATION, 100).is_ok(), "the base station does not notice");
-    assert!(matches!(fabric.change(at(20), place, Change::Restore)[..], [Follows::Returns(_)]));
+    assert!(matches!(fabric.change(at(20), place, Change::Restore)[..], [Consequence::Returns(_)]));
 }
 
 #[test]
@@ -104,7 +112,10 @@ fn loss_and_mtu_change_one_link_alone() {
     assert_eq!(fabric.change(at(1), WIRE, Change::Loss(1.0)), []);
     assert_eq!(fabric.offer(at(1), A, 100), Err(reason::LINK_ERROR));
     let narrowed = fabric.change(at(2), WIRE, Change::Mtu(600));
-    assert_eq!(narrowed, [Follows::At(A, Becomes::Mtu(600)), Follows::At(B, Becomes::Mtu(600))]);
+    assert_eq!(
+        narrowed,
+        [Consequence::At(A, InterfaceState::Mtu(600)), Consequence::At(B, InterfaceState::Mtu(600))]
+    );
     assert_eq!(fabric.offer(at(2), B, 601), Err(reason::MTU));
     assert!(fabric.offer(at(3), other[0], 1500).is_ok());
 }

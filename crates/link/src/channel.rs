@@ -41,7 +41,7 @@ pub(crate) struct Channel {
     /// Queues that are empty are removed.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
     counters: Counters,
-    chance: Seed,
+    rng: Seed,
 }
 
 /// The decision on a grant.
@@ -54,7 +54,7 @@ pub(crate) enum Grant {
 }
 
 impl Channel {
-    pub(crate) fn new(access: Access, chance: Seed) -> Self {
+    pub(crate) fn new(access: Access, rng: Seed) -> Self {
         Self {
             cells: Vec::new(),
             access,
@@ -63,7 +63,7 @@ impl Channel {
             due: None,
             queues: BTreeMap::new(),
             counters: Counters::default(),
-            chance,
+            rng,
         }
     }
 
@@ -117,7 +117,7 @@ impl Channel {
         let waited = self.busy_until >= at || heads.len() > 1;
         let Some(contention) = self.contention.filter(|_| waited) else { return Some(Grant::To(first, 0)) };
         let senders: Vec<Sender> = heads.iter().map(|(_, sender)| *sender).collect();
-        let round = contention.round(&senders, &mut self.counters, &mut self.chance);
+        let round = contention.round(&senders, &mut self.counters, &mut self.rng);
         if let [winner] = *round.first {
             let winner = if self.access == Access::Fifo { first } else { winner };
             return Some(Grant::To(winner, round.idle));

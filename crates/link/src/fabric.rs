@@ -7,7 +7,7 @@ use crate::drain::Drains;
 use crate::grant::Decision;
 use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
 use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
-use crate::{Course, PortId, reason};
+use crate::{PortId, SignalCourse, reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::Seed;
@@ -24,11 +24,11 @@ pub struct Flight {
     pub lands: Instant,
     /// The number of copies that arrive.
     pub copies: u8,
-    pub(crate) way: Way,
+    pub(crate) way: FlightPath,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Way {
+pub(crate) enum FlightPath {
     Wire(PortId),
     Air(Cell),
     /// In a cell that the sender only visits.
@@ -42,8 +42,8 @@ impl Flight {
     /// `None` for a flight through the air.
     pub const fn far_end(&self) -> Option<PortId> {
         match self.way {
-            Way::Wire(to) | Way::Rejoined(to, _) => Some(to),
-            Way::Air(_) | Way::Visit(_) => None,
+            FlightPath::Wire(to) | FlightPath::Rejoined(to, _) => Some(to),
+            FlightPath::Air(_) | FlightPath::Visit(_) => None,
         }
     }
 }
@@ -66,7 +66,7 @@ pub struct Ticket(pub u64);
 pub enum Offer {
     /// It is in flight.
     Flies(Flight),
-    /// It waits in its radio's queue. [`Fabric::decide`] reports what becomes of it.
+    /// It waits in its radio's queue. [`Fabric::decide`] returns its result.
     Waits(Ticket),
 }
 
@@ -106,7 +106,7 @@ pub struct Fabric {
     /// The number of grants so far. It orders the radios by their last grant.
     pub(crate) grants: u64,
     pub(crate) radios: Radios,
-    courses: BTreeMap<PortId, Course>,
+    courses: BTreeMap<PortId, SignalCourse>,
     /// The radios of base stations, each with its cell.
     pub(crate) stations: BTreeMap<PortId, Cell>,
     pub(crate) cuts: Cuts,
@@ -128,11 +128,11 @@ const KINDS: usize = 64;
 
 impl Fabric {
     /// Adds a wire between two ports.
-    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, chance: &Seed) {
+    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Seed) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
         for (from, to, character) in [(a, b, there), (b, a, back)] {
-            let medium = Medium::new(character, chance.fork(&format!("wire {}", from.0)));
+            let medium = Medium::new(character, rng.fork(&format!("wire {}", from.0)));
             let index = from.0 as usize;
             if index >= self.wires.len() {
                 self.wires.resize_with(index + 1, || None);
@@ -160,21 +160,21 @@ impl Fabric {
         self.radios.shrink_to_fit();
     }
 
-    /// Adds a cell.
-    pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
-        let chance = chance.fork(&format!("cell {}", spec.cell.0));
-        let channel = self.channel_of(spec, &chance);
-        self.cells.insert(spec.cell, Airspace::new(spec, channel, chance));
+    /// Adds a cell. `rng` is the root of its random numbers. A cell with the same number is replaced.
+    pub fn add_cell(&mut self, spec: &CellSpec, rng: &Seed) {
+        let rng = rng.fork(&format!("cell {}", spec.cell.0));
+        let channel = self.channel_of(spec, &rng);
+        self.cells.insert(spec.cell, Airspace::new(spec, channel, rng));
     }
 
-    /// Adds a radio.
+    /// Adds a radio at a port, in the cell that `spec` names. If it names none, the radio has to tune first.
     pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
         self.stations.extend(spec.cell.map(|cell| (port, cell)));
         self.radios.add(port, spec);
     }
 
     /// Adds the course of a radio's host. A radio without a course hears every cell.
-    pub fn add_course(&mut self, port: PortId, course: Course) {
+    pub fn add_course(&mut self, port: PortId, course: SignalCourse) {
         self.courses.insert(port, course);
     }
 
@@ -249,7 +249,8 @@ impl Fabric {
     }
 
     /// Sends one datagram in another cell. If this takes an excursion, the radio is away until the frame is sent, and
-    /// at least for the time of the excursion. Half of that is the time to get there.
+    /// at least for the time of the excursion. Half of that is the time to get there. Returns the reason if the frame
+    /// is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -324,10 +325,12 @@ impl Fabric {
     /// Returns the ports that receive a flight that lands now. `dst` is its destination address.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
         let (cell, visiting) = match flight.way {
-            Way::Wire(_) | Way::Rejoined(..) if !self.is_whole(flight) => return Landing::Lost(reason::CUT),
-            Way::Wire(to) | Way::Rejoined(to, _) => return Landing::At(vec![to]),
-            Way::Air(cell) => (cell, false),
-            Way::Visit(cell) => (cell, true),
+            FlightPath::Wire(_) | FlightPath::Rejoined(..) if !self.is_whole(flight) => {
+                return Landing::Lost(reason::CUT);
+            }
+            FlightPath::Wire(to) | FlightPath::Rejoined(to, _) => return Landing::At(vec![to]),
+            FlightPath::Air(cell) => (cell, false),
+            FlightPath::Visit(cell) => (cell, true),
         };
         let out = self.end_of_air(flight, cell);
         let stayed = |radio: &Radio| matches!(radio.heard(cell, flight.start, out), Heard::Yes | Heard::Away);
@@ -363,7 +366,7 @@ impl Fabric {
         self.radios.leave(ready, port, cell)
     }
 
-    /// Completes a tuning.
+    /// Completes a tuning when it is ready. Returns whether the radio is in the new cell.
     pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {
         let course = self.courses.get(&tuning.port);
         let in_range = course.is_none_or(|course| course.strength(tuning.cell, tuning.ready).is_some());
@@ -392,7 +395,7 @@ impl Fabric {
 pub(crate) fn fly(
     medium: &mut Medium,
     from: PortId,
-    way: Way,
+    way: FlightPath,
     (start, out): (Instant, Instant),
 ) -> Result<Flight, Reason> {
     let copies = medium.luck()?;

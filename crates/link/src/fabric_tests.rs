@@ -217,7 +217,7 @@ fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
 #[test]
 fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     let mut fabric = air(Duration::ZERO);
-    let fades = Course::default()
+    let fades = SignalCourse::default()
         .with(
             Cell(1),
             vec![(Instant::ZERO, -60), (Instant::from_millis(200), -60), (Instant::from_millis(300), -120)],
@@ -232,7 +232,7 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     assert_eq!(far, Sample { heard: vec![(Cell(2), -70)], is_lost: true });
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
     assert_eq!(fabric.offer(Instant::from_millis(300), M, BYTES), Err(reason::OUT_OF_RANGE));
-    assert!(!fabric.sample(Instant::from_millis(400), M).is_lost, "it is told once");
+    assert!(!fabric.sample(Instant::from_millis(400), M).is_lost, "it is reported once");
     let back = fabric.leave_for(Instant::from_millis(400), M, Cell(1)).unwrap();
     assert_eq!(fabric.arrive(&back), Arrived::OutOfRange);
     let other = fabric.leave_for(Instant::from_millis(500), M, Cell(2)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::air::Access;
 use crate::channel::{Channel, Grant, Sender, Waiting};
-use crate::fabric::{Way, fly};
+use crate::fabric::{FlightPath, fly};
 use crate::medium::CellSpec;
 use crate::{Fabric, Flight, PortId, Ticket, reason};
 use wire::{Duration, Instant, Reason, Seed};
@@ -10,7 +10,7 @@ use wire::{Duration, Instant, Reason, Seed};
 /// The decision on a waiting frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// The frame.
+    /// The frame, by the ticket of its offer.
     pub ticket: Ticket,
     /// The radio at which it waited.
     pub from: PortId,
@@ -117,7 +117,7 @@ impl Fabric {
     pub(crate) fn send(&mut self, start: Instant, sender: Sender, frame: &Waiting) -> Result<Flight, Reason> {
         let own = self.cells.get_mut(&frame.cell).ok_or(reason::NO_CARRIER)?;
         let out = start + own.medium.airtime(frame.bytes);
-        let way = if sender.visits { Way::Visit(frame.cell) } else { Way::Air(frame.cell) };
+        let way = if sender.visits { FlightPath::Visit(frame.cell) } else { FlightPath::Air(frame.cell) };
         let flight = fly(&mut own.medium, sender.port, way, (start, out));
         let channel = self.channels.get_mut(own.channel).ok_or(reason::NO_CARRIER)?;
         channel.busy_until = out;
@@ -201,13 +201,13 @@ impl Fabric {
     }
 
     /// The index of a cell's channel. A missing channel is added.
-    pub(crate) fn channel_of(&mut self, spec: &CellSpec, chance: &Seed) -> usize {
+    pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Seed) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;
         let found =
             self.cells.get(&spec.cell).or_else(|| self.cells.values().find(same)).map(|cell| cell.channel);
         let place = found.unwrap_or_else(|| {
-            self.channels.push(Channel::new(spec.air.access, chance.fork("contention")));
+            self.channels.push(Channel::new(spec.air.access, rng.fork("contention")));
             self.channels.len() - 1
         });
         if let Some(channel) = self.channels.get_mut(place) {

@@ -53,14 +53,14 @@ impl Seen {
 
 /// Radios 0 to 5 send, visit cell 2 and change cells at random; the first is a station and stays.
 fn random(seed: u64, access: Access, contention: Option<Contention>) -> Seen {
-    let mut chance = Seed::new(seed);
+    let mut rng = Seed::new(seed);
     let beacon = Some(Beacon { every: Duration::from_millis(100), bytes: 100 });
     let airs = [Air { beacon, ..air(access, contention) }, air(access, contention)];
     let mut fabric = fabric(airs, 5, Listening::default());
     let (mut seen, mut now) = (Seen::default(), Instant::ZERO);
     let mut tunings = BTreeMap::new();
     for _ in 0..4000 {
-        now += Duration::from_micros(chance.draw() % 6000);
+        now += Duration::from_micros(rng.draw() % 6000);
         while let Some(at) = fabric.next_decision().filter(|at| *at <= now) {
             seen.take(&mut fabric, at);
         }
@@ -71,11 +71,11 @@ fn random(seed: u64, access: Access, contention: Option<Contention>) -> Seen {
             }
             !due
         });
-        let port = PortId((chance.draw() % 6) as u32);
-        let bytes = 40 + (chance.draw() % 1400) as usize;
-        match chance.draw() % 40 {
+        let port = PortId((rng.draw() % 6) as u32);
+        let bytes = 40 + (rng.draw() % 1400) as usize;
+        match rng.draw() % 40 {
             0 if port != STATION => {
-                let to = Cell(1 + (chance.draw() % 2) as u16);
+                let to = Cell(1 + (rng.draw() % 2) as u16);
                 tunings.insert(port, fabric.leave_for(now, port, to).unwrap());
             }
             1 if port != STATION => {
@@ -124,7 +124,7 @@ fn a_radio_sends_its_frames_in_the_order_of_their_offers() {
     for (seed, access, contention) in every_kind() {
         let mut last: BTreeMap<(PortId, bool), (Instant, Instant)> = BTreeMap::new();
         for (since, flight, _) in random(seed, access, contention).flights {
-            let queue = (flight.from, matches!(flight.way, Way::Visit(_)));
+            let queue = (flight.from, matches!(flight.way, FlightPath::Visit(_)));
             if let Some((before, start)) = last.insert(queue, (since, flight.start)) {
                 assert!(before <= since && start < flight.start, "{access:?} {contention:?}: {flight:?}");
             }
@@ -137,13 +137,13 @@ fn a_radio_sends_its_frames_in_the_order_of_their_offers() {
 fn the_channel_does_not_rest_while_a_frame_waits() {
     for access in [Access::Fair, Access::Fifo] {
         let mut fabric = fabric([air(access, None); 2], 5, Listening::default());
-        let (mut chance, mut seen, mut now) = (Seed::new(3), Seen::default(), Instant::ZERO);
+        let (mut rng, mut seen, mut now) = (Seed::new(3), Seen::default(), Instant::ZERO);
         for _ in 0..4000 {
-            now += Duration::from_micros(chance.draw() % 12_000);
+            now += Duration::from_micros(rng.draw() % 12_000);
             while let Some(at) = fabric.next_decision().filter(|at| *at <= now) {
                 seen.take(&mut fabric, at);
             }
-            let port = PortId((chance.draw() % 6) as u32);
+            let port = PortId((rng.draw() % 6) as u32);
             let offer = fabric.offer(now, port, BYTES);
             seen.offer(now, offer, BYTES);
         }
@@ -193,16 +193,19 @@ fn every_radio_has_the_same_share_however_long_its_queue_is() {
     for contention in [None, Some(DCF)] {
         let (fair, fifo) = (shares(Access::Fair, contention), shares(Access::Fifo, contention));
         assert!(fair > 0.99, "{contention:?}: {fair}");
-        assert!(fifo < 0.3, "one queue for all gives the air to who fills it: {contention:?}, {fifo}");
+        assert!(
+            fifo < 0.3,
+            "with one queue, the radio that fills it gets the channel: {contention:?}, {fifo}"
+        );
     }
 }
 
 /// The longest time that an uplink frame waits for its first bit while the station always has 64 frames.
 fn uplink(access: Access) -> Duration {
     let mut fabric = fabric([air(access, None); 2], 1, Listening::default());
-    let (mut chance, mut now, mut worst) = (Seed::new(5), Instant::ZERO, Duration::ZERO);
+    let (mut rng, mut now, mut worst) = (Seed::new(5), Instant::ZERO, Duration::ZERO);
     for _ in 0..500 {
-        let next = now + FRAME + Duration::from_micros(chance.draw() % 20_000);
+        let next = now + FRAME + Duration::from_micros(rng.draw() % 20_000);
         while now < next {
             while fabric.offer(now, STATION, BYTES).is_ok() {}
             now = fabric.next_decision().unwrap().min(next);

@@ -11,28 +11,28 @@
 //! receives a frame if it was on the cell's frequency from the frame's first bit to its last.
 //!
 //! A radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. A radio that leaves its
-//! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A [`Course`]
+//! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A [`SignalCourse`]
 //! gives the strength with which a radio hears each cell; where the own cell is too weak, the radio loses it.
 
 mod air;
 mod cell;
 mod change;
 mod channel;
-mod course;
 mod drain;
 mod fabric;
 mod grant;
 mod medium;
 mod radio;
+mod signal_course;
 
 pub use air::{Access, Air, Beacon, Contention};
-pub use change::{Becomes, Change, Follows, Place};
-pub use course::{Course, SAMPLING};
+pub use change::{Change, ChangedLink, Consequence, InterfaceState};
 pub use drain::Tune;
 pub use fabric::{Arrived, Fabric, Flight, Landing, Offer, Sample, Ticket};
 pub use grant::Decision;
 pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
+pub use signal_course::{SAMPLING, SignalCourse};
 
 /// One end of a wire, or a radio: an interface of a host. The caller numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -62,6 +62,6 @@ pub mod reason {
     pub const COLLISIONS: Reason = Reason("collisions");
     /// The link was cut by an event of the scenario.
     pub const CUT: Reason = Reason("link_cut");
-    /// The port leads nowhere.
+    /// The port has no link.
     pub const NO_CARRIER: Reason = Reason("no_carrier");
 }

@@ -18,14 +18,14 @@ pub struct WireSpec {
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
-    /// Its errors.
+    /// Losses, duplicates and their bursts.
     pub faults: Faults,
 }
 
-/// A radio cell.
+/// The parameters of a radio cell.
 #[derive(Clone, Debug)]
 pub struct CellSpec {
-    /// Its number.
+    /// The number of the cell.
     pub cell: Cell,
     /// The rate in bits per second, shared by all its radios.
     pub rate: u64,
@@ -38,7 +38,7 @@ pub struct CellSpec {
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
-    /// Its errors.
+    /// Losses, duplicates and their bursts.
     pub faults: Faults,
     /// How the cell uses its frequency.
     pub air: Air,
@@ -118,12 +118,12 @@ pub(crate) struct Medium {
     pub(crate) busy_until: Instant,
     /// Whether the state of [`Burst`] is bad.
     is_bad: bool,
-    pub(crate) chance: Seed,
+    pub(crate) rng: Seed,
 }
 
 impl Medium {
-    pub(crate) const fn new(character: Arc<Character>, chance: Seed) -> Self {
-        Self { character, busy_until: Instant::ZERO, is_bad: false, chance }
+    pub(crate) const fn new(character: Arc<Character>, rng: Seed) -> Self {
+        Self { character, busy_until: Instant::ZERO, is_bad: false, rng }
     }
 
     /// Takes the medium for a frame of `bytes` bytes. Returns when its first bit and when its last bit is sent.
@@ -174,7 +174,7 @@ impl Medium {
 
     fn toss(&mut self) -> f64 {
         // 53 bits, so that the fraction is exact and below one.
-        (self.chance.draw() >> 11) as f64 / (1u64 << 53) as f64
+        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -4,7 +4,7 @@ use crate::PortId;
 use std::collections::BTreeSet;
 use wire::{Cell, Duration, Instant, Mac, nanos_of};
 
-/// A radio.
+/// The parameters of a radio.
 #[derive(Clone, Copy, Debug)]
 pub struct RadioSpec {
     /// Its link address.
@@ -40,7 +40,7 @@ pub struct Listening {
 pub struct Scan {
     /// The time between the begins of two excursions.
     pub every: Duration,
-    /// How long it is away.
+    /// How long the radio is away for one look at another cell.
     pub away: Duration,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Advertiser {
     next: Advertisement,
     /// When the next periodic advertisement is due; `None` while the link is down.
     due: Option<Instant>,
-    chance: Seed,
+    rng: Seed,
     /// The second in which `answered` was counted.
     second: u64,
     answered: u16,
@@ -40,7 +40,7 @@ impl Advertiser {
         config: Advertise,
         registration_lifetime: Duration,
         kind: AgentFlags,
-        chance: Seed,
+        rng: Seed,
     ) -> Self {
         let foreign = kind.has(AgentFlags::FOREIGN);
         let next = Advertisement {
@@ -55,7 +55,7 @@ impl Advertiser {
             care_of: if foreign { vec![own.address] } else { Vec::new() },
             prefix_lengths: Some(vec![own.link.len()]),
         };
-        Self { iface, own, config, next, due: None, chance, second: 0, answered: 0, together: None }
+        Self { iface, own, config, next, due: None, rng, second: 0, answered: 0, together: None }
     }
 
     /// Packets with which a mobile node may look for an agent.
@@ -139,13 +139,13 @@ impl Advertiser {
 
     fn send(&mut self, dst: Ipv4Addr, mac: Option<Mac>, busy: bool, out: &mut Outbox) {
         let busy = if busy { AgentFlags::BUSY } else { AgentFlags::default() };
-        let said = Advertisement { dst, flags: self.next.flags | busy, ..self.next.clone() };
+        let advertisement = Advertisement { dst, flags: self.next.flags | busy, ..self.next.clone() };
         self.next.sequence = Advertisement::after(self.next.sequence);
         let mac = mac.or_else(|| Mac::of_group(dst)).unwrap_or(Mac::BROADCAST);
-        out.send(self.iface, Packet::new(mac, said.emit()));
+        out.send(self.iface, Packet::new(mac, advertisement.emit()));
     }
 
     fn chance_below(&mut self, span: Duration) -> Duration {
-        Duration::from_nanos(self.chance.draw() % nanos_of(span).max(1))
+        Duration::from_nanos(self.rng.draw() % nanos_of(span).max(1))
     }
 }

@@ -35,13 +35,13 @@ impl Agent {
 }
 
 /// Returns the care-of address that an advertisement offers; `None` if its sender is not a foreign agent.
-pub(crate) fn offered(said: &Advertisement) -> Option<Ipv4Addr> {
-    said.care_of.first().copied().filter(|_| said.flags.has(AgentFlags::FOREIGN))
+pub(crate) fn offered(advertisement: &Advertisement) -> Option<Ipv4Addr> {
+    advertisement.care_of.first().copied().filter(|_| advertisement.flags.has(AgentFlags::FOREIGN))
 }
 
 /// What is new in an advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum News {
+pub(crate) enum AgentChange {
     /// The agent is not in the list, or took no registrations before.
     New,
     /// The agent restarted, so it has lost its visitors.
@@ -63,39 +63,45 @@ impl Agents {
     pub(crate) fn hear(
         &mut self,
         now: Instant,
-        said: &Advertisement,
+        advertisement: &Advertisement,
         mac: Mac,
         keep: Option<Ipv4Addr>,
-    ) -> News {
-        let before =
-            self.list.get(&said.src).filter(|_| said.registration_lifetime == 0 && keep == Some(said.src));
+    ) -> AgentChange {
+        let before = self
+            .list
+            .get(&advertisement.src)
+            .filter(|_| advertisement.registration_lifetime == 0 && keep == Some(advertisement.src));
         let agent = Agent {
             mac,
             heard: now,
-            lifetime: Duration::from_secs(said.lifetime.into()),
-            sequence: said.sequence,
-            registration_lifetime: before.map_or(said.registration_lifetime, |old| old.registration_lifetime),
-            registered_only: said.registered_only,
-            care_of: offered(said),
-            prefix: said.prefix(),
+            lifetime: Duration::from_secs(advertisement.lifetime.into()),
+            sequence: advertisement.sequence,
+            registration_lifetime: before
+                .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
+            registered_only: advertisement.registered_only,
+            care_of: offered(advertisement),
+            prefix: advertisement.prefix(),
         };
-        self.expiry.set(said.src, now + agent.lifetime);
-        let news = match self.list.get(&said.src) {
-            None => News::New,
-            Some(old) if !old.takes_registrations() && agent.takes_registrations() => News::New,
+        self.expiry.set(advertisement.src, now + agent.lifetime);
+        let change = match self.list.get(&advertisement.src) {
+            None => AgentChange::New,
+            Some(old) if !old.takes_registrations() && agent.takes_registrations() => AgentChange::New,
             // A lower number of 256 or more is a rollover (section 2.3.2).
-            Some(old) if said.sequence < old.sequence && said.sequence < ROLLOVER => News::Restarted,
-            Some(_) => News::None,
+            Some(old) if advertisement.sequence < old.sequence && advertisement.sequence < ROLLOVER => {
+                AgentChange::Restarted
+            }
+            Some(_) => AgentChange::None,
         };
-        self.list.insert(said.src, agent);
+        self.list.insert(advertisement.src, agent);
         if self.list.len() > CAPACITY {
-            let others = self.list.iter().filter(|(who, _)| **who != said.src && Some(**who) != keep);
+            let others =
+                self.list.iter().filter(|(who, _)| **who != advertisement.src && Some(**who) != keep);
             let first = others.min_by_key(|(who, agent)| (agent.heard + agent.lifetime, **who));
             if let Some(who) = first.map(|(who, _)| *who) {
                 self.forget(who);
             }
         }
-        news
+        change
     }
 
     pub(crate) fn get(&self, who: Ipv4Addr) -> Option<&Agent> {
@@ -172,29 +178,29 @@ mod tests {
         let hear = |agents: &mut Agents, at, sequence| {
             agents.hear(Instant::from_millis(at), &agent(1, sequence, 0), MAC, None)
         };
-        assert_eq!(hear(&mut agents, 0, 7), News::New);
-        assert_eq!(hear(&mut agents, 1000, 8), News::None);
+        assert_eq!(hear(&mut agents, 0, 7), AgentChange::New);
+        assert_eq!(hear(&mut agents, 1000, 8), AgentChange::None);
         assert!(agents.expired(Instant::from_millis(3999)).is_none());
         assert_eq!(agents.due(), Some(Instant::from_millis(4000)));
         let (who, last) = agents.expired(Instant::from_millis(4000)).unwrap();
         assert_eq!((who, last.heard), (Ipv4Addr::new(10, 3, 0, 1), Instant::from_millis(1000)));
-        assert_eq!(hear(&mut agents, 4000, 9), News::New);
+        assert_eq!(hear(&mut agents, 4000, 9), AgentChange::New);
     }
 
     #[test]
     fn a_restart_is_told_from_a_rollover() {
         let mut agents = Agents::default();
-        for (sequence, news) in [
-            (0xfffe, News::New),
-            (256, News::None),
-            (300, News::None),
-            (0, News::Restarted),
-            (1, News::None),
-            (0, News::Restarted),
-            (400, News::None),
-            (255, News::Restarted),
+        for (sequence, change) in [
+            (0xfffe, AgentChange::New),
+            (256, AgentChange::None),
+            (300, AgentChange::None),
+            (0, AgentChange::Restarted),
+            (1, AgentChange::None),
+            (0, AgentChange::Restarted),
+            (400, AgentChange::None),
+            (255, AgentChange::Restarted),
         ] {
-            assert_eq!(agents.hear(Instant::ZERO, &agent(1, sequence, 0), MAC, None), news, "{sequence}");
+            assert_eq!(agents.hear(Instant::ZERO, &agent(1, sequence, 0), MAC, None), change, "{sequence}");
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Announcer {
 struct Announcement {
     mac: Mac,
     begun: Instant,
-    said: usize,
+    sent: usize,
 }
 
 impl Announcer {
@@ -30,7 +30,7 @@ impl Announcer {
 
     /// Announces that `address` is at `mac` from now on.
     pub(crate) fn announce(&mut self, now: Instant, address: Ipv4Addr, mac: Mac, out: &mut Outbox) {
-        self.under_way.insert(address, Announcement { mac, begun: now, said: 0 });
+        self.under_way.insert(address, Announcement { mac, begun: now, sent: 0 });
         self.go_on(now, address, out);
     }
 
@@ -53,16 +53,16 @@ impl Announcer {
     /// Sends the announcement if it is due, and sets the time of the next.
     fn go_on(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(announcement) = self.under_way.get_mut(&address) else { return };
-        let due = self.times.iter().skip(announcement.said).take_while(|at| announcement.begun + **at <= now);
+        let due = self.times.iter().skip(announcement.sent).take_while(|at| announcement.begun + **at <= now);
         let due = due.count();
-        announcement.said += due;
+        announcement.sent += due;
         if due > 0 {
             // An ARP Request with the new link address as sender: every ARP implementation updates its cache from it
             // (RFC 826). RFC 5944 allows a Request or a Reply.
             let message = Message::gratuitous(announcement.mac, address);
             out.send(self.iface, Packet::arp(Mac::BROADCAST, &message));
         }
-        match self.times.get(announcement.said) {
+        match self.times.get(announcement.sent) {
             Some(at) => self.expiry.set(address, announcement.begun + *at),
             None => self.stop(address),
         }

@@ -4,7 +4,7 @@ use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
 /// The mobile node's last registration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Record {
+pub(crate) struct BindingRecord {
     /// The Identification accepted last: no older request is accepted.
     pub(crate) identification: u64,
     /// The current binding; `None` at home.
@@ -25,7 +25,7 @@ pub(crate) struct Binding {
 /// The first byte of a record: the version of its format.
 const FORMAT: u8 = 1;
 
-impl Record {
+impl BindingRecord {
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
         out.extend_from_slice(&self.identification.to_be_bytes());
@@ -63,18 +63,18 @@ mod tests {
     fn what_is_kept_is_read_back() {
         let binding = Binding { care_of: Ipv4Addr::new(10, 3, 0, 1), granted: 300, ends: WallTime(-7) };
         for record in [
-            Record { identification: 7 << 32, binding: None },
-            Record { identification: 9, binding: Some(binding) },
+            BindingRecord { identification: 7 << 32, binding: None },
+            BindingRecord { identification: 9, binding: Some(binding) },
         ] {
             let bytes = record.emit();
-            assert_eq!(Record::parse(&bytes), Ok(record));
-            let refusal = |bytes: &[u8]| Record::parse(bytes).unwrap_err().0;
+            assert_eq!(BindingRecord::parse(&bytes), Ok(record));
+            let refusal = |bytes: &[u8]| BindingRecord::parse(bytes).unwrap_err().0;
             for length in (0..bytes.len()).filter(|length| *length != 9) {
                 assert_eq!(refusal(&bytes[..length]), "record_short", "{length}");
             }
             assert_eq!(refusal(&[&[2], &bytes[1..]].concat()), "record_format");
         }
-        let record = Record { identification: 9, binding: Some(binding) };
-        assert_eq!(Record::parse(&[record.emit(), vec![0]].concat()).unwrap_err().0, "record_long");
+        let record = BindingRecord { identification: 9, binding: Some(binding) };
+        assert_eq!(BindingRecord::parse(&[record.emit(), vec![0]].concat()).unwrap_err().0, "record_long");
     }
 }

@@ -1,6 +1,7 @@
 //! The configuration. Defaults are those of the RFC if it has one, otherwise ours; the docs name the source.
 
-use crate::message::{Algorithm, Association};
+use crate::message::{Algorithm, Association, INFINITE};
+use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
 use schemars::JsonSchema;
@@ -13,49 +14,53 @@ const SHORTEST_KEY: usize = 16;
 /// The greatest reserved security parameter index; 0 to this one are reserved (RFC 5944, section 5.1).
 const RESERVED_SPIS: u32 = 255;
 
-/// A home agent.
+/// The configuration of a home agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HomeAgentConfig {
-    /// Its address, and how long the prefix of the home network is.
+    /// The address of the home agent, and the length of the home network's prefix, for example `10.1.0.2/16`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
     /// The interface to the home network.
     pub interface: String,
-    /// The mobile nodes that it serves. A node named twice has two associations.
+    /// The mobile nodes that it serves, with their security associations. A mobile node that is listed twice has two
+    /// associations.
     pub mobile_nodes: Vec<Peer>,
-    /// The foreign agents that it has associations with, if any.
+    /// The foreign agents with which it has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
-    /// The longest registration: 1 h (ours).
+    /// The longest registration that it grants, in whole seconds from `3s` to `65534s`; default `60min` (ours).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// How far a mobile node's clock may be off: 7 s (RFC 5944, section 5.7).
+    /// How far the timestamp of a request may differ from the home agent's clock, more than `3s`; default `7s` (RFC
+    /// 5944, section 5.7).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The largest datagram that fits a tunnel, in bytes: an Ethernet's less the outer header.
+    /// The largest datagram inside a tunnel in bytes, at least 548; default 1480, an Ethernet frame's payload without
+    /// the outer header.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
-    /// When a new place is announced on the home network, counted from the change: 0, 1 and 3 s (ours).
+    /// When the home agent announces a mobile node's new link address on the home network by gratuitous ARP (RFC
+    /// 5944, section 4.6), counted from the change, in ascending order; default `0s`, `1s` and `3s` (ours).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
-    /// How it is heard.
+    /// The agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
-    /// All addresses of its host: no mobile node is there.
+    /// All addresses of its host, which no mobile node may have.
     #[serde(skip)]
     pub host: Vec<InterfaceAddress>,
 }
 
-/// A foreign agent.
+/// The configuration of a foreign agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignAgentConfig {
-    /// Its care-of address, and how long the prefix of the visited network is.
+    /// The care-of address, and the length of the visited network's prefix, for example `10.2.0.1/16`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
@@ -64,61 +69,66 @@ pub struct ForeignAgentConfig {
     /// The interfaces of all foreign agents of its host.
     #[serde(skip)]
     pub visited: Vec<String>,
-    /// Addresses to which other roles of its host send of themselves: no visitor has one of them.
+    /// Addresses to which other roles of its host send without a request. No visitor may have one of them.
     #[serde(skip)]
     pub partners: Vec<Ipv4Addr>,
     /// All addresses of its host.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// Those of them that home agents have.
+    /// Those of `own` that home agents of its host have.
     #[serde(skip)]
     pub beside: Vec<Ipv4Addr>,
-    /// The mobile nodes that it has associations with, if any.
+    /// The mobile nodes with which it has security associations.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,
-    /// The home agents that it has associations with, if any.
+    /// The home agents with which it has security associations.
     #[serde(default)]
     pub home_agents: Vec<Peer>,
-    /// The longest registration: 1 h (ours).
+    /// The longest registration that it advertises and accepts, in whole seconds from `3s` to `65534s`; default
+    /// `60min` (ours).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// Mobile nodes that it serves at a time: 1024 by default (ours); beyond that it says that it is busy. Nothing proves a visit of a
-    /// mobile node or home agent without an association: a host on the link with a helper elsewhere can fill all
-    /// places for the longest registration.
+    /// The number of visitors that it serves at a time; default 1024 (ours). Beyond that it advertises that it is
+    /// busy. Without a security association, nothing proves that a visit is genuine. So a host on the link that
+    /// cooperates with a host elsewhere can take all places for the longest registration.
     #[serde(default = "visitors")]
     pub visitors: usize,
-    /// Registrations that wait for a home agent at a time: 1024, 2 of one mobile node (ours; RFC 5944, section 3.7.1, typically
-    /// 5). Those of registered visitors are not among them.
+    /// The number of registrations that wait for a home agent's reply, at most; default 1024, and 2 of one mobile
+    /// node (ours; RFC 5944, section 3.7.1, suggests 5). Those of registered visitors are not counted.
     #[serde(default = "pending")]
     pub pending: usize,
-    /// How long a registration waits for the home agent: 7 s (RFC 5944, section 3.7.2.2).
+    /// How long a registration waits for the home agent's reply, greater than zero; default `7s` (RFC 5944, section
+    /// 3.7.2.2).
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
-    /// How it is heard.
+    /// The agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
 }
 
-/// How an agent is heard.
+/// The agent advertisements of an agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertise {
-    /// From one advertisement to the next: 1 s (RFC 2002's recommendation, and what the experiments use).
+    /// The interval of advertisements, greater than zero; default `1s` (recommended by RFC 2002, and used in the
+    /// experiments).
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub interval: Duration,
-    /// How much sooner it may come, by chance, so that agents do not fall into step: 50 ms (ours).
+    /// The longest time by which an advertisement is sent early, less than `interval`; default `50ms` (ours). The
+    /// time is random, so that agents do not synchronize.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub jitter: Duration,
-    /// How long it is believed, in whole seconds: 3 s, three intervals (RFC 5944, section 2.3).
+    /// The lifetime of an advertisement, in whole seconds from three times `interval` to `9000s`; default `3s` (RFC
+    /// 5944, section 2.3).
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Solicitations answered one by one in a second (ours). Those beyond are answered together, by as many advertisements
-    /// to all.
+    /// The number of solicitations in one second that are answered to their sender; default 20 (ours). Those beyond
+    /// are answered by as many advertisements to all.
     pub answers: u16,
 }
 
@@ -133,62 +143,65 @@ impl Default for Advertise {
     }
 }
 
-/// A mobile node.
+/// The configuration of a mobile node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
-    /// Its home address, and how long the prefix of the home network is.
+    /// The home address, and the length of the home network's prefix, for example `10.1.0.7/16`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface that it moves with.
+    /// The interface with which it moves.
     pub interface: String,
-    /// Its home agent: the association that it signs with.
+    /// The home agent, with the security association that signs requests.
     pub home_agent: Peer,
-    /// The foreign agents that it has associations with, if any.
+    /// The foreign agents with which it has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
-    /// The router of the home network; the home agent if none is named.
+    /// The router of the home network. Without it, the home agent is the router.
     pub home_router: Option<Ipv4Addr>,
-    /// How it decides that it has moved.
+    /// How it detects that it has moved.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether it heeds the link: an interface that came up is a reason to ask and to register at once (RFC 5944,
-    /// appendix B, allows it).
+    /// Whether it solicits and registers at once when its interface comes up (allowed by RFC 5944, appendix B);
+    /// default true.
     #[serde(default = "yes")]
     pub link_trigger: bool,
-    /// For how long it registers, unless an agent offers less: 5 min (ours).
+    /// The lifetime that it requests, in whole seconds from `3s` to `65534s`, unless an agent offers less; default
+    /// `5min` (ours).
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// When its return is announced on the home network, counted from the return: 0, 1 and 3 s (ours).
+    /// When it announces its return on the home network by gratuitous ARP (RFC 5944, section 4.6), counted from the
+    /// return, in ascending order; default `0s`, `1s` and `3s` (ours).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
 }
 
-/// How a mobile node decides that it has moved.
+/// How a mobile node detects that it has moved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Movement {
     /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 2.4.2.3,
-    /// would rather have it stay while it hears its agent.
+    /// recommends to stay while its own agent is heard.
     #[default]
     Eager,
 }
 
-/// Somebody with whom there is a mobility security association.
+/// A peer with which there is a mobility security association.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// Who; a mobile node by its home address.
+    /// The address of the peer; of a mobile node, its home address.
     pub address: Ipv4Addr,
-    /// The security parameter index.
+    /// The security parameter index, at least 256 (RFC 5944, section 5.1).
     pub spi: u32,
-    /// How an authenticator is made: `hmac-sha256`, or `hmac-md5` for a peer that knows nothing better.
+    /// The algorithm of the authenticator: `hmac-sha256`, or `hmac-md5` for a peer that supports nothing else;
+    /// default `hmac-sha256`.
     #[serde(default)]
     pub algorithm: Algorithm,
-    /// The secret.
+    /// The key of the association, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
@@ -237,19 +250,23 @@ impl HomeAgentConfig {
             // The home agent answers ARP for this address, so it must be of the home network, and not its own.
             let at_home = self.address.link.contains(peer.address) && peer.address != self.address.address;
             if !at_home || self.address.is_broadcast(peer.address) {
-                let problem =
-                    format!("{} is no mobile node's address of {}", peer.address, self.address.link);
+                let problem = format!(
+                    "{} must be a host address of {} other than {}",
+                    peer.address, self.address.link, self.address.address
+                );
                 return Err(ConfigError::new("mobile_nodes", problem));
             }
         }
         if self.replay_window <= Duration::from_secs(3) {
-            return Err(ConfigError::new("replay_window", "must be longer than 3s (RFC 5944, section 5.7)"));
+            return Err(ConfigError::new("replay_window", "must be greater than 3s (RFC 5944, section 5.7)"));
         }
-        if self.tunnel_mtu < 548 {
-            let problem = "must be at least 548: what every link takes, less the outer header";
+        if self.tunnel_mtu < SMALLEST_MTU {
+            let problem = format!(
+                "must be at least {SMALLEST_MTU} bytes, the least that a reported path MTU may set it to"
+            );
             return Err(ConfigError::new("tunnel_mtu", problem));
         }
-        Ok(())
+        check_announcements(&self.announcements)
     }
 }
 
@@ -276,16 +293,16 @@ impl MobileNodeConfig {
         check_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("lifetime", self.lifetime)?;
         if self.home_agent.address == self.address.address {
-            return Err(ConfigError::new("home_agent", "a mobile node is not its own home agent"));
+            return Err(ConfigError::new("home_agent", "must have another address than the mobile node"));
         }
-        Ok(())
+        check_announcements(&self.announcements)
     }
 }
 
 impl Advertise {
     fn check(&self) -> Result<(), ConfigError> {
         if self.interval.is_zero() || self.jitter >= self.interval {
-            let problem = "`interval` must be greater than zero, and `jitter` shorter than it";
+            let problem = "`interval` must be greater than zero, and `jitter` less than `interval`";
             return Err(ConfigError::new("advertise", problem));
         }
         // With less, an agent would expire after one or two lost advertisements.
@@ -317,7 +334,13 @@ pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, Strin
         return Err(("spi", format!("SPI {spi} is reserved; use {} or more", RESERVED_SPIS + 1)));
     }
     if key.as_bytes().len() < SHORTEST_KEY {
-        return Err(("key", format!("the key must have at least {SHORTEST_KEY} bytes")));
+        return Err((
+            "key",
+            format!(
+                "the key must have at least {SHORTEST_KEY} bytes, {} hexadecimal digits",
+                2 * SHORTEST_KEY
+            ),
+        ));
     }
     Ok(())
 }
@@ -339,13 +362,24 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A lifetime is sent as whole seconds, and 0xffff means infinite. A lifetime shorter than three seconds would end
+/// A lifetime is sent as whole seconds, and [`INFINITE`] has a special meaning. A lifetime shorter than three seconds would end
 /// before a lost request is repeated: registrations are at least a second apart.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
-    if lifetime.subsec_nanos() == 0 && (3..0xffff).contains(&lifetime.as_secs()) {
+    if lifetime.subsec_nanos() == 0 && (3..INFINITE.into()).contains(&lifetime.as_secs()) {
         return Ok(());
     }
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
+}
+
+/// An announcement waits for those before it in the list.
+fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
+    if times.is_sorted() {
+        return Ok(());
+    }
+    Err(ConfigError::new(
+        "announcements",
+        "must be in ascending order, for example `[\"0s\", \"1s\", \"3s\"]`",
+    ))
 }
 
 /// Whether an address can be a host's: not of 0.0.0.0/8, loopback, multicast, class E or limited broadcast.

@@ -19,7 +19,6 @@
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
-use crate::codes::Codes;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
 use crate::home_agent::refusal;
 use crate::limiter::Limiter;
@@ -27,11 +26,12 @@ use crate::mark::{Event, FOREIGN_AGENT};
 use crate::message::{
     AgentFlags, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags, datagram,
 };
-use crate::pending::{Asked, Pending, Standing, Waiting, low};
+use crate::pending::{Pending, RequestKey, Standing, Waiting, low};
+use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Expiry, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Role, Route,
-    RouteKey, Rx, Seed, Value, reason,
+    Action, Class, Expiry, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role,
+    Route, RouteKey, Rx, Seed, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
@@ -77,7 +77,7 @@ struct Visitor {
     reached: Option<RouteKey>,
 }
 
-/// A foreign agent.
+/// The role of a foreign agent (RFC 5944, section 3.7).
 #[derive(Debug)]
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
@@ -96,8 +96,8 @@ pub struct ForeignAgent {
     advertiser: Advertiser,
     denials: Limiter<Mac>,
     /// Replies that were sent to mobile nodes: those of home agents, and denials by this agent.
-    codes: Codes,
-    refused: BTreeMap<Reason, u64>,
+    codes: ReplyCounts,
+    refused: Refusals,
     clock: Clock,
 }
 
@@ -106,7 +106,7 @@ impl ForeignAgent {
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
-        chance: Seed,
+        rng: Seed,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -118,7 +118,7 @@ impl ForeignAgent {
             config.advertise.clone(),
             config.registration_lifetime,
             AgentFlags::FOREIGN,
-            chance,
+            rng,
         );
         let others = config.visited.iter().map(|name| interfaces.number("interface", name));
         let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
@@ -134,8 +134,8 @@ impl ForeignAgent {
             classes: BTreeMap::new(),
             advertiser,
             denials: Limiter::default(),
-            codes: Codes::default(),
-            refused: BTreeMap::new(),
+            codes: ReplyCounts::default(),
+            refused: Refusals::default(),
             clock: Clock::default(),
             config,
         })
@@ -164,13 +164,7 @@ impl ForeignAgent {
             }
             _ => return out.pass(rx, packet),
         };
-        match ends {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        self.refused.end(rx.iface, packet, ends, out);
     }
 
     fn registration(
@@ -219,7 +213,7 @@ impl ForeignAgent {
             Ok(give_way) => self.relay(now, pending, &give_way, out),
             Err(code) => {
                 if code == Code::ForeignResources {
-                    *self.refused.entry(NO_PLACE).or_default() += 1;
+                    self.refused.count(NO_PLACE);
                 }
                 return self.deny(now, &pending, code, out);
             }
@@ -228,7 +222,7 @@ impl ForeignAgent {
     }
 
     /// Returns the requests to drop so that this one can be relayed, or the code of the denial.
-    fn judge(&self, pending: &Pending) -> Result<Vec<Asked>, Code> {
+    fn judge(&self, pending: &Pending) -> Result<Vec<RequestKey>, Code> {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
@@ -309,7 +303,7 @@ impl ForeignAgent {
     }
 
     /// Returns the requests to drop so that `new` can wait; `None` if it cannot.
-    fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
+    fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let mut give_way = self.class_place(new)?;
         give_way.extend(self.waiting.place(new)?);
         Some(give_way)
@@ -317,7 +311,7 @@ impl ForeignAgent {
 
     /// Like [`Self::place`], for the class of the home agent. A waiting request reserves a class, because one must be
     /// available when the home agent accepts it.
-    fn class_place(&self, new: &Pending) -> Option<Vec<Asked>> {
+    fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
             return Some(Vec::new());
@@ -334,13 +328,13 @@ impl ForeignAgent {
         Some(self.waiting.wanting(other))
     }
 
-    fn relay(&mut self, now: Instant, pending: Pending, give_way: &[Asked], out: &mut Outbox) {
+    fn relay(&mut self, now: Instant, pending: Pending, give_way: &[RequestKey], out: &mut Outbox) {
         let Pending { mac, ref request, .. } = pending;
         for asked in give_way {
             if let Some(other) = self.waiting.remove(*asked)
                 && (other.mac, other.request.home) != (mac, request.home)
             {
-                *self.refused.entry(GAVE_WAY).or_default() += 1;
+                self.refused.count(GAVE_WAY);
             }
         }
         self.keep_path_to(request.home_agent, out);
@@ -650,12 +644,11 @@ impl Role for ForeignAgent {
             ]);
             (host.to_string(), value)
         };
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
             ("codes", self.codes.status()),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

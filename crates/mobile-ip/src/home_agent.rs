@@ -10,21 +10,21 @@
 
 use crate::advertiser::Advertiser;
 use crate::announcer::Announcer;
-use crate::binding::{Binding, Record};
+use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
-use crate::codes::Codes;
 use crate::config::{Associations, HomeAgentConfig, is_host};
 use crate::limiter::Limiter;
 use crate::mark::{Event, HOME_AGENT};
 use crate::message::{
     AgentFlags, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
+use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Boot, Encap, Expiry, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Role,
-    Route, RouteKey, Rx, Seed, Value, reason,
+    Action, Boot, Encap, Expiry, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals,
+    Role, Route, RouteKey, Rx, Seed, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
@@ -77,7 +77,7 @@ struct Path {
 #[derive(Debug, Default)]
 struct Home {
     /// The durable record, which forwarding follows.
-    record: Option<Record>,
+    record: Option<BindingRecord>,
     /// The SPI of the registration in `record`; `None` if the record is from before this start.
     spi: Option<u32>,
     /// The stores under way, oldest first; `None`: the end of a binding, which forwarding follows already.
@@ -86,7 +86,7 @@ struct Home {
 
 impl Home {
     /// Returns the record after all stores under way, which the next request is compared with.
-    fn latest(&self) -> Option<Record> {
+    fn latest(&self) -> Option<BindingRecord> {
         let accepted = self.under_way.iter().rev().flatten().next();
         accepted.map(|accepted| accepted.record).or(self.record)
     }
@@ -95,7 +95,7 @@ impl Home {
 /// A registration whose record is not durable yet.
 #[derive(Debug)]
 struct Accepted {
-    record: Record,
+    record: BindingRecord,
     /// The granted lifetime of the reply, in seconds.
     granted: u16,
     path: Path,
@@ -106,7 +106,7 @@ struct Accepted {
 /// mobile node repeats its request after 1 s. Beyond it, requests are denied with [`Code::HomeResources`].
 const UNDER_WAY: usize = 16_384;
 
-/// A home agent.
+/// The role of a home agent (RFC 5944, section 3.8).
 #[derive(Debug)]
 pub struct HomeAgent {
     config: HomeAgentConfig,
@@ -141,17 +141,13 @@ pub struct HomeAgent {
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     told: Limiter<Ipv4Addr>,
     /// Replies that were sent.
-    codes: Codes,
-    refused: BTreeMap<Reason, u64>,
+    codes: ReplyCounts,
+    refused: Refusals,
 }
 
 impl HomeAgent {
     /// Creates a home agent on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(
-        config: HomeAgentConfig,
-        interfaces: Interfaces<'_>,
-        chance: Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
@@ -162,7 +158,7 @@ impl HomeAgent {
             config.advertise.clone(),
             config.registration_lifetime,
             AgentFlags::HOME,
-            chance,
+            rng,
         );
         Ok(Self {
             iface,
@@ -183,8 +179,8 @@ impl HomeAgent {
             answers: Limiter::default(),
             denials: Limiter::default(),
             told: Limiter::default(),
-            codes: Codes::default(),
-            refused: BTreeMap::new(),
+            codes: ReplyCounts::default(),
+            refused: Refusals::default(),
             config,
         })
     }
@@ -208,11 +204,11 @@ impl HomeAgent {
     }
 
     fn restore(&mut self, now: Instant, key: &[u8], value: &[u8], out: &mut Outbox) -> Result<(), Reason> {
-        let record = Record::parse(value)?;
+        let record = BindingRecord::parse(value)?;
         let host = home_of(key).filter(|host| self.mobile_nodes.first(*host).is_some());
         let host = host.ok_or(refusal::NO_ASSOCIATION)?;
         let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
-        self.homes.entry(host).or_default().record = Some(Record { binding, ..record });
+        self.homes.entry(host).or_default().record = Some(BindingRecord { binding, ..record });
         if let Some(binding) = binding {
             out.mark(Event::BindingRestored { host, care_of: binding.care_of }.into());
             self.switch(now, host, None, Some(binding), None, out);
@@ -246,15 +242,13 @@ impl HomeAgent {
         match ip.protocol {
             ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, packet, out),
             ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                match self.tunnel_error(now, payload, out) {
-                    Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-                    Err(reason) => self.refuse(rx, packet, reason, out),
-                }
+                let ends = self.tunnel_error(now, payload, out);
+                self.refused.end(rx.iface, packet, ends, out);
             }
-            ipv4::ICMP => match self.advertiser.solicited(now, rx.iface, &packet, false, out) {
-                Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-                Err(reason) => self.refuse(rx, packet, reason, out),
-            },
+            ipv4::ICMP => {
+                let ends = self.advertiser.solicited(now, rx.iface, &packet, false, out);
+                self.refused.end(rx.iface, packet, ends, out);
+            }
             _ => out.pass(rx, packet),
         }
     }
@@ -289,7 +283,7 @@ impl HomeAgent {
         }
         match denial {
             Denial::Code(code) => {
-                *self.refused.entry(refusal::DENIED).or_default() += 1;
+                self.refused.count(refusal::DENIED);
                 self.reply(now, &request, code, 0, path, out);
             }
             Denial::Again(lifetime) => self.reply(now, &request, accepted(&request), lifetime, path, out),
@@ -399,7 +393,7 @@ impl HomeAgent {
             Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
             _ => None,
         };
-        let record = Record { identification: request.identification, binding };
+        let record = BindingRecord { identification: request.identification, binding };
         home.under_way.push_back(Some(Accepted { record, granted, path, request: Box::new(request) }));
         self.under_way += 1;
         out.store(key_of(host), record.emit());
@@ -550,8 +544,7 @@ impl HomeAgent {
     }
 
     fn refuse(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
-        *self.refused.entry(reason).or_default() += 1;
-        out.discard(rx.iface, packet, reason);
+        self.refused.end(rx.iface, packet, Err(reason), out);
     }
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
@@ -645,11 +638,10 @@ impl Role for HomeAgent {
             ]);
             (host.to_string(), value)
         });
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("bindings", Value::Map(bindings.collect())),
             ("codes", self.codes.status()),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

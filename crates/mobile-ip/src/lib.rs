@@ -22,7 +22,6 @@ mod agents;
 mod announcer;
 mod binding;
 mod clock;
-mod codes;
 pub mod config;
 pub mod foreign_agent;
 pub mod home_agent;
@@ -32,6 +31,7 @@ pub mod message;
 pub mod mobile_node;
 mod pending;
 mod registrar;
+mod reply_counts;
 mod tunnels;
 
 pub use foreign_agent::ForeignAgent;

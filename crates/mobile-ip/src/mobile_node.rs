@@ -8,7 +8,7 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
-use crate::agents::{Agent, Agents, News, offered};
+use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::announcer::Announcer;
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
@@ -17,13 +17,12 @@ use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
     Solicitation,
 };
-use crate::registrar::{Outcome, Registrar, Target};
+use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto, Role,
-    Route, RouteKey, Rx, Seed, TimerName, Timers, Value, reason,
+    Action, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto, Refusals,
+    Role, Route, RouteKey, Rx, Seed, TimerName, Timers, Value,
 };
-use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
@@ -68,7 +67,7 @@ impl TimerName for Timer {
     }
 }
 
-/// A mobile node.
+/// The role of a mobile node (RFC 5944, section 3.6).
 #[derive(Debug)]
 pub struct MobileNode {
     config: MobileNodeConfig,
@@ -100,18 +99,14 @@ pub struct MobileNode {
     /// When the link came up last.
     linked: Instant,
     solicitations: u32,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
 }
 
 const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
     /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(
-        config: MobileNodeConfig,
-        interfaces: Interfaces<'_>,
-        chance: Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         Ok(Self {
@@ -127,7 +122,7 @@ impl MobileNode {
                 config.address.address,
                 &config.home_agent,
                 Associations::new(&config.foreign_agents),
-                chance,
+                rng,
             ),
             agents: Agents::default(),
             announcer: Announcer::new(iface, config.announcements.clone()),
@@ -143,7 +138,7 @@ impl MobileNode {
             kept: None,
             linked: Instant::ZERO,
             solicitations: 0,
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
             config,
         })
     }
@@ -222,8 +217,8 @@ impl MobileNode {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let (ip, icmp) = Header::parse(&packet.bytes)?;
-        let said = Advertisement::parse(&ip, icmp)?;
-        let (agent, mac) = (said.src, packet.link.src);
+        let advertisement = Advertisement::parse(&ip, icmp)?;
+        let (agent, mac) = (advertisement.src, packet.link.src);
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
@@ -231,27 +226,27 @@ impl MobileNode {
         // plausible.
         let own = self.config.address;
         let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
-        if offered(&said).is_some_and(is_none) {
+        if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        if said.lifetime == 0 {
-            *self.refused.entry(AGENT_LEFT).or_default() += 1;
+        if advertisement.lifetime == 0 {
+            self.refused.count(AGENT_LEFT);
             self.agents.forget(agent);
             self.lost(now, agent, None, out);
             return Ok(());
         }
         // An agent that takes no new visitors is ignored, unless it is ours.
-        if said.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
+        if advertisement.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
         }
-        let news = self.agents.hear(now, &said, mac, self.attached);
-        self.decide(now, agent, news, out);
+        let change = self.agents.hear(now, &advertisement, mac, self.attached);
+        self.decide(now, agent, change, out);
         Ok(())
     }
 
     /// Movement detection: decides whether to register with the agent that was just heard.
-    fn decide(&mut self, now: Instant, agent: Ipv4Addr, news: News, out: &mut Outbox) {
+    fn decide(&mut self, now: Instant, agent: Ipv4Addr, change: AgentChange, out: &mut Outbox) {
         if !self.is_usable(agent) {
             return;
         }
@@ -261,13 +256,13 @@ impl MobileNode {
             None => true,
             // The agent may have restarted while the link was down. Its sequence number does not show this if it is not
             // lower than before. The reply to a request that was under way may also be lost.
-            Some(_) if ours => news == News::Restarted || triggered,
+            Some(_) if ours => change == AgentChange::Restarted || triggered,
             Some(_) if triggered => true,
             // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
             Some(_) if self.is_home_agent(agent) => true,
             Some(old) => match self.config.movement {
                 // Agents of one subnet would otherwise be registered with in turn.
-                Movement::Eager => news == News::New && !self.agents.share_a_subnet(old, agent),
+                Movement::Eager => change == AgentChange::New && !self.agents.share_a_subnet(old, agent),
             },
         };
         if ours || moves {
@@ -460,15 +455,15 @@ impl MobileNode {
             return Err(refusal::UNEXPECTED);
         }
         match self.registrar.reply(now, received.ip.src, &reply)? {
-            Outcome::Registered { care_of, lifetime, sent } => {
+            ReplyOutcome::Registered { care_of, lifetime, sent } => {
                 out.mark(Event::Registered { care_of, lifetime }.into());
                 self.registered(now, lifetime, sent, out);
             }
-            Outcome::Again => {
+            ReplyOutcome::Again => {
                 out.mark(Event::Denied { code: reply.code }.into());
                 self.register(now, out);
             }
-            Outcome::Denied { by_agent, is_proven } => {
+            ReplyOutcome::Denied { by_agent, is_proven } => {
                 out.mark(Event::Denied { code: reply.code }.into());
                 // Another agent may accept, while the home agent would deny again. After an unauthenticated denial, the
                 // home agent's reply may still arrive.
@@ -552,7 +547,7 @@ impl MobileNode {
         match command.verb.as_str() {
             "register" => self.command_register(now, command, out),
             "deregister" => self.command_deregister(now, out),
-            verb => Err(format!("no verb `{verb}`")),
+            verb => Err(format!("unknown command `{verb}`; known: {}", self.verbs().join(", "))),
         }
     }
 
@@ -565,7 +560,9 @@ impl MobileNode {
     ) -> Result<Value, String> {
         let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
-            None => self.attached.ok_or_else(|| format!("no agent; heard: {}", heard()))?,
+            None => self.attached.ok_or_else(|| {
+                format!("no agent is in use; `agent` must be one of those heard: {}", heard())
+            })?,
             Some(named) => {
                 let named = named.as_text().and_then(|text| text.parse().ok());
                 let usable = named.filter(|agent| self.is_usable(*agent));
@@ -596,13 +593,7 @@ impl MobileNode {
             // The groups that the role listens to also carry other protocols.
             _ => return out.pass(rx, packet),
         };
-        match ends {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        self.refused.end(rx.iface, packet, ends, out);
     }
 }
 
@@ -650,12 +641,11 @@ impl Role for MobileNode {
 
     fn status(&self) -> Value {
         let agents = self.agents.iter().map(|(who, _)| Value::from(who)).collect();
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         let first = [
             ("state", Value::from(self.registrar.state())),
             ("agent", self.attached.map_or(Value::None, Value::from)),
         ];
-        let last = [("agents", Value::List(agents)), ("refused", Value::Map(refused.collect()))];
+        let last = [("agents", Value::List(agents)), ("refused", self.refused.status())];
         let all = first.into_iter().chain(self.registrar.status()).chain(last);
         Value::Map(all.map(|(name, value)| (name.to_owned(), value)).collect())
     }

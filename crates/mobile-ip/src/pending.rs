@@ -31,10 +31,10 @@ const ANSWERED: usize = 256;
 
 /// The key of a request, by which a reply is matched: the home address, and the low half of the Identification (section
 /// 3.7.3.1).
-pub(crate) type Asked = (Ipv4Addr, u32);
+pub(crate) type RequestKey = (Ipv4Addr, u32);
 
-const FIRST: Asked = (Ipv4Addr::UNSPECIFIED, 0);
-const LAST: Asked = (Ipv4Addr::BROADCAST, u32::MAX);
+const FIRST: RequestKey = (Ipv4Addr::UNSPECIFIED, 0);
+const LAST: RequestKey = (Ipv4Addr::BROADCAST, u32::MAX);
 
 /// How plausible a request is, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    const fn asked(&self) -> Asked {
+    const fn asked(&self) -> RequestKey {
         (self.request.home, low(self.request.identification))
     }
 
@@ -76,13 +76,13 @@ impl Pending {
 pub(crate) struct Waiting {
     /// Places for requests that are not visitors'.
     capacity: usize,
-    all: BTreeMap<Asked, Pending>,
+    all: BTreeMap<RequestKey, Pending>,
     /// When the time of the home agent to answer ends.
-    due: Expiry<Asked>,
-    by_age: BTreeSet<(Standing, Instant, Asked)>,
-    by_mac: BTreeSet<(Mac, Asked)>,
+    due: Expiry<RequestKey>,
+    by_age: BTreeSet<(Standing, Instant, RequestKey)>,
+    by_mac: BTreeSet<(Mac, RequestKey)>,
     /// The requests that may begin a visit, by home agent.
-    by_home_agent: BTreeSet<(Ipv4Addr, Asked)>,
+    by_home_agent: BTreeSet<(Ipv4Addr, RequestKey)>,
     /// Number of requests of [`Standing::Unknown`] and of [`Standing::Known`].
     counts: [usize; 2],
     /// Home agents that have answered, and when each did so last.
@@ -98,7 +98,7 @@ impl Waiting {
         self.all.len()
     }
 
-    pub(crate) fn get(&self, asked: Asked) -> Option<&Pending> {
+    pub(crate) fn get(&self, asked: RequestKey) -> Option<&Pending> {
         self.all.get(&asked)
     }
 
@@ -107,7 +107,7 @@ impl Waiting {
     }
 
     /// Returns the requests of a mobile node from one link address.
-    pub(crate) fn of(&self, home: Ipv4Addr, mac: Mac) -> impl Iterator<Item = (Asked, &Pending)> {
+    pub(crate) fn of(&self, home: Ipv4Addr, mac: Mac) -> impl Iterator<Item = (RequestKey, &Pending)> {
         let own = self.all.range((home, 0)..=(home, u32::MAX));
         own.map(|(asked, pending)| (*asked, pending)).filter(move |(_, pending)| pending.mac == mac)
     }
@@ -125,7 +125,7 @@ impl Waiting {
         self.all.insert(asked, pending);
     }
 
-    pub(crate) fn remove(&mut self, asked: Asked) -> Option<Pending> {
+    pub(crate) fn remove(&mut self, asked: RequestKey) -> Option<Pending> {
         let pending = self.all.remove(&asked)?;
         self.due.stop(asked);
         self.by_age.remove(&(pending.standing, pending.since, asked));
@@ -167,7 +167,7 @@ impl Waiting {
     /// Returns the requests to drop so that `new` can wait; `None` if it cannot. A mobile node that repeats itself
     /// replaces its own oldest request. Requests for the same home address from another link address are counted
     /// separately.
-    pub(crate) fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
+    pub(crate) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {
             let all = self.of(new.request.home, new.mac);
@@ -214,14 +214,14 @@ impl Waiting {
     }
 
     /// Returns the requests that may begin a visit with this home agent.
-    pub(crate) fn wanting(&self, home_agent: Ipv4Addr) -> Vec<Asked> {
+    pub(crate) fn wanting(&self, home_agent: Ipv4Addr) -> Vec<RequestKey> {
         let same = self.by_home_agent.range((home_agent, FIRST)..=(home_agent, LAST));
         same.map(|(_, asked)| *asked).collect()
     }
 
     /// Returns the requests of a kind that may be dropped for `new`, the oldest first. Only those of the kind of `new`
     /// must have waited for [`GIVES_WAY`]: others use more than their half, or have a lower standing.
-    fn oldest(&self, kind: Standing, new: &Pending) -> impl Iterator<Item = Asked> {
+    fn oldest(&self, kind: Standing, new: &Pending) -> impl Iterator<Item = RequestKey> {
         let all = self.by_age.range((kind, Instant::ZERO, FIRST)..);
         let same = all.take_while(move |(other, ..)| *other == kind);
         let (at, is_other) = (new.since, kind != new.standing);

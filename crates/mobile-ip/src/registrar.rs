@@ -2,11 +2,11 @@
 //! section 3.6).
 
 use crate::clock::Clock;
-use crate::codes::Codes;
 use crate::config::{Associations, Peer, is_host};
 use crate::home_agent::refusal;
 use crate::mark::Event;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
+use crate::reply_counts::ReplyCounts;
 use node::{Seed, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
@@ -66,7 +66,7 @@ struct Held {
 
 /// The result of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ReplyOutcome {
     /// The registration holds for `lifetime` seconds from when the request was `sent`; 0: it was ended.
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
     /// It was denied, and the next request uses a correction from the reply: send it at once.
@@ -90,7 +90,7 @@ pub(crate) struct Registrar {
     /// The low halves of the last Identifications: replies and agents identify a request by these alone (section
     /// 3.7.3.1).
     recent: VecDeque<u32>,
-    chance: Seed,
+    rng: Seed,
     target: Option<Target>,
     pending: Option<Pending>,
     /// The last request was denied, and the next one uses no correction from the reply.
@@ -100,14 +100,14 @@ pub(crate) struct Registrar {
     /// The codes of corrections that were used already: a second denial with the same code is not corrected again.
     followed: Vec<Code>,
     /// Replies that were authentic, or that need no authentication.
-    codes: Codes,
+    codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,
     current: Option<Held>,
 }
 
 impl Registrar {
-    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, chance: Seed) -> Self {
+    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Seed) -> Self {
         Self {
             home,
             home_agent: home_agent.address,
@@ -117,13 +117,13 @@ impl Registrar {
             offset: 0,
             last_identification: 0,
             recent: VecDeque::new(),
-            chance,
+            rng,
             target: None,
             pending: None,
             is_denied: false,
             attempts: 0,
             followed: Vec::new(),
-            codes: Codes::default(),
+            codes: ReplyCounts::default(),
             round_trip: None,
             current: None,
         }
@@ -242,9 +242,9 @@ impl Registrar {
         while self.recent.contains(&(next as u32)) {
             next = next.wrapping_add(1);
         }
-        let mut fresh = clock & !RANDOM | self.chance.draw() & RANDOM;
+        let mut fresh = clock & !RANDOM | self.rng.draw() & RANDOM;
         while self.recent.contains(&(fresh as u32)) {
-            fresh = clock & !RANDOM | self.chance.draw() & RANDOM;
+            fresh = clock & !RANDOM | self.rng.draw() & RANDOM;
         }
         self.last_identification = if first || ntp_distance(fresh, next) >= 0 { fresh } else { next };
         if self.recent.len() >= RECENT {
@@ -255,7 +255,12 @@ impl Registrar {
     }
 
     /// Evaluates a reply (section 3.6.2). The error is the reason to drop it.
-    pub(crate) fn reply(&mut self, now: Instant, from: Ipv4Addr, reply: &Reply) -> Result<Outcome, Reason> {
+    pub(crate) fn reply(
+        &mut self,
+        now: Instant,
+        from: Ipv4Addr,
+        reply: &Reply,
+    ) -> Result<ReplyOutcome, Reason> {
         let (Some(target), Some(pending)) = (&self.target, &self.pending) else { return Err(STALE_REPLY) };
         let same = |identification: u64| identification as u32 == pending.identification as u32;
         if reply.home != self.home || !same(reply.identification) {
@@ -271,7 +276,7 @@ impl Registrar {
             (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
             self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
-            return Ok(Outcome::Registered { care_of, lifetime, sent });
+            return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
         // Without an association, a foreign agent's denial is not authenticated. The home agent's reply may be under
         // way, and still counts.
@@ -285,10 +290,10 @@ impl Registrar {
             self.followed.push(reply.code);
         }
         if !is_followed || !is_proven {
-            return Ok(Outcome::Denied { by_agent, is_proven });
+            return Ok(ReplyOutcome::Denied { by_agent, is_proven });
         }
         self.attempts = 0; // it was answered
-        Ok(Outcome::Again)
+        Ok(ReplyOutcome::Again)
     }
 
     /// Checks that a reply comes from the agent and has the required authentications. A foreign agent's denial without

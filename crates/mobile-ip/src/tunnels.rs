@@ -12,9 +12,10 @@ pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
 /// How long a path MTU is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
-/// The smallest MTU inside a tunnel that a report may set (ours), as of `tunnel_mtu`. An ICMP error is easily forged:
-/// it need only quote the tunnel's two addresses.
-pub(crate) const SMALLEST: u16 = 548;
+/// The smallest MTU inside a tunnel that a report or `tunnel_mtu` may set, in bytes (ours). With the outer header it is
+/// less than the 576 bytes that each host accepts (RFC 791, section 3.1). A link may carry less, down to 68 bytes, but an
+/// ICMP error is easily forged: it need only quote the tunnel's two addresses.
+pub(crate) const SMALLEST_MTU: u16 = 548;
 
 /// An ICMP error about a tunnel.
 #[derive(Debug)]
@@ -44,14 +45,14 @@ impl<'a> Report<'a> {
             return Err(NOT_ABOUT_A_TUNNEL);
         }
         let error = match (quote.kind, quote.code) {
-            // A router older than RFC 1191 reports an MTU of 0: [`SMALLEST`] is used then.
+            // A router older than RFC 1191 reports an MTU of 0: [`SMALLEST_MTU`] is used then.
             (3, 4) => Some(IcmpError::FragmentationNeeded { mtu: quote.mtu }.through_tunnel()),
             (3, 0 | 1 | 2 | 6..=12) | (11, 0) => Some(IcmpError::HostUnreachable),
             _ => None,
         };
         let error = error.map(|error| match error {
             IcmpError::FragmentationNeeded { mtu } => {
-                IcmpError::FragmentationNeeded { mtu: mtu.max(SMALLEST) }
+                IcmpError::FragmentationNeeded { mtu: mtu.max(SMALLEST_MTU) }
             }
             other => other,
         });

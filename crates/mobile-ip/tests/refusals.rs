@@ -86,8 +86,9 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(home_agent("registration_lifetime = \"0s\""), "`registration_lifetime`", "whole seconds");
     refused(home_agent("registration_lifetime = \"2s\""), "`registration_lifetime`", "from 3s");
     refused(home_agent("registration_lifetime = \"65535s\""), "`registration_lifetime`", "65534s");
-    refused(home_agent("replay_window = \"3s\""), "`replay_window`", "longer than 3s");
+    refused(home_agent("replay_window = \"3s\""), "`replay_window`", "greater than 3s");
     refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
+    refused(home_agent("announcements = ['1s', '0s']"), "`announcements`", "in ascending order");
     refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "greater than zero");
     refused(home_agent("advertise = { lifetime = \"0s\" }"), "`advertise`", "9000s");
     refused(home_agent("advertise = { lifetime = \"2s\" }"), "`advertise`", "three times `interval` (3s;");
@@ -110,7 +111,11 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(nodes(&twice), "`mobile_nodes`", "two associations");
     // The home agent would answer ARP for a host of another network, for itself, or for a broadcast address.
     for address in ["10.2.0.7", "10.1.0.2", "10.1.255.255"] {
-        refused(nodes(&node(address, 256, KEY)), "`mobile_nodes`", "no mobile node's address");
+        refused(
+            nodes(&node(address, 256, KEY)),
+            "`mobile_nodes`",
+            "must be a host address of 10.1.0.0/16 other than 10.1.0.2",
+        );
     }
 }
 
@@ -125,7 +130,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     // The radio's moves are not part of Mobile IP's configuration.
     refused(mobile_node("moves = []"), "moves", "unknown field");
     let own = format!("home_agent = {{ address = \"10.1.0.7\", spi = 256, key = \"{KEY}\" }}");
-    refused(mobile_node(&own), "`home_agent`", "its own home agent");
+    refused(mobile_node(&own), "`home_agent`", "another address than the mobile node");
 }
 
 // --- attacks -----------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ fn an_answer_is_not_believed_for_ever() {
     find(&mut arp, START, 1);
     hear(&mut arp, START, &answer_of_peer());
     assert_eq!(find(&mut arp, Instant((START + FRESH).0 - 1), 2), here(PEER_MAC, 2));
-    assert_eq!(find(&mut arp, START + BELIEVED, 3), waits(true), "nobody has used it since");
+    assert_eq!(find(&mut arp, START + BELIEVED, 3), waits(true), "it was not used since");
 }
 
 /// A neighbor that was learnt at [`START`], and is used when its entry is no longer fresh.
@@ -166,7 +166,7 @@ fn what_was_learnt_ends_with_the_link_and_with_the_cell() {
         assert_eq!(arp.up(ETH, Some(Cell(1))), [], "the same link");
         assert_eq!(find(&mut arp, START, 4), here(PEER_MAC, 4));
         assert_eq!(change(&mut arp), [packet(2)], "it waited for a neighbor of that link");
-        assert_eq!(find(&mut arp, START, 5), waits(true), "nobody is known on the next link");
+        assert_eq!(find(&mut arp, START, 5), waits(true), "no neighbor is known on the next link");
         assert_eq!(
             find_at(&mut arp, START, OURS, 6),
             here(OTHER_MAC, 6),
@@ -185,7 +185,7 @@ fn we_answer_for_our_own_and_learn_who_asked() {
     let elsewhere = Message::request(PEER_MAC, PEER, MOBILE);
     assert_eq!(hear(&mut arp, START, &elsewhere).answer, None);
     let probe = Message::request(PEER_MAC, Ipv4Addr::UNSPECIFIED, OURS);
-    assert!(hear(&mut arp, START, &probe).answer.is_some(), "who probes learns that the address is taken");
+    assert!(hear(&mut arp, START, &probe).answer.is_some(), "the prober learns that the address is in use");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_announcement_updates_what_is_known_and_makes_nothing() {
     let mut arp = Arp::default();
     let announced = |mac| Message::gratuitous(mac, PEER);
     hear(&mut arp, START, &announced(PEER_MAC));
-    assert_eq!(find(&mut arp, START, 1), waits(true), "nobody had asked");
+    assert_eq!(find(&mut arp, START, 1), waits(true), "without a request");
     assert_eq!(hear(&mut arp, START, &announced(PEER_MAC)).released.len(), 1, "now it was asked for");
     hear(&mut arp, START, &announced(OTHER_MAC));
     assert_eq!(find(&mut arp, START, 2), here(OTHER_MAC, 2), "it has moved");

@@ -32,7 +32,7 @@ impl serde::de::Visitor<'_> for SpanText {
     type Value = Duration;
 
     fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str("a span of time as text, for example \"5ms\"")
+        to.write_str("a time as text, for example \"5ms\"")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
@@ -49,9 +49,7 @@ impl serde::de::Visitor<'_> for SpanText {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Duration, E> {
         let example = number.abs();
-        Err(E::custom(format!(
-            "{number} has no unit; write \"{example}ms\", or another span of time as text"
-        )))
+        Err(E::custom(format!("{number} has no unit; write \"{example}ms\", or another time as text")))
     }
 }
 
@@ -74,7 +72,7 @@ pub fn read_span(text: &str) -> Result<Duration, String> {
 
 fn bad_span(text: &str) -> String {
     if let Some(rest) = text.strip_prefix('-').filter(|rest| parse_span(rest).is_some()) {
-        return format!("`{text}` is negative; a span of time is zero or greater, for example {rest}");
+        return format!("`{text}` is negative; a time is zero or greater, for example {rest}");
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -82,11 +80,11 @@ fn bad_span(text: &str) -> String {
     let is_unit = |unit: &str| parse_span(&format!("1{unit}")).is_some();
     match unit {
         "" if is_number(number) => {
-            format!("`{text}` is not a span of time: it has no unit; write `{number}ms`, or s, us, ns, min")
+            format!("`{text}` is not a time: it has no unit; write `{number}ms`, or s, us, ns, min")
         }
         _ if is_number(number) && !is_unit(unit) && is_unit(&unit.to_ascii_lowercase()) => {
             format!(
-                "`{text}` is not a span of time: units are in small letters, as `{}`",
+                "`{text}` is not a time: units are in lower case, for example `{}`",
                 text.to_ascii_lowercase()
             )
         }
@@ -97,7 +95,9 @@ fn bad_span(text: &str) -> String {
             format!("`{text}` is too long; allowed: at most {}s", u64::MAX / 1_000_000_000)
         }
         _ => {
-            format!("`{text}` is not a span of time; write a number and ns, us, ms, s or min, as 5ms or 1.5s")
+            format!(
+                "`{text}` is not a time; write a number and ns, us, ms, s or min, for example 5ms or 1.5s"
+            )
         }
     }
 }
@@ -141,6 +141,22 @@ impl ConfigError {
     pub fn new(key: &'static str, problem: impl Into<String>) -> Self {
         Self { key, problem: problem.into() }
     }
+}
+
+/// Checks the key `moves`: the times and destinations of a host's moves. Each destination must be in `known`, and the
+/// times must be in ascending order. `what` names a destination, for example `station`.
+pub fn check_moves<'a>(
+    what: &str,
+    known: &[&str],
+    moves: impl Iterator<Item = (Duration, &'a str)> + Clone,
+) -> Result<(), ConfigError> {
+    if let Some((_, to)) = moves.clone().find(|(_, to)| !known.contains(to)) {
+        return Err(ConfigError::new("moves", format!("no {what} `{to}`; known: {}", known.join(", "))));
+    }
+    if !moves.map(|(at, _)| at).is_sorted() {
+        return Err(ConfigError::new("moves", "must be in ascending order of `at`"));
+    }
+    Ok(())
 }
 
 impl Display for ConfigError {

@@ -28,6 +28,7 @@ pub mod mark;
 mod neighbor;
 mod node;
 mod outbox;
+mod refusals;
 mod ruleset;
 mod store_barrier;
 pub mod stream;
@@ -42,6 +43,7 @@ pub use input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Listen,
 pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
+pub use refusals::Refusals;
 pub use ruleset::Ruleset;
 pub use stream::{Addr, Guard, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 pub use table::{

@@ -156,7 +156,7 @@ fn a_command_is_answered_once_known_or_not() {
     let (mut node, mut out) = node();
     for (verb, answer) in [
         ("ping", Ok(Value::from("pong"))),
-        ("dance", Err("no role of this host knows `dance`; known: status, ping".to_owned())),
+        ("dance", Err("no role of this host has the command `dance`; known: status, ping".to_owned())),
         ("status", Ok(Value::map([("keeper", Value::None)]))),
     ] {
         let command = Command { verb: verb.to_owned(), args: Value::None };
@@ -253,6 +253,6 @@ fn an_address_that_the_host_refused_is_not_the_nodes() {
         node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
         assert_eq!(node.has_address(address.address), !is_added);
         let marks = std::iter::from_fn(|| out.next_act()).filter(|(_, act)| matches!(act, Act::Mark(_)));
-        assert_eq!(marks.count(), 1, "the role is told");
+        assert_eq!(marks.count(), 1, "the role is notified");
     }
 }

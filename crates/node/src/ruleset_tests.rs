@@ -68,7 +68,7 @@ fn a_watched_route_stays_and_a_use_arms_it_again() {
     let end = Instant::ZERO + SECOND;
     assert_eq!(rules.pop_idle(end), Some((OWNER, key, Instant::ZERO)));
     let found = rules.route(end, CLASS, HOST, HOST).expect("it stays");
-    assert_eq!(rules.next_deadline(), None, "told once");
+    assert_eq!(rules.next_deadline(), None, "reported once");
     rules.used(found.entry, end);
     assert_eq!(rules.pop_idle(end + SECOND), Some((OWNER, key, end)));
 }
@@ -161,7 +161,7 @@ fn a_route_until_then_is_dead_at_its_end_however_much_it_is_used() {
     assert_eq!(winner(&rules, end), None);
     assert_eq!(rules.next_deadline(), Some(end));
     assert_eq!(rules.pop_idle(end), Some((OWNER, key, last)));
-    assert_eq!(rules.pop_idle(end + SECOND), None, "told once");
+    assert_eq!(rules.pop_idle(end + SECOND), None, "reported once");
 }
 
 #[test]

@@ -94,7 +94,10 @@ impl Node {
     /// A driver may call it only when no act is left to execute. So every record requested by then fails too, and a
     /// role may rely on the records that it requested before.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
-        debug_assert!(!out.has_records(), "a record that the driver does not know of would fail unheard");
+        debug_assert!(
+            !out.has_records(),
+            "the failure of a record unknown to the driver would not be reported"
+        );
         let records = &mut self.net().records;
         let failed = std::mem::take(&mut records.under_way);
         records.decided += failed.len() as u64;

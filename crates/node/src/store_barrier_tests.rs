@@ -104,11 +104,11 @@ fn packet(name: u8) -> Packet {
 #[test]
 fn records_go_at_once_and_what_stands_behind_each_waits_for_it() {
     let mut stage = Stage::new();
-    assert_eq!(stage.step(CLERK, "a1b"), "a1", "what stands before the record does not wait");
+    assert_eq!(stage.step(CLERK, "a1b"), "a1", "effects before the record do not wait");
     assert_eq!(stage.step(CLERK, "2c3d"), "23", "and no record waits for another");
     assert_eq!(stage.held(), [b'b', b'c', b'd'].map(u64::from));
     assert_eq!(stage.durable(1), "b");
-    assert_eq!(stage.durable(2), "cd+++", "what a role says to it is asked for last");
+    assert_eq!(stage.durable(2), "cd+++", "messages of roles to it are last");
     assert_eq!((stage.held(), stage.node.records_under_way()), (vec![], 0));
     assert_eq!(stage.durable(1), "", "there is none");
 }
@@ -120,9 +120,9 @@ fn a_role_is_obeyed_in_the_order_in_which_it_asked() {
     assert_eq!(stage.step(CLERK, "a"), "a", "another step, and nothing of this role waits");
     assert_eq!(stage.step(CLERK, "2b"), "2");
     assert_eq!(stage.step(CLERK, "c"), "", "behind b");
-    assert_eq!(stage.step(OTHER, "d"), "d", "other roles go on");
+    assert_eq!(stage.step(OTHER, "d"), "d", "other roles continue");
     assert_eq!(stage.step(OTHER, "3e"), "3");
-    assert_eq!(stage.durable(1), "", "what the role says to it stands behind b, too");
+    assert_eq!(stage.durable(1), "", "messages of the role to it are behind b too");
     assert_eq!(stage.durable(1), "bc++");
     assert_eq!(stage.durable(1), "e+");
 }
@@ -136,7 +136,7 @@ fn a_failure_takes_back_what_stood_behind_records_and_nothing_else() {
     stage.step(OTHER, "3e");
     assert_eq!(stage.durable(1), "bc");
     assert_eq!(stage.step(CLERK, "f"), "");
-    assert_eq!(stage.fail(), "!d+f!e--", "each failure is told of, behind what waited");
+    assert_eq!(stage.fail(), "!d+f!e--", "each failure is reported, behind the effects that waited");
     assert_eq!((stage.held(), stage.node.records_under_way()), (vec![], 0));
     assert_eq!(stage.step(CLERK, "g4h"), "g4", "and on it goes");
     assert_eq!(stage.durable(1), "h+");

@@ -211,7 +211,7 @@ fn nobody_speaks_of_a_stream_that_is_not_his() {
     let mut stage = Stage::new();
     let global = StreamId(1 << 16 | 3);
     for told in [data(global), OwnedStreamEvent::Closed(global, None), data(SERVED)] {
-        assert_eq!(stage.tell(PIPER, &told), [], "nobody has opened it");
+        assert_eq!(stage.tell(PIPER, &told), [], "no user has opened it");
     }
     stage.ask(ALICE, StreamId(3), listen(PIPE));
     assert_eq!(stage.tell(OTHER, &data(global)), [], "another serves it");
@@ -308,7 +308,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
     }
     assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (vec![], None));
     stage.node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut stage.out);
-    assert_eq!(stage.heard().len(), 4, "others are told as ever");
+    assert_eq!(stage.heard().len(), 4, "others are notified as before");
 }
 
 #[test]

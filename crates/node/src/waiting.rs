@@ -186,7 +186,7 @@ mod tests {
         }
         assert!(
             displaced.len() > 1_000 && displaced.is_sorted(),
-            "the oldest go first, whoever they are for"
+            "the oldest are dropped first, for any neighbor"
         );
         assert_eq!(taken(&mut waiting, own), [0]);
     }

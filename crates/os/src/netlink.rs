@@ -151,7 +151,7 @@ impl Netlink {
     pub fn keep_segments(&mut self, name: &str) -> Result<()> {
         let mut message = named(name);
         message.attributes.push(LinkAttribute::GsoMaxSegs(1));
-        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("keep segments on", name)
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("limit the segments of", name)
     }
 
     /// Sets the loopback up; it is down in a new namespace.

@@ -57,7 +57,7 @@ pub fn install_ingress_drop(devices: &[&str]) -> Result<()> {
     for device in devices {
         batch.message(NFT_MSG_NEWCHAIN, NLM_F_CREATE, &chain(device));
     }
-    batch.commit().attempt("keep the kernel off", devices.join(", "))
+    batch.commit().attempt("install the ingress hook on", devices.join(", "))
 }
 
 /// Undoes [`install_ingress_drop`] for all devices of the namespace. It does nothing if there is no hook.
@@ -86,7 +86,7 @@ pub fn has_ingress_drop(device: &str) -> Result<bool> {
             None => Ok(policy(&answer) == Some(NF_DROP)),
         }
     };
-    ask().attempt("look whether the kernel is kept off", device)
+    ask().attempt("read the ingress hook of", device)
 }
 
 /// Returns the policy of the chain in a message.
@@ -260,7 +260,7 @@ mod tests {
             wire.far.run(|| install_ingress_drop(&["b0"])).unwrap().unwrap();
         }
         let mut answers = 0;
-        for frame in [arp_request(), datagram(b"is anybody there?")] {
+        for frame in [arp_request(), datagram(b"is there a receiver?")] {
             wire.near.send(&frame).unwrap();
             answers += hear(&wire.near, 200).len();
         }

@@ -108,7 +108,7 @@ impl PacketSocket {
             set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, "bypass the queueing discipline of")?;
         }
         if options.unfinished {
-            set(libc::SOL_PACKET, PACKET_VNET_HDR, "ask for unfinished frames on")?;
+            set(libc::SOL_PACKET, PACKET_VNET_HDR, "enable offload information on")?;
         }
         let buffer = grow(&fd, options.receive_buffer).attempt("set the receive buffer on", device)?;
         bind(&fd, index).attempt("bind the packet socket to", device)?;

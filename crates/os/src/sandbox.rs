@@ -109,7 +109,7 @@ impl Sandbox {
             subject: format!("process {} and all in its PID namespace", self.init),
             cause: io::Error::new(
                 io::ErrorKind::TimedOut,
-                "one was killed and does not end; a freezer of control groups may hold it",
+                "one was killed and does not end; it may be frozen by a control group",
             ),
         })
     }
@@ -248,7 +248,8 @@ impl Step {
     }
 }
 
-const NO_MOUNT_POINT: &str = "`/` is not a mount point here, as in a plain chroot; make it one before the chroot (mount --bind DIR DIR)";
+const NO_MOUNT_POINT: &str =
+    "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
 
 /// Interprets the child's report: pid 1's pid in four bytes once it exists, and one more byte if a step fails.
 fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {

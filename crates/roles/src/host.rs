@@ -1,5 +1,6 @@
 //! The configuration of one host.
 
+use crate::RoleConfig;
 use node::config::{ConfigError, Interfaces, some_text, text};
 use node::{Action, Hop, Lifetime, NextHop, Node, Role, Route, RouteKey, Seed};
 use schemars::JsonSchema;
@@ -8,81 +9,85 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 
-/// One host: its interfaces, addresses, static routes and roles.
+/// The configuration of a host: its interfaces, addresses, static routes and roles.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Its own addresses; the first is the one its sockets use.
+    /// The addresses of the host itself, without an interface. Its sockets use the first.
     #[serde(default)]
     pub addresses: Vec<Ipv4Addr>,
-    /// Its interfaces; number 1 is the first.
+    /// The interfaces. They are numbered in this order, from 1.
     #[serde(default, rename = "interface")]
     pub interfaces: Vec<InterfaceConfig>,
-    /// Routes that no role sets.
+    /// Static routes.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
-    /// Its roles, in the order in which they are offered packets.
+    /// The roles, in the order in which they are offered packets.
     #[serde(default, rename = "role")]
     pub roles: Vec<RoleConfig>,
-    /// The seed of its chance, so that a run can be repeated; from the system if none is given.
+    /// The random seed, so that a run can be repeated. Without it, the operating system gives one.
     pub seed: Option<u64>,
-    /// How its TCP behaves.
+    /// The parameters of the host's TCP.
     #[serde(default)]
     pub tcp: crate::TcpConfig,
-    /// What only a daemon needs.
+    /// What only a daemon needs; the simulator ignores it.
     #[serde(default)]
     pub daemon: DaemonConfig,
 }
 
-/// How a host runs as a daemon.
+/// The parameters of the daemon of a host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
 pub struct DaemonConfig {
-    /// The UNIX socket where it takes commands.
+    /// The path of the UNIX socket on which the daemon accepts commands.
     pub control: Option<PathBuf>,
-    /// The UNIX socket where programs of this host ask for connections through its roles: `wayfare exec`.
+    /// The path of the UNIX socket on which programs of this host request connections through its roles (`wayfare
+    /// exec`).
     pub clients: Option<PathBuf>,
-    /// The UNIX socket of a lab's radio process.
+    /// The path of the UNIX socket of a lab's radio process.
     pub radio: Option<PathBuf>,
-    /// Our number at that radio process.
+    /// The number of this host at that radio process.
     #[serde(default)]
     pub number: u32,
-    /// The file that takes its records when it ends.
+    /// The path of the file to which the daemon writes its records when it ends.
     pub records: Option<PathBuf>,
-    /// It takes them while the daemon runs: for a lab that kills it.
+    /// Write the records while the daemon runs, for a lab that kills it.
     #[serde(default)]
     pub records_at_once: bool,
-    /// The file that keeps what its roles store, from one run to the next.
+    /// The path of the file that keeps what the roles store, from one run to the next.
     pub store: Option<PathBuf>,
-    /// A role does not wait until its record is on the disk: the store survives the daemon's end, and not the machine's.
+    /// Do not wait until a stored record is on the disk. The store then survives the end of the daemon, but not a
+    /// crash of the machine.
     #[serde(default)]
     pub store_without_sync: bool,
-    /// Nothing is stored while the disk has no free block, though the store has room within its file: for a lab that fills it.
+    /// Store nothing while the disk has no free block, even if the store has room within its file, for a lab that
+    /// fills the disk.
     #[serde(default)]
     pub store_needs_room: bool,
-    /// Wait to be told when to begin.
+    /// Wait for a command before the roles start.
     #[serde(default)]
     pub hold: bool,
 }
 
-/// One interface of a host.
+/// An interface of a host.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// Its name; on Linux the device's.
+    /// The name of the interface; on Linux, that of the device.
     pub name: String,
-    /// Its link address, as text.
+    /// The link address, for example `02:00:00:00:00:01`.
     pub mac: String,
-    /// The largest datagram it takes.
+    /// The largest datagram of the interface in bytes; default 1500.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u16,
-    /// Whether it is a radio that is told which cell to tune to.
+    /// Whether it is a radio, which roles tune to cells; default false.
     #[serde(default)]
     pub tunes: bool,
-    /// Its IP address and its link's prefix, as text: `10.1.0.1/24`. With one, the interface speaks ARP.
+    /// The IP address, and the length of the link's prefix, for example `10.1.0.1/24`. An interface with an address
+    /// uses ARP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
@@ -95,30 +100,31 @@ const fn ethernet_mtu() -> u16 {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// To where.
+    /// The prefix of the destinations, for example `10.2.0.0/16`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     pub to: Prefix,
-    /// Out by which interface.
+    /// The name of the interface by which packets leave.
     pub interface: String,
-    /// To which neighbor; without one, each destination is itself a neighbor.
+    /// The next hop: its IP address, for example `10.1.0.254`, or its link address, for example `02:00:00:00:00:01`.
+    /// Without it, each destination is a neighbor on the link.
     #[serde(default, deserialize_with = "some_text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub via: Option<Via>,
 }
 
-/// The neighbor that is the next hop of a route.
+/// The next hop of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
-    /// Its link address.
+    /// The next hop has this link address.
     Mac(Mac),
-    /// Its IP address; ARP resolves it to the link address.
+    /// The next hop has this IP address. ARP resolves it to the link address.
     Ip(Ipv4Addr),
 }
 
-/// The text is neither kind of address.
+/// The text of a next hop is neither an IPv4 address nor a link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a neighbor is an IPv4 address, as 10.1.0.254, or a link address, as 02:00:00:00:00:01")]
+#[error("must be an IPv4 address, for example 10.1.0.254, or a link address, for example 02:00:00:00:00:01")]
 pub struct ParseViaError;
 
 impl FromStr for Via {
@@ -127,47 +133,6 @@ impl FromStr for Via {
         let ip = text.parse().map(Self::Ip).ok();
         ip.or_else(|| text.parse().map(Self::Mac).ok()).ok_or(ParseViaError)
     }
-}
-
-/// A role and its configuration.
-#[derive(Clone, Debug)]
-pub enum RoleConfig {
-    /// Cellular IP gateway.
-    CellularIpGateway(cellular_ip::config::StationConfig),
-    /// Cellular IP base station.
-    CellularIpStation(cellular_ip::config::StationConfig),
-    /// Cellular IP mobile host.
-    CellularIpMobile(cellular_ip::config::MobileConfig),
-    /// Mobile IP home agent.
-    MobileIpHomeAgent(mobile_ip::config::HomeAgentConfig),
-    /// Mobile IP foreign agent.
-    MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
-    /// Mobile IP mobile node.
-    MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
-    /// Indirect TCP support router.
-    IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
-    /// Indirect TCP, the mobile host's side.
-    IndirectTcpMobileHost(indirect_tcp::config::MobileHostConfig),
-    /// SIGMA mobile node.
-    SigmaMobileNode(sigma::config::MobileNodeConfig),
-    /// SIGMA correspondent.
-    SigmaCorrespondent(sigma::config::CorrespondentConfig),
-    /// SIGMA location manager.
-    SigmaLocationManager(sigma::config::LocationManagerConfig),
-    /// Datagrams at a constant rate.
-    ConstantRate(apps::ConstantRateConfig),
-    /// Receiver of datagrams.
-    Sink(apps::SinkConfig),
-    /// Bulk server: sends bytes to each client that connects.
-    BulkServer(apps::BulkServerConfig),
-    /// Bulk client: connects, and reads them.
-    BulkClient(apps::BulkClientConfig),
-    /// Request server: answers questions.
-    RequestServer(apps::RequestServerConfig),
-    /// Request client: connects, asks, and waits for each answer.
-    RequestClient(apps::RequestClientConfig),
-    /// Moves the host from cell to cell.
-    Roam(apps::RoamConfig),
 }
 
 /// An error in the configuration of a host or a role, with its key.
@@ -184,12 +149,6 @@ impl KeyError {
     /// Returns the error of a key.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
-    }
-}
-
-impl<'de> Deserialize<'de> for RoleConfig {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(toml::Table::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
@@ -222,7 +181,7 @@ impl From<ConfigError> for NodeError {
 pub struct Surroundings {
     /// All addresses of the host, with their links.
     pub own: Vec<InterfaceAddress>,
-    /// Its interfaces to visited networks.
+    /// The names of its interfaces to visited networks.
     pub visited: Vec<String>,
     /// The addresses to which its roles send without a request.
     pub partners: Vec<Ipv4Addr>,
@@ -231,18 +190,18 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    fn addresses(&self) -> Vec<Ipv4Addr> {
+    pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
         self.own.iter().map(|own| own.address).collect()
     }
 }
 
 impl HostConfig {
-    /// Returns the node of this host. `chance` is the random seed of the host. Fails if a role or the host is invalid.
-    pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
+    /// Returns the node of this host. `rng` is the random seed of the host. Fails if a role or the host is invalid.
+    pub fn node(&self, rng: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let around = self.surroundings()?;
         let build = |(place, role): (usize, &RoleConfig)| {
-            let built = role.clone().on_host(&around).build(Interfaces(&names), chance);
+            let built = role.clone().on_host(&around).build(Interfaces(&names), rng);
             built.map_err(|error| match error {
                 NodeError::Role { kind, error, .. } => NodeError::Role { kind, index: place, error },
                 host @ NodeError::Host(_) => host,
@@ -251,7 +210,8 @@ impl HostConfig {
         self.node_of(self.roles.iter().enumerate().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Returns the node of this host with `roles` instead of the configured ones.
+    /// Returns the node of this host with `roles` instead of the configured ones. Fails if an address, a link address
+    /// or a route of the host is invalid.
     pub fn node_of(&self, roles: Vec<Box<dyn Role>>) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let interfaces = Interfaces(&names);
@@ -370,7 +330,7 @@ impl HostConfig {
             return Ok(Hop { iface, to });
         }
         let problem = format!(
-            "`{}` has no address, so it cannot ask for a neighbor; give it an address, or the route a link address",
+            "`{}` has no address, so it cannot use ARP; set the interface's `address`, or give the link address of the next hop",
             route.interface
         );
         Err(ConfigError::new("via", problem))
@@ -385,150 +345,6 @@ impl HostConfig {
         };
         self.interfaces.iter().enumerate().map(mac).collect()
     }
-}
-
-impl RoleConfig {
-    /// All kinds.
-    pub const KINDS: [&'static str; 18] = [
-        "cellular-ip/gateway",
-        "cellular-ip/station",
-        "cellular-ip/mobile",
-        "mobile-ip/home-agent",
-        "mobile-ip/foreign-agent",
-        "mobile-ip/mobile-node",
-        "indirect-tcp/support-router",
-        "indirect-tcp/mobile-host",
-        "sigma/mobile-node",
-        "sigma/correspondent",
-        "sigma/location-manager",
-        "apps/constant-rate",
-        "apps/sink",
-        "apps/bulk-server",
-        "apps/bulk-client",
-        "apps/request-server",
-        "apps/request-client",
-        "apps/roam",
-    ];
-
-    /// Reads a role. The key `kind` selects the type; the other keys are the configuration of that kind.
-    pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
-        let at_kind = |problem| KeyError { path: "kind".to_owned(), problem };
-        let known = || format!("allowed: {}", Self::KINDS.join(", "));
-        let Some(toml::Value::String(kind)) = table.remove("kind") else {
-            return Err(at_kind(format!("a role needs a kind; {}", known())));
-        };
-        match kind.as_str() {
-            "cellular-ip/gateway" => config(table).map(Self::CellularIpGateway),
-            "cellular-ip/station" => config(table).map(Self::CellularIpStation),
-            "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
-            "mobile-ip/home-agent" => config(table).map(Self::MobileIpHomeAgent),
-            "mobile-ip/foreign-agent" => config(table).map(Self::MobileIpForeignAgent),
-            "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
-            "indirect-tcp/support-router" => config(table).map(Self::IndirectTcpSupportRouter),
-            "indirect-tcp/mobile-host" => config(table).map(Self::IndirectTcpMobileHost),
-            "sigma/mobile-node" => config(table).map(Self::SigmaMobileNode),
-            "sigma/correspondent" => config(table).map(Self::SigmaCorrespondent),
-            "sigma/location-manager" => config(table).map(Self::SigmaLocationManager),
-            "apps/constant-rate" => config(table).map(Self::ConstantRate),
-            "apps/sink" => config(table).map(Self::Sink),
-            "apps/bulk-server" => config(table).map(Self::BulkServer),
-            "apps/bulk-client" => config(table).map(Self::BulkClient),
-            "apps/request-server" => config(table).map(Self::RequestServer),
-            "apps/request-client" => config(table).map(Self::RequestClient),
-            "apps/roam" => config(table).map(Self::Roam),
-            _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
-        }
-    }
-
-    /// Returns its kind, as in configurations.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::CellularIpGateway(_) => "cellular-ip/gateway",
-            Self::CellularIpStation(_) => "cellular-ip/station",
-            Self::CellularIpMobile(_) => "cellular-ip/mobile",
-            Self::MobileIpHomeAgent(_) => "mobile-ip/home-agent",
-            Self::MobileIpForeignAgent(_) => "mobile-ip/foreign-agent",
-            Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
-            Self::IndirectTcpSupportRouter(_) => "indirect-tcp/support-router",
-            Self::IndirectTcpMobileHost(_) => "indirect-tcp/mobile-host",
-            Self::SigmaMobileNode(_) => "sigma/mobile-node",
-            Self::SigmaCorrespondent(_) => "sigma/correspondent",
-            Self::SigmaLocationManager(_) => "sigma/location-manager",
-            Self::ConstantRate(_) => "apps/constant-rate",
-            Self::Sink(_) => "apps/sink",
-            Self::BulkServer(_) => "apps/bulk-server",
-            Self::BulkClient(_) => "apps/bulk-client",
-            Self::RequestServer(_) => "apps/request-server",
-            Self::RequestClient(_) => "apps/request-client",
-            Self::Roam(_) => "apps/roam",
-        }
-    }
-
-    /// Returns the same configuration, completed by what the role needs to know of its host.
-    #[must_use]
-    pub fn on_host(mut self, around: &Surroundings) -> Self {
-        match &mut self {
-            Self::CellularIpGateway(config) | Self::CellularIpStation(config) => {
-                config.own = around.addresses();
-            }
-            Self::MobileIpHomeAgent(config) => config.host.clone_from(&around.own),
-            Self::MobileIpForeignAgent(config) => {
-                config.own = around.addresses();
-                config.visited.clone_from(&around.visited);
-                config.partners.clone_from(&around.partners);
-                config.beside.clone_from(&around.home_agents);
-            }
-            _ => {}
-        }
-        self
-    }
-
-    /// Builds the role for a host with these interfaces. `chance` is the random seed of the host. Fails if the
-    /// configuration is invalid.
-    pub fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
-        let role = self.construct(interfaces, &chance.fork(self.kind()));
-        role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
-    }
-
-    fn construct(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, ConfigError> {
-        Ok(match self.clone() {
-            Self::CellularIpGateway(config) => Box::new(cellular_ip::Gateway::new(config, interfaces)?),
-            Self::CellularIpStation(config) => Box::new(cellular_ip::Station::new(config, interfaces)?),
-            Self::CellularIpMobile(config) => {
-                Box::new(cellular_ip::Mobile::new(config, interfaces, chance.clone())?)
-            }
-            Self::MobileIpHomeAgent(config) => {
-                Box::new(mobile_ip::HomeAgent::new(config, interfaces, chance.clone())?)
-            }
-            Self::MobileIpForeignAgent(config) => {
-                Box::new(mobile_ip::ForeignAgent::new(config, interfaces, chance.clone())?)
-            }
-            Self::MobileIpMobileNode(config) => {
-                Box::new(mobile_ip::MobileNode::new(config, interfaces, chance.clone())?)
-            }
-            Self::IndirectTcpSupportRouter(config) => {
-                Box::new(indirect_tcp::SupportRouter::new(config, chance.clone())?)
-            }
-            Self::IndirectTcpMobileHost(config) => Box::new(indirect_tcp::MobileHost::new(config)?),
-            Self::SigmaMobileNode(config) => Box::new(sigma::MobileNode::new(config, interfaces, chance)?),
-            Self::SigmaCorrespondent(config) => Box::new(sigma::Correspondent::new(&config, chance)?),
-            Self::SigmaLocationManager(config) => Box::new(sigma::LocationManager::new(config)?),
-            Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
-            Self::Sink(config) => Box::new(apps::Sink::new(config)),
-            Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),
-            Self::BulkClient(config) => Box::new(apps::BulkClient::new(config)),
-            Self::RequestServer(config) => Box::new(apps::RequestServer::new(config)),
-            Self::RequestClient(config) => Box::new(apps::RequestClient::new(config)?),
-            Self::Roam(config) => Box::new(apps::Roam::new(config, interfaces)?),
-        })
-    }
-}
-
-fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, KeyError> {
-    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
-        let path = error.path().to_string();
-        KeyError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
-    })
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! same node from the same configuration.
 
 mod host;
+mod kind;
 mod schema;
 mod tcp;
 
-pub use host::{DaemonConfig, HostConfig, InterfaceConfig, KeyError, NodeError, ParseViaError, RoleConfig};
+pub use host::{DaemonConfig, HostConfig, InterfaceConfig, KeyError, NodeError, ParseViaError};
 pub use host::{RouteConfig, Surroundings, Via};
+pub use kind::RoleConfig;
 pub use tcp::{EstimatorName, ProfileName, RecoveryName, TcpConfig, TooBigName};

@@ -7,28 +7,7 @@ use std::borrow::Cow;
 impl RoleConfig {
     /// Returns the schema of a role of this kind, including the key `kind`; `None` if there is no such kind.
     pub fn schema(kind: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
-        let mut schema = match kind {
-            "cellular-ip/gateway" | "cellular-ip/station" => {
-                of::<cellular_ip::config::StationConfig>(generator)
-            }
-            "cellular-ip/mobile" => of::<cellular_ip::config::MobileConfig>(generator),
-            "mobile-ip/home-agent" => of::<mobile_ip::config::HomeAgentConfig>(generator),
-            "mobile-ip/foreign-agent" => of::<mobile_ip::config::ForeignAgentConfig>(generator),
-            "mobile-ip/mobile-node" => of::<mobile_ip::config::MobileNodeConfig>(generator),
-            "indirect-tcp/support-router" => of::<indirect_tcp::config::SupportRouterConfig>(generator),
-            "indirect-tcp/mobile-host" => of::<indirect_tcp::config::MobileHostConfig>(generator),
-            "sigma/mobile-node" => of::<sigma::config::MobileNodeConfig>(generator),
-            "sigma/correspondent" => of::<sigma::config::CorrespondentConfig>(generator),
-            "sigma/location-manager" => of::<sigma::config::LocationManagerConfig>(generator),
-            "apps/constant-rate" => of::<apps::ConstantRateConfig>(generator),
-            "apps/sink" => of::<apps::SinkConfig>(generator),
-            "apps/bulk-server" => of::<apps::BulkServerConfig>(generator),
-            "apps/bulk-client" => of::<apps::BulkClientConfig>(generator),
-            "apps/request-server" => of::<apps::RequestServerConfig>(generator),
-            "apps/request-client" => of::<apps::RequestClientConfig>(generator),
-            "apps/roam" => of::<apps::RoamConfig>(generator),
-            _ => return None,
-        };
+        let mut schema = Self::schema_of_kind(kind, generator)?;
         let object = schema.ensure_object();
         object.insert("title".to_owned(), kind.into());
         let keys = object.entry("properties").or_insert_with(|| serde_json::json!({}));
@@ -53,11 +32,6 @@ impl JsonSchema for RoleConfig {
             Self::KINDS.iter().filter_map(|kind| Self::schema(kind, generator)).collect();
         json_schema!({ "oneOf": kinds })
     }
-}
-
-/// The schema is inlined, not referenced, because the keys of a role are in the same table as its kind.
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    T::json_schema(generator)
 }
 
 #[cfg(test)]

@@ -6,135 +6,140 @@ use serde::Deserialize;
 use tcp::{Avoidance, Estimator, Mechanisms, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
 use wire::Duration;
 
-/// A host's TCP. What is not given is the profile's.
+/// The parameters of a host's TCP. A key that is not given has the value of the profile. Most keys apply to the
+/// simulator's TCP only, as their text says.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpConfig {
-    /// The simulator's TCP begins with the constants of this one.
+    /// Simulator: the profile that gives all values that are not set; default `linux`.
     #[serde(default)]
     pub profile: ProfileName,
-    /// Congestion control of connections of this host: `reno`, which it is if none is given, or `cubic` (RFC 9438). Linux: any
-    /// that the kernel has, by its name there.
+    /// The congestion control of the host's connections. Simulator: `reno` or `cubic` (RFC 9438); default `reno`.
+    /// Linux: any that the kernel supports, by the kernel's name.
     pub congestion: Option<String>,
-    /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582). `recovery` says more.
+    /// Simulator: whether partial acknowledgments continue fast recovery (RFC 6582). `recovery` is more general, and
+    /// takes precedence.
     pub newreno: Option<bool>,
-    /// What is done about a loss. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also has selective acknowledgments
-    /// offered. Simulator and Linux: a list of those of the kernel's mechanisms that may be used, of `rack` and `tlp`
-    /// (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` has all. The kernel cannot do without `prr`, and
-    /// Linux 6.18 not without `rack`.
+    /// The loss recovery. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also offers selective
+    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use, of `rack` and `tlp` (RFC
+    /// 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` uses all. The kernel always uses `prr`, and
+    /// Linux 6.18 always uses `rack`.
     pub recovery: Option<RecoveryGiven>,
-    /// Simulator: whether the first two duplicates let a new segment out each (RFC 3042).
+    /// Simulator: whether each of the first two duplicate acknowledgments allows a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
-    /// Simulator: how round-trip times become a time-out: `rfc6298`, `bsd`, or `linux`.
+    /// Simulator: how the retransmission time-out is computed from round-trip times: `rfc6298`, `bsd` or `linux`.
     pub estimator: Option<EstimatorName>,
-    /// Simulator: initial congestion window, in segments.
+    /// Simulator: the initial congestion window, in segments.
     pub initial_window: Option<u32>,
-    /// Simulator: smallest retransmission time-out.
+    /// Simulator: the smallest retransmission time-out.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
-    /// Simulator: retransmission time-out before there is a sample.
+    /// Simulator: the retransmission time-out before the first round trip was measured.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_initial: Option<Duration>,
-    /// Simulator: largest retransmission time-out.
+    /// Simulator: the largest retransmission time-out.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_max: Option<Duration>,
-    /// Simulator: timers go off at the ticks of a clock, this far apart, whose phase is the host's own; zero is when they
-    /// are due. With `profile = "linux"`: at the slots of a wheel with such ticks.
+    /// Simulator: the interval of the clock ticks at which timers expire. Each host has a random phase. With `0s`,
+    /// timers expire exactly when they are due. With the profile `linux`: the tick of the timer wheel.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick: Option<Duration>,
     /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
     pub sack: Option<bool>,
-    /// Whether segments that came twice are reported in selective acknowledgments (RFC 2883), as the profile `linux` does.
+    /// Whether duplicate segments are reported in selective acknowledgments (RFC 2883), as in the profile `linux`.
     /// Linux: `tcp_dsack` of the host's namespace.
     pub dsack: Option<bool>,
     /// Simulator: whether timestamps are offered (RFC 7323).
     pub timestamps: Option<bool>,
     /// Simulator: whether window scaling is offered (RFC 7323).
     pub window_scale: Option<bool>,
-    /// Simulator: whether idling puts the congestion window back to the initial (RFC 5681, section 4.1).
+    /// Simulator: whether the congestion window returns to the initial one after an idle time (RFC 5681, section
+    /// 4.1).
     pub idle_restart: Option<bool>,
     /// Simulator: whether each time-out lowers the slow start threshold, as in 4.4BSD.
     pub ssthresh_each_rto: Option<bool>,
-    /// Simulator: what is done when a segment was too big for the path: `resend-at-once` or `await-timeout`.
+    /// Simulator: what happens when a segment is too large for the path: `resend-at-once` or `await-timeout`.
     pub too_big: Option<TooBigName>,
-    /// Simulator: whether the congestion window, the threshold, the round trip, the time-out and the state are written down
-    /// as marks when they change.
+    /// Simulator: whether changes of the congestion window, the slow start threshold, the round-trip time, the time-
+    /// out and the state are recorded as marks; default false.
     #[serde(default)]
     pub traced: bool,
-    /// Simulator: K, how often the estimator of RFC 6298 adds the variance.
+    /// Simulator: K of RFC 6298, the factor of the variation in the time-out.
     pub rto_variances: Option<u32>,
-    /// Simulator: the least that the variance adds (RFC 6298, G).
+    /// Simulator: G of RFC 6298, the least that the variation adds to the time-out.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub granularity: Option<Duration>,
-    /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go; a wheel has none of these.
+    /// Simulator: with `tick`, the interval of the ticks at which delayed acknowledgments are sent. A timer wheel
+    /// does not use it.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub fast_tick: Option<Duration>,
-    /// Simulator: with `tick`, when the first tick comes, or when the slots of a wheel begin together; each host draws its
-    /// own if none is given.
+    /// Simulator: with `tick`, the time of the first tick, or the time when the slots of the timer wheel begin
+    /// together. Without it, each host has a random one.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick_phase: Option<Duration>,
-    /// Simulator: least time before a closed window is probed.
+    /// Simulator: the shortest time before a closed window is probed.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_min: Option<Duration>,
-    /// Simulator: largest time between such probes.
+    /// Simulator: the longest time between such probes.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_max: Option<Duration>,
-    /// Simulator: how long TIME-WAIT lasts.
+    /// Simulator: the duration of TIME-WAIT.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub time_wait: Option<Duration>,
-    /// Simulator: time-outs in a row that are survived.
+    /// Simulator: the number of consecutive time-outs after which a connection ends.
     pub max_retransmissions: Option<u32>,
-    /// Simulator: largest payload, in bytes.
+    /// Simulator: the largest payload of a segment, in bytes.
     pub mss: Option<u16>,
-    /// Simulator: duplicates that mean a loss, in segments.
+    /// Simulator: the number of duplicate acknowledgments that indicate a loss.
     pub duplicates: Option<u32>,
-    /// Simulator: of how many segments the last is acknowledged at once.
+    /// Simulator: the number of segments of which the last is acknowledged at once.
     pub ack_every: Option<u32>,
-    /// Simulator: how many segments are acknowledged at once, at the begin of a connection.
+    /// Simulator: the number of segments at the begin of a connection that are acknowledged at once.
     pub quick_acks: Option<u32>,
     /// Simulator: the tick of the timestamp clock.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub timestamp_tick: Option<Duration>,
-    /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
+    /// Simulator: how long an acknowledgment waits for a second segment. With `0s`, each segment is acknowledged at
+    /// once.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delayed_ack: Option<Duration>,
-    /// Simulator: whether small segments wait while data is unacknowledged (Nagle).
+    /// Simulator: whether small segments wait while data are unacknowledged (Nagle's algorithm).
     pub nagle: Option<bool>,
-    /// Simulator: bytes that may wait to be acknowledged.
+    /// Simulator: the send buffer of a connection, in bytes.
     pub send_buffer: Option<u32>,
-    /// Bytes that may wait to be read. Linux: about the largest window that is offered; the kernel's own choice if none
-    /// is given.
+    /// The receive buffer of a connection, in bytes. Linux: about the largest window that is offered; without it, the
+    /// kernel's default.
     pub receive_buffer: Option<u32>,
 }
 
-/// Where a profile begins.
+/// The profile of a host's TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileName {
-    /// Linux as it speaks by default, but for the congestion control, which is Reno's.
+    /// Linux with its default parameters, except for the congestion control, which is Reno.
     #[default]
     Linux,
     /// The constants of Linux with RFC 6582 (`NewReno`), without selective acknowledgments and timestamps.
     LinuxLike,
-    /// What the RFCs say: RFC 5681 with Reno, RFC 6298.
+    /// The RFCs: RFC 5681 with Reno, and RFC 6298.
     Rfc6298Reno,
-    /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, one segment to begin with.
+    /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, and an initial window of one segment.
     Bsd44,
 }
 
-/// What a sender does about a loss that duplicates tell of.
+/// How a sender recovers from a loss that duplicate acknowledgments indicate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecoveryName {
@@ -142,58 +147,58 @@ pub enum RecoveryName {
     Tahoe,
     /// Fast retransmit and fast recovery (RFC 5681).
     Reno,
-    /// Partial acknowledgments keep fast recovery going (RFC 6582).
+    /// Partial acknowledgments continue fast recovery (RFC 6582).
     NewReno,
-    /// Selective acknowledgments say what is missing (RFC 6675).
+    /// Selective acknowledgments show what is missing (RFC 6675).
     Sack,
 }
 
-/// What is done about a loss, as configurations write it.
+/// The loss recovery, as configurations write it.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "`tahoe`, `reno`, `newreno` or `sack`, or a list of any of `rack`, `tlp`, `prr` and `frto`, is allowed"
+    expecting = "allowed: `tahoe`, `reno`, `newreno`, `sack`, or a list of `rack`, `tlp`, `prr` and `frto`"
 )]
 pub enum RecoveryGiven {
-    /// One of the RFCs.
+    /// The recovery of an RFC.
     Name(RecoveryName),
-    /// That of Linux, with these mechanisms alone.
+    /// Linux's recovery, with only these mechanisms.
     Mechanisms(Vec<MechanismName>),
 }
 
-/// A mechanism of Linux's recovery.
+/// A mechanism of Linux's loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MechanismName {
-    /// Losses by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
+    /// Loss detection by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
     Rack,
-    /// Probes of the tail (RFC 8985). Linux: `tcp_early_retrans`.
+    /// Tail loss probes (RFC 8985). Linux: `tcp_early_retrans`.
     Tlp,
-    /// Proportional rate reduction (RFC 6937). Linux always has it.
+    /// Proportional rate reduction (RFC 6937). Linux always uses it.
     Prr,
-    /// Spurious time-outs are found out (RFC 5682). Linux: `tcp_frto`.
+    /// Detection of spurious time-outs (RFC 5682). Linux: `tcp_frto`.
     Frto,
 }
 
-/// How round-trip times become a time-out.
+/// How the retransmission time-out is computed from round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimatorName {
     /// RFC 6298, section 2.
     Rfc6298,
-    /// That of 4.4BSD, in whole ticks of its slow clock.
+    /// As in 4.4BSD, in whole ticks of its slow clock.
     Bsd,
-    /// That of Linux: the least time-out is a round trip and 200 ms.
+    /// As in Linux: the time-out is at least a round trip plus 200 ms.
     Linux,
 }
 
-/// What a sender does when a segment was too big for the path.
+/// What a sender does when a segment is too large for the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooBigName {
-    /// What is unacknowledged is sent again at once, in segments that fit.
+    /// All unacknowledged data are sent again at once, in segments that fit.
     ResendAtOnce,
-    /// It is left to the retransmission timer, as before path MTU discovery.
+    /// The retransmission timer handles it, as before path MTU discovery.
     AwaitTimeout,
 }
 

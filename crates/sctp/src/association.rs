@@ -1,20 +1,20 @@
 //! An association: its state, and the calls of its user (RFC 9260, section 11.1).
 
 use crate::Config;
-use crate::chance::Chance;
+use crate::asconf_in::AsconfIn;
+use crate::asconf_out::AsconfOut;
 use crate::detour::Detour;
-use crate::event::{Cannot, Change, Ended, Event, State};
+use crate::event::{Change, Ended, Event, RequestError, State};
 use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
 use crate::keys::{self, Keys};
-use crate::locals::{Locals, Use};
+use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
-use crate::ours::Ours;
 use crate::outbound::{Counts, Outbound};
 use crate::path::{PathInfo, PathState, Paths};
+use crate::rng::Rng;
 use crate::route::Routes;
-use crate::serial::begin;
-use crate::theirs::Theirs;
+use crate::tsn::begin;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
@@ -24,9 +24,9 @@ use wire::{Instant, Ipv4Addr};
 pub struct Transmit {
     /// The source address that it must have.
     pub src: Ipv4Addr,
-    /// The destination address.
+    /// The address of the peer to which it is sent.
     pub dst: Ipv4Addr,
-    /// Common header and chunks.
+    /// Common header and chunks, with the checksum.
     pub bytes: Vec<u8>,
     /// `Some(n)`: the packet is larger than the path MTU, as its chunk was built before the MTU was lowered. It must
     /// leave without DF, in IP fragments of at most `n` bytes each (RFC 9260, sections 6.9 and 7.3). `None`:
@@ -70,7 +70,7 @@ pub enum WriteError {
 #[derive(Clone, Debug)]
 pub struct Association {
     pub(crate) config: Arc<Config>,
-    pub(crate) chance: Chance,
+    pub(crate) rng: Rng,
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
     pub(crate) state: State,
@@ -82,7 +82,7 @@ pub struct Association {
     pub(crate) ties: (u32, u32),
     /// Our INIT or INIT ACK, without the cookie.
     pub(crate) init: Init,
-    pub(crate) locals: Locals,
+    pub(crate) locals: LocalAddresses,
     pub(crate) paths: Paths,
     pub(crate) routes: Routes,
     pub(crate) inbound: Inbound,
@@ -106,8 +106,8 @@ pub struct Association {
     /// came.
     pub(crate) shutdown_to: Option<Ipv4Addr>,
     pub(crate) shutdown_by: Option<Ipv4Addr>,
-    pub(crate) ours: Ours,
-    pub(crate) theirs: Theirs,
+    pub(crate) asconf_out: AsconfOut,
+    pub(crate) asconf_in: AsconfIn,
     pub(crate) outbox: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
     /// Our address and the peer's of the newest data that came.
@@ -147,18 +147,18 @@ impl Association {
     pub(crate) fn new(
         now: Instant,
         config: &Arc<Config>,
-        chance: Chance,
+        rng: Rng,
         init: Init,
         locals: &[Ipv4Addr],
         peer: Ipv4Addr,
         ports: (u16, u16),
     ) -> Self {
-        let mut chance = chance;
-        let ties = (chance.tag(), chance.tag());
+        let mut rng = rng;
+        let ties = (rng.tag(), rng.tag());
         let tsn = init.tsn;
         Self {
             config: Arc::clone(config),
-            chance,
+            rng,
             local_port: ports.0,
             peer_port: ports.1,
             state: State::Closed,
@@ -166,7 +166,7 @@ impl Association {
             peer_tag: 0,
             ties,
             init,
-            locals: Locals::new(locals),
+            locals: LocalAddresses::new(locals),
             paths: Paths::new(now, peer, config),
             routes: Routes::default(),
             inbound: Inbound::new(begin(0), config.window(), config.streams),
@@ -183,8 +183,8 @@ impl Association {
             shutdown_to: None,
             shutdown_by: None,
             written: false,
-            ours: Ours::new(tsn),
-            theirs: Theirs::default(),
+            asconf_out: AsconfOut::new(tsn),
+            asconf_in: AsconfIn::default(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             arriving: None,
@@ -205,7 +205,8 @@ impl Association {
         Ok(())
     }
 
-    /// Queues a message that may overtake others of its stream.
+    /// Queues a message that may overtake others of its stream (RFC 9260, section 6.6). Fails as [`Self::write`]
+    /// does.
     pub fn write_unordered(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, true, bytes);
@@ -276,7 +277,7 @@ impl Association {
 
     /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`Event::Changed`] reports
     /// the answer to each. If one of them is invalid, an error is returned and none is requested.
-    pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
+    pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         self.request(now, changes)
     }
 
@@ -284,10 +285,18 @@ impl Association {
     /// used (RFC 5061, section 5.3). This changes the route, so measurements of the old one are reset (RFC 9260,
     /// section 7.2). A change that waits for an answer is sent again at once, as the old address may no longer work.
     /// It leaves from `local` even if it deletes `local`: the host has returned there, and packets to the other
-    /// address do not reach it. Fails with [`Cannot::Unknown`] if `local` is not ours, or `peer` not the peer's.
-    pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
-        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting | Use::Here)) {
-            return Err(Cannot::Unknown);
+    /// address do not reach it. Fails with [`RequestError::Unknown`] if `local` is not ours, or `peer` not the peer's.
+    pub fn prefer(
+        &mut self,
+        now: Instant,
+        peer: Option<Ipv4Addr>,
+        local: Ipv4Addr,
+    ) -> Result<(), RequestError> {
+        if !matches!(
+            self.locals.get(local),
+            Some(AddressUse::All | AddressUse::Adding | AddressUse::Deleting | AddressUse::Here)
+        ) {
+            return Err(RequestError::Unknown);
         }
         let before = self.sources();
         match peer {
@@ -295,10 +304,10 @@ impl Association {
                 self.locals.prefer(local);
                 self.paths.iter_mut().for_each(|path| path.source = None);
             }
-            Some(peer) => self.paths.get_mut(peer).ok_or(Cannot::Unknown)?.source = Some(local),
+            Some(peer) => self.paths.get_mut(peer).ok_or(RequestError::Unknown)?.source = Some(local),
         }
         self.rerouted(&before);
-        self.ours.hasten(now);
+        self.asconf_out.hasten(now);
         Ok(())
     }
 
@@ -307,17 +316,17 @@ impl Association {
     /// only `local`, so that change leaves from there, and no other chunk does. `here`: all addresses that this host
     /// has now. Nothing leaves from others, even if their deletion was not requested yet: no answer would come back.
     /// Fails if `local` is not unicast, or if the peer does not support address changes.
-    pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), Cannot> {
+    pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), RequestError> {
         if !unicast(local) {
-            return Err(Cannot::Address);
+            return Err(RequestError::Address);
         }
         // A peer without support keeps sending to the old address. Then nothing is changed, and time-outs end the
         // association.
-        if !self.ours.supported {
-            return Err(Cannot::Unsupported);
+        if !self.asconf_out.supported {
+            return Err(RequestError::Unsupported);
         }
-        if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
-            self.locals.set(local, Use::Here);
+        if matches!(self.locals.get(local), None | Some(AddressUse::Gone(_))) {
+            self.locals.set(local, AddressUse::Here);
         }
         let before = self.sources();
         self.locals.are_here(here);
@@ -325,10 +334,10 @@ impl Association {
         self.prefer(now, None, local)
     }
 
-    /// Sends new data to this address of the peer (RFC 9260, section 11.1.5). Fails with [`Cannot::Unknown`] if the
+    /// Sends new data to this address of the peer (RFC 9260, section 11.1.5). Fails with [`RequestError::Unknown`] if the
     /// peer does not have it, or if it is not confirmed.
-    pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), Cannot> {
-        let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(Cannot::Unknown)?;
+    pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), RequestError> {
+        let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(RequestError::Unknown)?;
         path.superseded = false;
         self.paths.primary = peer;
         self.settle(now);
@@ -352,7 +361,7 @@ impl Association {
         // section 8.1).
         self.errors = self.errors.min(self.returns);
         self.returns = self.returns.saturating_add(1);
-        self.ours.hasten(now);
+        self.asconf_out.hasten(now);
         self.shutdown_due |= self.waits_for_shutdown();
         if !self.is_open() {
             return self.hasten_opening();
@@ -376,7 +385,7 @@ impl Association {
         self.events.pop_front()
     }
 
-    /// Returns the state.
+    /// Returns the state (RFC 9260, section 4).
     pub const fn state(&self) -> State {
         self.state
     }
@@ -388,7 +397,7 @@ impl Association {
 
     /// Returns our addresses that the peer has confirmed and that are not being deleted.
     pub fn local_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
-        self.locals.with(Use::All)
+        self.locals.with(AddressUse::All)
     }
 
     /// Returns the paths: one for each address of the peer.
@@ -413,10 +422,10 @@ impl Association {
 
     /// Returns whether addresses can be changed: both ends support it, with authentication.
     pub const fn reconfigurable(&self) -> bool {
-        self.ours.supported && self.keys.is_some()
+        self.asconf_out.supported && self.keys.is_some()
     }
 
-    /// Returns the counts of retransmissions.
+    /// Returns the counts of retransmissions since the association began.
     pub const fn counts(&self) -> Counts {
         self.outbound.counts
     }

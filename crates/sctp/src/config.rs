@@ -9,9 +9,9 @@ use wire::{Duration, Rto, RtoBounds};
 pub struct Config {
     /// RTO.Initial: the time-out before a round trip was measured.
     pub rto_initial: Duration,
-    /// RTO.Min.
+    /// RTO.Min: the least retransmission time-out (RFC 9260, section 16).
     pub rto_min: Duration,
-    /// RTO.Max.
+    /// RTO.Max: the largest retransmission time-out (RFC 9260, section 16).
     pub rto_max: Duration,
     /// Max.Burst: packets with data that may leave at one instant, for each path.
     pub max_burst: u32,
@@ -56,7 +56,7 @@ pub struct Config {
     pub pair_key: Option<(u16, Key)>,
 }
 
-/// An algorithm of AUTH.
+/// An algorithm of AUTH (RFC 4895, section 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hmac {
     /// 20 bytes, identifier 1.

@@ -1,8 +1,8 @@
 //! The state cookie: the state that an INIT would create, which the peer keeps instead of the listening endpoint (RFC
 //! 9260, section 5.1.3).
 
-use crate::chance::Chance;
 use crate::message::{Init, RANDOM};
+use crate::rng::Rng;
 use auth::equal;
 use wire::{Instant, Ipv4Addr, Malformed, Reader};
 
@@ -28,7 +28,7 @@ pub(crate) struct Cookie {
 }
 
 impl Cookie {
-    pub(crate) fn emit(&self, chance: &Chance) -> Vec<u8> {
+    pub(crate) fn emit(&self, rng: &Rng) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend_from_slice(&self.made.0.to_be_bytes());
         body.extend_from_slice(&self.remote.octets());
@@ -43,15 +43,15 @@ impl Cookie {
             body.extend_from_slice(&address.octets());
         }
         body.extend_from_slice(&self.init.to_bytes());
-        [&chance.seal(self.made, &body)[..], &body].concat()
+        [&rng.seal(self.made, &body)[..], &body].concat()
     }
 
     /// Parses a cookie. Fails if it is truncated, or if its MAC was not made with our key.
-    pub(crate) fn open(bytes: &[u8], chance: &Chance) -> Result<Self, Malformed> {
+    pub(crate) fn open(bytes: &[u8], rng: &Rng) -> Result<Self, Malformed> {
         let (seal, body) = bytes.split_at_checked(SEAL).ok_or(Malformed("sctp_cookie_truncated"))?;
         let mut r = Reader::new(body, Malformed("sctp_cookie_truncated"));
         let made = Instant(r.u64()?);
-        if !equal(seal, &chance.seal(made, body)) {
+        if !equal(seal, &rng.seal(made, body)) {
             return Err(Malformed("sctp_cookie_forged"));
         }
         let remote = r.array::<4>()?.into();
@@ -87,23 +87,23 @@ mod tests {
         }
     }
 
-    fn chance(secret: u8) -> Chance {
-        Chance::new(Key::new([secret; 32]), Seed::new(1))
+    fn rng(secret: u8) -> Rng {
+        Rng::new(Key::new([secret; 32]), Seed::new(1))
     }
 
     #[test]
     fn what_was_sealed_is_read_back_and_nothing_else() {
-        let bytes = cookie().emit(&chance(1));
-        assert_eq!(Cookie::open(&bytes, &chance(1)), Ok(cookie()));
-        assert_eq!(Cookie::open(&bytes, &chance(2)), Err(Malformed("sctp_cookie_forged")));
-        assert_eq!(Cookie::open(&bytes[..31], &chance(1)), Err(Malformed("sctp_cookie_truncated")));
-        let later = Cookie { made: Instant::from_millis(3_600_000), ..cookie() }.emit(&chance(1));
+        let bytes = cookie().emit(&rng(1));
+        assert_eq!(Cookie::open(&bytes, &rng(1)), Ok(cookie()));
+        assert_eq!(Cookie::open(&bytes, &rng(2)), Err(Malformed("sctp_cookie_forged")));
+        assert_eq!(Cookie::open(&bytes[..31], &rng(1)), Err(Malformed("sctp_cookie_truncated")));
+        let later = Cookie { made: Instant::from_millis(3_600_000), ..cookie() }.emit(&rng(1));
         let moved = [&bytes[..SEAL], &later[SEAL..]].concat();
-        assert_eq!(Cookie::open(&moved, &chance(1)), Err(Malformed("sctp_cookie_forged")), "another key");
+        assert_eq!(Cookie::open(&moved, &rng(1)), Err(Malformed("sctp_cookie_forged")), "another key");
         for at in 0..bytes.len() {
             let mut forged = bytes.clone();
             forged[at] ^= 1;
-            assert_eq!(Cookie::open(&forged, &chance(1)), Err(Malformed("sctp_cookie_forged")));
+            assert_eq!(Cookie::open(&forged, &rng(1)), Err(Malformed("sctp_cookie_forged")));
         }
     }
 }

@@ -8,9 +8,9 @@
 //! - The peer is heard from another address than the silent one: it can be reached there.
 
 use crate::association::Association;
-use crate::locals::Use;
+use crate::local_addresses::AddressUse;
 use crate::path::{Path, PathState};
-use crate::serial::Tsn;
+use crate::tsn::Tsn;
 use wire::{Instant, Ipv4Addr};
 
 /// Number of time-outs in a row, of ours or of the peer's, before another route is tried. A single one may be a lost
@@ -136,7 +136,7 @@ impl Association {
         let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
         (self.detour.pause, self.detour.next) = (pause, pause);
         self.outbound.lose_from(&mut self.paths, &left);
-        self.ours.hasten(now);
+        self.asconf_out.hasten(now);
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
@@ -149,7 +149,7 @@ impl Association {
         };
         let source = self.locals.source(&[path.source]);
         let is_other = |local: &Ipv4Addr| source != Some(*local) && self.locals.sends(*local);
-        let others: Vec<Ipv4Addr> = self.locals.with(Use::All).filter(is_other).collect();
+        let others: Vec<Ipv4Addr> = self.locals.with(AddressUse::All).filter(is_other).collect();
         for local in others {
             self.probe_from(local, peer);
         }
@@ -177,7 +177,7 @@ impl Association {
         if !self.probes() {
             return;
         }
-        let nonce = self.chance.u64();
+        let nonce = self.rng.u64();
         let (paths, locals) = (&self.paths, &self.locals);
         self.detour.probes.retain(|probe| {
             let is_known = paths.get(probe.peer).is_some() && locals.get(probe.local).is_some();

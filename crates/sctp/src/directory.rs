@@ -24,12 +24,12 @@ impl Association {
         }
         if let Some(old) = self.paths.hearsay().filter(|old| *old != peer) {
             self.remove_path(old);
-            self.theirs.has_left(old); // late packets from there: the peer may have been there before
+            self.asconf_in.has_left(old); // late packets from there: the peer may have been there before
         }
         self.add_path(now, peer, true);
         self.tried += usize::from(is_new);
         if self.is_open() {
-            self.ours.ask_at(now, peer);
+            self.asconf_out.ask_at(now, peer);
             self.settle(now);
         } else {
             self.opening.at = Some((peer, self.opening.tries));
@@ -47,7 +47,7 @@ impl Association {
             State::Closed => false,
             State::CookieWait => opens_elsewhere,
             State::CookieEchoed => opens_elsewhere && self.proves_itself(),
-            _ => self.ours.waits_elsewhere(peer),
+            _ => self.asconf_out.waits_elsewhere(peer),
         }
     }
 
@@ -94,7 +94,7 @@ impl Association {
         self.opening.at = self.opening.at.filter(|(at, _)| *at != address);
         self.remove_path(address);
         self.hasten_opening();
-        self.ours.ask_elsewhere(now, address, self.paths.for_data());
+        self.asconf_out.ask_elsewhere(now, address, self.paths.for_data());
     }
 
     /// Handles a host's report that it has no SCTP. This ends the association, unless only a directory has named the

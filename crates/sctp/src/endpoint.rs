@@ -1,12 +1,12 @@
 //! All associations of one host, and packets that belong to none (RFC 9260, sections 5.1, 8.4 and 8.5).
 
 use crate::association::{Association, Open, Transmit};
-use crate::chance::Chance;
 use crate::cookie::Cookie;
 use crate::event::{Event, State};
 use crate::handshake::{acceptable, init_ack, unicast};
 use crate::keys::Keys;
 use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
+use crate::rng::Rng;
 use crate::{Config, association};
 use auth::Key;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,7 +19,7 @@ pub struct AssociationId(pub u32);
 
 /// An ICMP error about a packet that we sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Complaint {
+pub enum Rejection {
     /// ICMP type 3, code 2: the host has no SCTP.
     ProtocolUnreachable,
     /// ICMP type 3, code 4: too large for the next link, whose MTU is this, in bytes.
@@ -43,7 +43,7 @@ struct Listener {
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
-    chance: Chance,
+    rng: Rng,
     listeners: BTreeMap<u16, Listener>,
     /// Addresses that this host has now. All listening ports accept associations at them too.
     here: Vec<Ipv4Addr>,
@@ -71,7 +71,7 @@ impl Endpoint {
     pub fn new(config: Config, secret: Key, seed: Seed) -> Self {
         Self {
             config: Arc::new(config),
-            chance: Chance::new(secret, seed),
+            rng: Rng::new(secret, seed),
             listeners: BTreeMap::new(),
             here: Vec::new(),
             associations: BTreeMap::new(),
@@ -115,7 +115,7 @@ impl Endpoint {
         if taken || self.associations.len() >= self.config.max_associations {
             return None;
         }
-        let association = Association::open(now, &self.config, self.chance.fork(), open)?;
+        let association = Association::open(now, &self.config, self.rng.fork(), open)?;
         Some(self.adopt(association))
     }
 
@@ -132,7 +132,7 @@ impl Endpoint {
         Some(association)
     }
 
-    /// Returns all associations.
+    /// Returns all associations, in ascending order of their numbers, also those that have ended and are not removed.
     pub fn associations(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.associations.iter().map(|(id, association)| (*id, association))
     }
@@ -174,7 +174,7 @@ impl Endpoint {
             for address in association.all_addresses() {
                 self.index.entry((local, address, peer)).or_insert(id);
             }
-            self.former.extend(association.theirs.former().map(|address| ((local, address, peer), id)));
+            self.former.extend(association.asconf_in.former().map(|address| ((local, address, peer), id)));
         }
     }
 
@@ -296,12 +296,12 @@ impl Endpoint {
 
     /// Handles an ICMP error about a packet that we sent to `dst`. `quoted`: the begin of that packet, without its IP
     /// header. An error that does not quote the right tag is forged, and is ignored (RFC 9260, section 10).
-    pub fn complaint(
+    pub fn icmp_error(
         &mut self,
         now: Instant,
         dst: Ipv4Addr,
         quoted: &[u8],
-        complaint: Complaint,
+        rejection: Rejection,
     ) -> Result<(), Reason> {
         let mut r = Reader::new(quoted, Malformed("sctp_icmp_quote"));
         let mut read = || Ok((r.u16()?, r.u16()?, r.u32()?));
@@ -313,7 +313,7 @@ impl Endpoint {
             r.take(8).ok()?;
             r.u32().ok()
         };
-        let unreachable = complaint == Complaint::ProtocolUnreachable;
+        let unreachable = rejection == Rejection::ProtocolUnreachable;
         let matches = match tag {
             0 => {
                 let quoted = in_init();
@@ -329,9 +329,9 @@ impl Endpoint {
         if !matches {
             return Err(Reason("sctp_icmp_tag"));
         }
-        match complaint {
-            Complaint::ProtocolUnreachable => association.unreachable_at(now, dst),
-            Complaint::TooBig(mtu) => association.too_big(dst, mtu),
+        match rejection {
+            Rejection::ProtocolUnreachable => association.unreachable_at(now, dst),
+            Rejection::TooBig(mtu) => association.too_big(dst, mtu),
         }
         self.touched(id);
         Ok(())
@@ -458,13 +458,13 @@ impl Endpoint {
             local_port: packet.dst_port,
             remote_port: packet.src_port,
             ties: (0, 0),
-            tag: self.chance.tag(),
-            tsn: self.chance.u64() as u32,
-            random: self.chance.bytes(),
+            tag: self.rng.tag(),
+            tsn: self.rng.u64() as u32,
+            random: self.rng.bytes(),
             locals,
             init: init.clone(),
         };
-        let ack = init_ack(&self.config, &cookie, &self.chance);
+        let ack = init_ack(&self.config, &cookie, &self.rng);
         answer(self, Chunk::InitAck(ack));
         Ok(())
     }
@@ -480,7 +480,7 @@ impl Endpoint {
         found: Option<AssociationId>,
     ) -> Result<(), Reason> {
         let Some(Chunk::CookieEcho(sealed)) = packet.chunks.get(at) else { return Ok(()) };
-        let cookie = Cookie::open(sealed, &self.chance).map_err(|Malformed(why)| Reason(why))?;
+        let cookie = Cookie::open(sealed, &self.rng).map_err(|Malformed(why)| Reason(why))?;
         let ports = (cookie.local_port, cookie.remote_port) == (packet.dst_port, packet.src_port);
         if !ports || cookie.tag != packet.tag {
             return Err(Reason("sctp_tag"));
@@ -540,13 +540,13 @@ impl Endpoint {
         }
         if self.is_spent(now, cookie) {
             // If the peer has no association either, the packet is out of the blue there. If it still waits, it
-            // learns that it waits in vain.
+            // is notified by the ABORT.
             let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_cookie_spent"));
         }
-        let chance = self.chance.fork();
-        let mut association = Association::accept(now, &self.config, chance, cookie, dst);
+        let rng = self.rng.fork();
+        let mut association = Association::accept(now, &self.config, rng, cookie, dst);
         association.greet(src, dst);
         Ok(self.adopt(association))
     }

@@ -37,7 +37,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the address to change.
+    /// Returns the address that is to be added, deleted or made primary.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Self::Add(address) | Self::Delete(address) | Self::SetPrimary(address) => address,
@@ -47,7 +47,7 @@ impl Change {
 
 /// Why a request was refused locally.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Cannot {
+pub enum RequestError {
     /// The peer does not support address changes, or no authentication of them was agreed.
     Unsupported,
     /// The association is not open.
@@ -66,7 +66,7 @@ pub enum Cannot {
 
 /// How the peer answered a change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// The peer applied it.
     Done,
     /// The peer refused it with this cause. `None`: it refused an earlier change of the same chunk.
@@ -101,7 +101,7 @@ pub enum Event {
     Restarted {
         /// `true`: no data had come from the peer, and it had acknowledged none. All written data are sent again, and
         /// nothing is lost in either direction. `false`: data that were not acknowledged are lost, and both
-        /// directions begin anew.
+        /// directions begin again.
         intact: bool,
     },
     /// The receive buffer has become readable: read until `None`.
@@ -129,7 +129,7 @@ pub enum Event {
     /// The newest data came to another of our addresses than the data before.
     Arriving(Ipv4Addr),
     /// The peer answered a change of our own addresses.
-    Changed(Change, Outcome),
+    Changed(Change, ChangeOutcome),
     /// The peer has finished: nothing more can be written, and no more data come.
     PeerFinished,
     /// The association has ended. Data that were not read yet can still be read.

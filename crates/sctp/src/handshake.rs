@@ -1,17 +1,17 @@
 //! The opening of an association: four packets, and the exceptions (RFC 9260, sections 5.1 and 5.2).
 
 use crate::Config;
+use crate::asconf_in::AsconfIn;
 use crate::association::{Association, Open, Transmit, introduction};
-use crate::chance::Chance;
 use crate::cookie::Cookie;
 use crate::event::{Ended, Event, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
-use crate::locals::{Locals, Use};
+use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::path::{PathState, Paths};
-use crate::serial::begin;
-use crate::theirs::Theirs;
+use crate::rng::Rng;
+use crate::tsn::begin;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
@@ -40,12 +40,12 @@ pub(crate) struct Opening {
 
 impl Association {
     /// Begins an association: INIT is due (section 5.1, A). `None` without an address at either end.
-    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut chance: Chance, open: &Open) -> Option<Self> {
+    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut rng: Rng, open: &Open) -> Option<Self> {
         let peer = *open.peer.first()?;
         open.local.first()?;
-        let init = introduction(config, chance.tag(), chance.u64() as u32, chance.bytes(), &open.local);
+        let init = introduction(config, rng.tag(), rng.u64() as u32, rng.bytes(), &open.local);
         let ports = (open.local_port, open.peer_port);
-        let mut it = Self::new(now, config, chance, init, &open.local, peer, ports);
+        let mut it = Self::new(now, config, rng, init, &open.local, peer, ports);
         for other in open.peer.iter().take(config.max_addresses) {
             it.add_path(now, *other, false);
         }
@@ -64,11 +64,11 @@ impl Association {
     /// Continues the opening from `local`, because the host has lost the address that it used, and answers do not
     /// reach it there. After COOKIE ECHO, if the peer supports address changes, COOKIE ECHO is sent from `local`. The
     /// peer is asked for the change once the association is open. A new opening would conflict with the association
-    /// that the peer may have already. In the other cases the opening begins anew from `local`: nothing was written
+    /// that the peer may have already. In the other cases the opening begins again from `local`: nothing was written
     /// yet. Returns whether the association is still opening.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
-            State::CookieEchoed if self.ours.supported => {
+            State::CookieEchoed if self.asconf_out.supported => {
                 self.second.iter_mut().for_each(|second| _ = second.open_from(now, local));
                 self.hasten_opening();
                 return self.move_to(now, local, &[local]).is_ok();
@@ -85,7 +85,7 @@ impl Association {
         let (local_port, peer_port) = self.ports();
         let (local, peer) = (vec![local], self.opening.peers.clone());
         let open = Open { local, local_port, peer, peer_port };
-        Self::open(now, &self.config, self.chance.fork(), &open)
+        Self::open(now, &self.config, self.rng.fork(), &open)
     }
 
     fn wait_for_init_ack(&mut self) {
@@ -98,7 +98,7 @@ impl Association {
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
-        chance: Chance,
+        rng: Rng,
         cookie: &Cookie,
         dst: Ipv4Addr,
     ) -> Self {
@@ -106,7 +106,7 @@ impl Association {
         // Without a list, our address is the destination of COOKIE ECHO: we may have moved since INIT ACK.
         let locals = if cookie.locals.is_empty() { vec![dst] } else { cookie.locals.clone() };
         let ports = (cookie.local_port, cookie.remote_port);
-        let mut it = Self::new(now, config, chance, ours, &locals, cookie.remote, ports);
+        let mut it = Self::new(now, config, rng, ours, &locals, cookie.remote, ports);
         // Section 5.4, 2: the one confirmed address is the destination of INIT ACK. COOKIE ECHO may come from
         // another: then the peer has moved, and will request the change.
         it.adopt(now, &cookie.init, cookie.remote);
@@ -121,9 +121,9 @@ impl Association {
         self.inbound = Inbound::new(begin(peers.tsn), config.window(), peers.outbound.min(config.streams));
         self.outbound.streams = peers.inbound.min(config.streams);
         self.outbound.window = peers.a_rwnd;
-        self.theirs = Theirs::new(peers.tsn);
+        self.asconf_in = AsconfIn::new(peers.tsn);
         self.keys = Keys::derive(&config, &self.init, peers);
-        self.ours.supported = keys::offer(peers) == Offer::Authenticated && self.keys.is_some();
+        self.asconf_out.supported = keys::offer(peers) == Offer::Authenticated && self.keys.is_some();
         let primary = src;
         for address in std::iter::once(src).chain(peers.addresses()) {
             if self.paths.len() < config.max_addresses && unicast(address) {
@@ -301,16 +301,20 @@ impl Association {
         let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
             self.remove_path(address);
-            self.theirs.has_left(address); // late packets from there: the peer may have been there before
+            self.asconf_in.has_left(address); // late packets from there: the peer may have been there before
         }
         (self.paths.primary, self.data_path, self.moved) = (here, here, true);
     }
 
-    /// Handles an authenticated ASCONF in COOKIE-ECHOED: the peer has the association, and its COOKIE ACK was lost.
-    pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant) {
+    /// Handles an authenticated ASCONF from `src` in COOKIE-ECHOED: the peer has the association, and its COOKIE ACK
+    /// was lost. If `src` is the address that a directory gave, the peer has the association there, and not at the
+    /// addresses of INIT ACK.
+    pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
-            self.opened_at(self.paths.primary);
-            self.established(now, self.paths.primary);
+            let is_of_directory = self.opening.at.is_some_and(|(at, _)| at == src);
+            let here = if is_of_directory { src } else { self.paths.primary };
+            self.opened_at(here);
+            self.established(now, here);
         }
     }
 
@@ -331,7 +335,7 @@ impl Association {
             return;
         }
         if let Some(here) = self.opens_from() {
-            self.locals = Locals::new(&[here]); // the source of INIT shows our address
+            self.locals = LocalAddresses::new(&[here]); // the source of INIT shows our address
         }
         self.opening.stale = Some(staleness / 1000 + 1);
         self.wait_for_init_ack();
@@ -356,12 +360,14 @@ impl Association {
             self.answer_init(src, dst, init.tag, Chunk::Abort { reflected: false, causes });
             return;
         }
-        let usable =
-            self.locals.with(Use::All).filter(|address| *address != dst && self.locals.sends(*address));
+        let usable = self
+            .locals
+            .with(AddressUse::All)
+            .filter(|address| *address != dst && self.locals.sends(*address));
         let locals: Vec<Ipv4Addr> = std::iter::once(dst).chain(usable).collect();
         // In a collision the two INITs make one association: our tag and TSN stay the same (section 5.2.1).
         let (tag, tsn, random) = if self.is_open() {
-            (self.chance.tag(), self.chance.u64() as u32, self.chance.bytes())
+            (self.rng.tag(), self.rng.u64() as u32, self.rng.bytes())
         } else {
             (self.local_tag, self.init.tsn, self.random())
         };
@@ -377,7 +383,7 @@ impl Association {
             locals: if locals.len() > 1 { locals } else { Vec::new() },
             init: init.clone(),
         };
-        let answer = init_ack(&self.config, &cookie, &self.chance);
+        let answer = init_ack(&self.config, &cookie, &self.rng);
         self.answer_init(src, dst, init.tag, Chunk::InitAck(answer));
     }
 
@@ -444,9 +450,9 @@ impl Association {
 }
 
 /// Returns the INIT ACK that carries `cookie`.
-pub(crate) fn init_ack(config: &Config, cookie: &Cookie, chance: &Chance) -> Init {
+pub(crate) fn init_ack(config: &Config, cookie: &Cookie, rng: &Rng) -> Init {
     let mut ack = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
-    ack.parameters.push(Parameter::Cookie(cookie.emit(chance)));
+    ack.parameters.push(Parameter::Cookie(cookie.emit(rng)));
     ack.parameters.extend(cookie.init.reports().map(Parameter::Unrecognized));
     ack
 }

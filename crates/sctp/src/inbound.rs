@@ -1,7 +1,7 @@
 //! The receiving half: chunks, reassembly and SACK (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
 
 use crate::message::{Data, Sack};
-use crate::serial::{Tsn, extend};
+use crate::tsn::{Tsn, extend};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const LEAST: usize = 16;
 pub struct Piece {
     /// The number of the message, which all its pieces have. Pieces of unordered messages may come in between.
     pub message: u64,
-    /// The stream.
+    /// The number of the stream.
     pub stream: u16,
     /// The payload protocol identifier that the sender gave.
     pub ppid: u32,
@@ -28,7 +28,7 @@ pub struct Piece {
     pub begins: bool,
     /// Whether it is the last piece of the message.
     pub ends: bool,
-    /// The bytes.
+    /// The bytes, at least one.
     pub data: Vec<u8>,
 }
 
@@ -318,8 +318,8 @@ impl Inbound {
             return;
         }
         let oldest = self.runs.iter().find(|(_, run)| {
-            let turn = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
-            run.begins && turn && !run.parts.is_empty()
+            let is_next = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
+            run.begins && is_next && !run.parts.is_empty()
         });
         if let Some(first) = oldest.map(|(first, _)| *first)
             && let Some(run) = self.runs.remove(&first)
@@ -347,7 +347,7 @@ impl Inbound {
         if self.ready.is_empty() && self.runs.is_empty() && self.waiting.is_empty() {
             self.held = 0; // small chunks count more than their length
         }
-        // The window has opened from less than a quarter to half of the buffer: tell the peer, which may be waiting
+        // The window has opened from less than a quarter to half of the buffer: notify the peer, which may be waiting
         // (RFC 9260, section 6.2).
         if self.advertised < self.limit / 4 && self.window() >= self.limit / 2 {
             self.due = true;

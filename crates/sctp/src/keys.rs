@@ -70,7 +70,7 @@ pub(crate) fn offer(init: &Init) -> Offer {
 
 /// Why an AUTH chunk is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Disbelief {
+pub(crate) enum AuthFailure {
     /// An algorithm that was not offered. The sender is notified (section 6.3).
     Algorithm,
     /// Another key identifier than ours.
@@ -144,17 +144,18 @@ impl Keys {
     }
 
     /// Verifies an AUTH chunk. `covered`: the packet from this chunk on.
-    pub(crate) fn verify(&self, auth: &Auth, covered: &[u8]) -> Result<(), Disbelief> {
-        let hmac =
-            Hmac::of(auth.hmac_id).filter(|hmac| self.offered.contains(hmac)).ok_or(Disbelief::Algorithm)?;
+    pub(crate) fn verify(&self, auth: &Auth, covered: &[u8]) -> Result<(), AuthFailure> {
+        let hmac = Hmac::of(auth.hmac_id)
+            .filter(|hmac| self.offered.contains(hmac))
+            .ok_or(AuthFailure::Algorithm)?;
         if auth.key_id != self.key_id {
-            return Err(Disbelief::KeyId);
+            return Err(AuthFailure::KeyId);
         }
-        let (head, rest) = covered.split_at_checked(CODE).ok_or(Disbelief::Code)?;
-        let behind = rest.get(auth.hmac.len()..).ok_or(Disbelief::Code)?;
+        let (head, rest) = covered.split_at_checked(CODE).ok_or(AuthFailure::Code)?;
+        let behind = rest.get(auth.hmac.len()..).ok_or(AuthFailure::Code)?;
         let zeros = vec![0; auth.hmac.len()];
         let expected = code(hmac, &self.key, &[head, &zeros, behind]);
-        if equal(&expected, &auth.hmac) { Ok(()) } else { Err(Disbelief::Code) }
+        if equal(&expected, &auth.hmac) { Ok(()) } else { Err(AuthFailure::Code) }
     }
 }
 

@@ -13,19 +13,21 @@
 //! paths of a host with several addresses differ by their source.
 //!
 //! ```text
-//!   inbound    chunks ─> messages        outbound   messages ─> chunks, retransmission
-//!   path       one address of the peer   locals     our own addresses
-//!   route      source and destination    detour     another route while the chosen one is silent
-//!   ours       changes of our addresses  theirs     changes of the peer's addresses
-//!   handshake  second  restart  directory  the opening, and addresses of the peer from a directory
-//!   arrive  leave  timers               packets received, packets sent, time-outs
+//!   inbound        chunks ─> messages           outbound  messages ─> chunks, retransmission
+//!   path           one address of the peer      route     source and destination
+//!   detour         another route while the chosen one is silent
+//!   local_addresses  directory                  our own addresses; addresses of the peer from a directory
+//!   asconf_out  asconf_in                       changes of our addresses; of the peer's
+//!   handshake  second_opening  restart          the opening of an association, and its exceptions
+//!   receive  transmit  timers                   packets received, packets sent, time-outs
+//!   keys  cookie  rng                           AUTH, the state cookie, random numbers
 //! ```
 //!
 //! IPv4 only: IPv6 addresses of a peer are parsed and ignored.
 
-mod arrive;
+mod asconf_in;
+mod asconf_out;
 mod association;
-mod chance;
 mod config;
 mod cookie;
 mod crc32c;
@@ -36,23 +38,23 @@ mod event;
 mod handshake;
 mod inbound;
 mod keys;
-mod leave;
-mod locals;
+mod local_addresses;
 pub mod message;
-mod ours;
 mod outbound;
 mod path;
+mod receive;
 mod restart;
+mod rng;
 mod route;
-mod second;
-mod serial;
-mod theirs;
+mod second_opening;
 mod timers;
+mod transmit;
+mod tsn;
 
 pub use association::{Association, Open, Transmit, WriteError};
 pub use config::{Config, Hmac};
-pub use endpoint::{AssociationId, Complaint, Endpoint};
-pub use event::{Cannot, Change, Ended, Event, Outcome, State};
+pub use endpoint::{AssociationId, Endpoint, Rejection};
+pub use event::{Change, ChangeOutcome, Ended, Event, RequestError, State};
 pub use inbound::Piece;
 pub use message::PROTOCOL;
 pub use outbound::Counts;

@@ -1,12 +1,12 @@
 //! Paths: the state of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
 
-use crate::Config;
 use crate::detour::SILENT;
-use crate::serial::Tsn;
-use wire::{Duration, Instant, Ipv4Addr, Rto};
+use crate::tsn::Tsn;
+use crate::{Config, message};
+use wire::{Duration, Instant, Ipv4Addr, Rto, ipv4};
 
 /// Length of the IP header and the common header, in bytes.
-const HEADERS: u32 = 20 + 12;
+const HEADERS: u32 = (ipv4::HEADER + message::HEADER) as u32;
 /// The smallest MTU that a report can set: IPv4's minimum of 68 bytes would leave no room for a chunk.
 const LEAST_MTU: u16 = 576;
 
@@ -32,7 +32,7 @@ pub enum PathState {
 pub struct PathInfo {
     /// The peer's address.
     pub address: Ipv4Addr,
-    /// Whether it may be used.
+    /// Whether data may be sent to it (RFC 9260, section 8.2).
     pub state: PathState,
     /// Whether it is the primary one.
     pub primary: bool,
@@ -42,11 +42,11 @@ pub struct PathInfo {
     pub ssthresh: u32,
     /// Bytes in flight, in chunks: `cwnd` limits them.
     pub flight: u32,
-    /// The time-out, with back-off.
+    /// The retransmission time-out, with back-off.
     pub rto: Duration,
     /// The smoothed round-trip time, if it was measured.
     pub srtt: Option<Duration>,
-    /// Failures in a row.
+    /// Number of consecutive failures (RFC 9260, section 8.2).
     pub errors: u32,
 }
 
@@ -211,7 +211,8 @@ impl Path {
         self.confirmed && self.errors > 0 && self.t3.is_some() && self.may_be_woken(now)
     }
 
-    /// Returns whether the time-out is backed off, and the path was not woken within the last one without back-off.
+    /// Returns whether the time-out is backed off, and the path was last woken at least one time-out without back-off
+    /// ago.
     fn may_be_woken(&self, now: Instant) -> bool {
         self.rto.backing().1 > 0 && self.is_long_ago(now, self.woken)
     }

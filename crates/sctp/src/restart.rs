@@ -1,12 +1,12 @@
 //! Restart of an association by a peer that has lost its state (RFC 9260, section 5.2.4.1).
 
+use crate::asconf_out::AsconfOut;
 use crate::association::{Association, introduction};
 use crate::cookie::Cookie;
 use crate::detour::Detour;
 use crate::event::{Event, State};
 use crate::handshake;
 use crate::message::{Cause, Chunk, Code};
-use crate::ours::Ours;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
@@ -22,12 +22,12 @@ impl Association {
         let (was_open, intact) = (self.is_open(), self.is_intact(cookie));
         let finishes = intact && self.state != State::Established;
         self.local_tag = cookie.tag;
-        self.ties = (self.chance.tag(), self.chance.tag());
+        self.ties = (self.rng.tag(), self.rng.tag());
         self.init = introduction(&self.config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
         self.abandon_changes();
         let listed = if cookie.locals.is_empty() { &[dst] } else { cookie.locals.as_slice() };
         self.locals.begin_again(listed);
-        self.ours = Ours::new(cookie.tsn);
+        self.asconf_out = AsconfOut::new(cookie.tsn);
         if intact {
             self.outbound.renumber(cookie.tsn);
         } else {

@@ -14,7 +14,7 @@ impl Association {
         }
         let paths = self.paths.iter().flat_map(|path| [path.t3, self.probe_due(path)]);
         let second = self.second.as_ref().and_then(|second| second.deadline());
-        let own = [self.timer, self.guard, self.inbound.delayed, self.ours.deadline(), second];
+        let own = [self.timer, self.guard, self.inbound.delayed, self.asconf_out.deadline(), second];
         own.into_iter().chain(paths).flatten().min()
     }
 
@@ -37,7 +37,7 @@ impl Association {
             if self.is_open() { self.shutdown_timeout() } else { self.opening_timeout(now) }
         }
         self.second_timeout(now);
-        if due(self.ours.deadline()) {
+        if due(self.asconf_out.deadline()) {
             self.change_timeout();
         }
         let addresses: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
@@ -125,7 +125,7 @@ impl Association {
     pub(crate) fn next_heartbeat(&mut self, now: Instant, address: Ipv4Addr) -> Instant {
         let rto = self.paths.get(address).map_or(self.config.rto_initial, |path| path.rto.current());
         let nanos = nanos_of(rto).max(1);
-        let jitter = Duration::from_nanos(nanos / 2 + self.chance.u64() % nanos);
+        let jitter = Duration::from_nanos(nanos / 2 + self.rng.u64() % nanos);
         now + self.config.heartbeat_interval + jitter
     }
 
@@ -210,7 +210,7 @@ impl Association {
 
     /// Sends a HEARTBEAT to `address`.
     fn probe(&mut self, now: Instant, address: Ipv4Addr) {
-        let (nonce, later) = (self.chance.u64(), self.next_heartbeat(now, address));
+        let (nonce, later) = (self.rng.u64(), self.next_heartbeat(now, address));
         let transmit = self.heartbeat(address, nonce);
         let Some(path) = self.paths.get_mut(address) else { return };
         let until = now + path.rto.current();

@@ -1,7 +1,7 @@
 //! What an operator writes. Defaults are the digest's of RFC 8945 and RFC 2136 where they give one, ours otherwise.
 
+use crate::location::CODES;
 use crate::message::{Name, PORT, TsigKey};
-use crate::place::CODES;
 use auth::Key;
 use node::Addr;
 use node::config::{ConfigError, span, text};
@@ -13,159 +13,165 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 /// Length of the shortest key of a mobile node, in bytes (RFC 8945, section 8, recommends the length of the MAC, 32).
 const SHORTEST_KEY: usize = 16;
 
-/// A location manager.
+/// The configuration of a location manager.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LocationManagerConfig {
-    /// Its address. It answers at port 53.
+    /// The address at which it answers, on port 53.
     pub address: Ipv4Addr,
-    /// The zone that it is responsible for.
+    /// The DNS zone for which it is authoritative, for example `sigma.example`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
-    /// The mobile nodes that may tell it where they are.
+    /// The mobile nodes that may register their addresses.
     pub mobile_nodes: Vec<Identity>,
-    /// For how long an answer may be kept, in whole seconds: 5 s (ours; the shorter, the sooner a move is known).
+    /// Time to live of its answers, in whole seconds, at most `86400s`; default `5s` (ours). The shorter it is, the sooner
+    /// a move is known.
     #[serde(default = "ttl", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub ttl: Duration,
-    /// For how long a mobile node is believed that says nothing more: 1 h (ours).
+    /// How long a registration is valid without a further update; default `60min` (ours).
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Updates of one mobile node taken in a second, at most 16; more are refused (ours).
+    /// Updates of one mobile node that are accepted in one second, 1 to 16; default 10 (ours). More are refused.
     #[serde(default = "updates")]
     pub updates: u16,
-    /// Messages of one host answered in a second; the rest are dropped (ours). Updates of mobile nodes are not among them.
+    /// Messages of one host that are answered in one second, at least 1; default 50 (ours). The rest are dropped.
+    /// Updates of mobile nodes are not counted.
     #[serde(default = "answers")]
     pub answers: u16,
 }
 
-/// A mobile node, as its location manager knows it.
+/// A mobile node that may register with the location manager.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Its name in the zone, which is its key's name too. One that is known by its home address has that before `home`,
-    /// as `10.1.8.5.home.sigma.example`.
+    /// The name of the mobile node in the zone, which is also the name of its key. A mobile node that is looked up by
+    /// its home address has a name of the form `10.1.8.5.home.sigma.example`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
-    /// The secret.
+    /// The key of the mobile node, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
 }
 
-/// What a mobile node has to know of its location manager.
+/// The location manager of a mobile node, and the mobile node's registration there.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegistrarConfig {
-    /// The location manager's address.
+    /// The address of the location manager.
     pub address: Ipv4Addr,
-    /// Its zone.
+    /// The DNS zone of the location manager.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
-    /// Our name in it, which is our key's name too.
+    /// The name of the mobile node in the zone, which is also the name of its key.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
-    /// The secret.
+    /// The key of the mobile node, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// How often we say where we are, if nothing changes: every 20 min (ours).
+    /// The interval of updates while the address does not change, at least `1s`; default `20min` (ours).
     #[serde(default = "refresh", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub refresh: Duration,
 }
 
-/// A correspondent: a host whose peers may move.
+/// The configuration of a correspondent: a host whose peers may move.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CorrespondentConfig {
-    /// Its address.
+    /// The address of the host.
     pub address: Ipv4Addr,
-    /// Its SCTP.
+    /// The parameters of its SCTP.
     #[serde(default)]
     pub sctp: SctpConfig,
 }
 
-/// A mobile node.
+/// The configuration of a mobile node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
-    /// Its radios, by their interfaces: with two, it is in two networks at once.
+    /// The interfaces of its radios, at least one. With two, it can be in two networks at the same time.
     pub radios: Vec<String>,
-    /// The networks that it may be in, each by its cell.
+    /// The networks that it may use, each with a different cell.
     pub networks: Vec<Network>,
-    /// How long it takes to get an address, once the link is up: nothing, as an address is configured here. DHCP and
-    /// SLAAC take their time.
+    /// How long the assignment of an address takes after the link is up, for example by DHCP or SLAAC; default `0s`,
+    /// as addresses are configured here.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub address_delay: Duration,
-    /// When it prepares and when it moves.
+    /// The thresholds of signal strength at which it prepares a network and hands off.
     #[serde(default)]
     pub signal: SignalConfig,
-    /// For how long an address is kept in an association at most, after another was made primary: 60 s (ours).
+    /// How long an address remains in an association, at most, after another one was made primary; default `1min`
+    /// (ours).
     #[serde(default = "park", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub park: Duration,
-    /// Whom it tells where it is, if anybody.
+    /// The location manager with which it registers. Without it, the mobile node does not register.
     pub location_manager: Option<RegistrarConfig>,
-    /// Peers that move too. If one is silent, the location manager is asked where it is.
+    /// Peers that move too. If one of them does not answer, the mobile node asks the location manager for its
+    /// address.
     #[serde(default)]
     pub peers: Vec<Peer>,
-    /// Its SCTP.
+    /// The parameters of its SCTP.
     #[serde(default)]
     pub sctp: SctpConfig,
 }
 
-/// A peer that moves too.
+/// A peer that also moves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// Its name in the zone of the location manager.
+    /// The name of the peer in the zone of the location manager.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
-    /// The addresses that it may have when an association with it begins.
+    /// The addresses that the peer may have when an association with it begins.
     pub addresses: Vec<Ipv4Addr>,
 }
 
-/// A network that a mobile node may be in.
+/// A network that a mobile node may use.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Its name, for people.
+    /// The name of the network, as in marks and reports.
     pub name: String,
-    /// Its cell.
+    /// The number of the cell.
     pub cell: u16,
-    /// Our address in it, and the length of its prefix.
+    /// The address of the mobile node in this network, and the length of the prefix, for example `10.1.8.5/24`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// Its access router.
+    /// The address of the access router, in the same prefix.
     pub router: Ipv4Addr,
 }
 
-/// The thresholds of a mobile node, in dBm (all ours; the report gives none).
+/// The thresholds of signal strength of a mobile node (all ours; the report gives none). They must satisfy `lost` <=
+/// `prepare` <= `go`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SignalConfig {
-    /// A cell that is at least so strong is prepared: -80.
+    /// The least strength in dBm at which a network is prepared; default -80.
     pub prepare: i16,
-    /// A cell has to be at least so strong to be moved to: -75.
+    /// The least strength in dBm at which the mobile node hands off to a network; default -75.
     pub go: i16,
-    /// And so much stronger than the one we are in, in dB: 6.
+    /// The number of dB by which the new cell has to be stronger than the current one, 0 or more; default 6.
     pub hysteresis: i16,
-    /// For so long: 300 ms.
+    /// How long the new cell has to be stronger; default `300ms`.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub hold: Duration,
-    /// A cell that is weaker than this is as good as lost: -88.
+    /// The strength in dBm below which a cell counts as lost; default -88.
     pub lost: i16,
-    /// From one move to the next, unless the link is lost: 1 s, and twice as long for each move within 10 s.
+    /// The shortest time between two handoffs, unless the link is lost; default `1s`. It doubles with each handoff
+    /// within 10 s.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub dwell: Duration,
@@ -184,41 +190,42 @@ impl Default for SignalConfig {
     }
 }
 
-/// A host's SCTP. The defaults are those of RFC 9260, section 16.
+/// The parameters of a host's SCTP. The defaults are those of RFC 9260, section 16.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SctpConfig {
-    /// RTO.Min: 1 s. For handoffs 100 to 200 ms are usual.
+    /// RTO.Min, greater than zero; default `1s`. For handoffs, `100ms` to `200ms` are usual.
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
-    /// HB.interval: 30 s.
+    /// HB.interval; default `30s`.
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub heartbeat_interval: Option<Duration>,
-    /// How long an acknowledgment may wait for a second packet: 200 ms.
+    /// How long an acknowledgment waits for a second packet, at most `500ms` (RFC 9260, section 6.2); default
+    /// `200ms`.
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub sack_delay: Option<Duration>,
-    /// Bytes that may wait to be read, or to be acknowledged: 128 KiB.
+    /// The send buffer and the receive buffer of an association in bytes, each at least 4096; default 131072.
     pub buffer: Option<u32>,
-    /// How many addresses that it has not proved to be its own a peer may add in a minute: 10 (ours). More are refused, and the
-    /// peer asks again later. An address that answers a probe does not count.
+    /// The number of unconfirmed addresses that a peer may add in one minute; default 10 (ours). More are refused,
+    /// and the peer asks again later. An address that has answered a HEARTBEAT is not counted.
     pub added_per_minute: Option<u16>,
-    /// How many addresses a peer may have: 16 (ours). More are refused likewise.
+    /// The number of addresses that a peer may have, at least 1; default 16 (ours). More are refused.
     pub addresses: Option<u16>,
-    /// A key that both ends have, and its number: without one, who saw the handshake can change addresses (RFC 4895,
-    /// section 6.1).
+    /// An endpoint-pair key, which both ends have (RFC 4895, section 6.1). Without it, a host that has read the
+    /// handshake can change the addresses of an association.
     pub pair_key: Option<PairKey>,
 }
 
-/// An endpoint-pair key.
+/// An endpoint-pair key (RFC 4895, section 6.1).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairKey {
-    /// Its number, which is not 0.
+    /// The identifier of the key, 1 to 65535.
     pub id: u16,
-    /// The secret.
+    /// The key in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
@@ -239,13 +246,13 @@ impl SctpConfig {
             return wrong("`sack_delay` must be at most 500ms (RFC 9260, section 6.2)");
         }
         if self.buffer.is_some_and(|buffer| buffer < 4096) {
-            return wrong("`buffer` must be at least 4096");
+            return wrong("`buffer` must be at least 4096 bytes");
         }
         if self.addresses == Some(0) {
             return wrong("`addresses` must be at least 1");
         }
         if self.pair_key.as_ref().is_some_and(|pair| pair.id == 0) {
-            return wrong("`pair_key`: number 0 is that of no key (RFC 4895, section 6.1)");
+            return wrong("`pair_key`: `id` must be 1 to 65535; 0 means no key (RFC 4895, section 6.1)");
         }
         Ok(())
     }
@@ -272,16 +279,19 @@ impl MobileNodeConfig {
     /// Checks the values. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.radios.is_empty() {
-            return Err(ConfigError::new("radios", "name at least one radio"));
+            return Err(ConfigError::new("radios", "must list at least one interface"));
         }
         let mut cells = BTreeSet::new();
         for network in &self.networks {
             let problem = if !cells.insert(network.cell) {
-                format!("two networks in cell {}", network.cell)
+                format!("two networks have cell {}; each network needs a separate cell", network.cell)
             } else if !network.address.link.contains(network.router)
                 || network.address.address == network.router
             {
-                format!("{}: the router {} is no neighbor there", network.name, network.router)
+                format!(
+                    "{}: `router` must be an address of {} other than {}; it is {}",
+                    network.name, network.address.link, network.address.address, network.router
+                )
             } else {
                 continue;
             };
@@ -289,7 +299,7 @@ impl MobileNodeConfig {
         }
         let SignalConfig { prepare, go, hysteresis, lost, .. } = self.signal;
         if lost > prepare || prepare > go || hysteresis < 0 {
-            let problem = "must be `lost` <= `prepare` <= `go`, and `hysteresis` 0 or more";
+            let problem = "must satisfy `lost` <= `prepare` <= `go`, and `hysteresis` must be 0 or more";
             return Err(ConfigError::new("signal", problem));
         }
         self.sctp.check()?;
@@ -308,7 +318,7 @@ impl LocationManagerConfig {
             }
         }
         if self.ttl.subsec_nanos() != 0 || self.ttl.as_secs() > 86_400 {
-            return Err(ConfigError::new("ttl", "must be whole seconds, up to a day"));
+            return Err(ConfigError::new("ttl", "must be whole seconds, at most 86400s"));
         }
         for (key, count) in [("updates", self.updates), ("answers", self.answers)] {
             if count == 0 {
@@ -341,7 +351,7 @@ impl RegistrarConfig {
         Ok(())
     }
 
-    /// Returns our key.
+    /// Returns the key that signs updates.
     pub fn tsig(&self) -> TsigKey {
         TsigKey { name: self.name.clone(), secret: self.key.clone() }
     }
@@ -349,7 +359,7 @@ impl RegistrarConfig {
 
 fn check_identity(at: &'static str, zone: &Name, name: &Name, key: &Key) -> Result<(), ConfigError> {
     if name == zone || !name.is_within(zone) {
-        return Err(ConfigError::new(at, format!("{name} is no name below {zone}")));
+        return Err(ConfigError::new(at, format!("{name} must be a name below the zone {zone}")));
     }
     if key.as_bytes().len() < SHORTEST_KEY {
         return Err(ConfigError::new(at, format!("{name}: the key must have at least {SHORTEST_KEY} bytes")));

@@ -6,10 +6,10 @@ use crate::mark::{CORRESPONDENT, Event};
 use crate::transport::{SCTP, Transport, end};
 use node::config::ConfigError;
 use node::{Input, Listen, Outbox, Proto, Role, Seed, Value};
-use sctp::Event as News;
+use sctp::Event as SctpEvent;
 use wire::{Instant, Ipv4Addr};
 
-/// A correspondent.
+/// The role of a correspondent.
 #[derive(Debug)]
 pub struct Correspondent {
     address: Ipv4Addr,
@@ -20,19 +20,19 @@ const LISTENS: [Listen; 2] =
     [Listen::Local(Proto::Ip(sctp::PROTOCOL)), Listen::IcmpAbout(Proto::Ip(sctp::PROTOCOL))];
 
 impl Correspondent {
-    /// Creates a correspondent with this configuration.
-    pub fn new(config: &CorrespondentConfig, chance: &Seed) -> Result<Self, ConfigError> {
+    /// Creates a correspondent with this configuration. Fails if the parameters of SCTP are invalid.
+    pub fn new(config: &CorrespondentConfig, rng: &Seed) -> Result<Self, ConfigError> {
         config.sctp.check()?;
-        Ok(Self { address: config.address, transport: Transport::new(&config.sctp, chance.fork("sctp")) })
+        Ok(Self { address: config.address, transport: Transport::new(&config.sctp, rng.fork("sctp")) })
     }
 
     fn news(&mut self, now: Instant, out: &mut Outbox) {
         for (_, event) in self.transport.settle(now, out) {
             let event = match event {
-                News::PeerAdded(address) => Event::PeerAdded { address },
-                News::PeerPrimary(address) => Event::PeerPrimary { address },
-                News::PeerDeleted(address) => Event::PeerDeleted { address },
-                News::Switched { from, to } => Event::Switched { from, to },
+                SctpEvent::PeerAdded(address) => Event::PeerAdded { address },
+                SctpEvent::PeerPrimary(address) => Event::PeerPrimary { address },
+                SctpEvent::PeerDeleted(address) => Event::PeerDeleted { address },
+                SctpEvent::Switched { from, to } => Event::Switched { from, to },
                 _ => continue,
             };
             out.mark(event.into());

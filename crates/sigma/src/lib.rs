@@ -15,15 +15,15 @@
 
 pub mod config;
 pub mod correspondent;
+mod location;
 pub mod location_manager;
 pub mod mark;
 pub mod message;
 pub mod mobile_node;
-mod monitor;
-mod patience;
-mod place;
 pub mod registrar;
+mod request_limits;
 mod resolver;
+mod signal_monitor;
 mod transport;
 mod update;
 

@@ -7,12 +7,12 @@
 //! be replayed.
 
 use crate::config::LocationManagerConfig;
+use crate::location::{CODES, Location};
 use crate::mark::{Event, LOCATION_MANAGER};
 use crate::message::{
-    Failure, Header, Message, Name, Question, Rcode, Received, Record, Signed, TsigKey, class, kind, opcode,
-    unsigned,
+    Failure, Header, Message, Name, Question, Rcode, Received, ResourceRecord, Signed, TsigKey, class, kind,
+    opcode, unsigned,
 };
-use crate::place::{CODES, Place};
 use crate::update::Update;
 use node::config::ConfigError;
 use node::{
@@ -48,8 +48,8 @@ const UNDER_WAY: usize = CODES;
 struct Entry {
     key: TsigKey,
     /// The durable state, from which answers are made.
-    place: Place,
-    /// Records whose storage was requested, in this order. `None`: the lapse of the place, which has taken effect
+    location: Location,
+    /// Records whose storage was requested, in this order. `None`: the lapse of the location, which has taken effect
     /// already.
     under_way: VecDeque<Option<Accepted>>,
     /// The clock for its signatures, at [`Instant::ZERO`]. It is never set back: otherwise a mobile node that has
@@ -66,15 +66,15 @@ struct Entry {
 
 impl Entry {
     /// Returns the state on which the next update is based: that of the last accepted one.
-    fn latest(&self) -> &Place {
+    fn latest(&self) -> &Location {
         let accepted = self.under_way.iter().rev().flatten().next();
-        accepted.map_or(&self.place, |accepted| &accepted.place)
+        accepted.map_or(&self.location, |accepted| &accepted.location)
     }
 
     /// Starts the clock for signatures at the wall clock, but not before the last accepted update: the wall clock may
     /// have been set back.
     fn start(&mut self, now: Instant, wall: WallTime) {
-        let behind = self.place.signed.saturating_sub(seconds(wall, now));
+        let behind = self.location.signed.saturating_sub(seconds(wall, now));
         let behind = i64::try_from(behind).unwrap_or(i64::MAX).saturating_mul(NANOS);
         self.signature_zero = WallTime(wall.0.saturating_add(behind));
     }
@@ -88,7 +88,7 @@ impl Entry {
 /// An update whose record is not durable yet, and what its answer needs.
 #[derive(Debug)]
 struct Accepted {
-    place: Place,
+    location: Location,
     stream: StreamId,
     asked: Asked,
 }
@@ -121,7 +121,7 @@ impl Rate {
     }
 }
 
-/// A location manager.
+/// The role of a location manager.
 #[derive(Debug)]
 pub struct LocationManager {
     config: LocationManagerConfig,
@@ -141,7 +141,7 @@ pub struct LocationManager {
 }
 
 impl LocationManager {
-    /// Creates a location manager with this configuration.
+    /// Creates a location manager with this configuration. Fails if [`LocationManagerConfig::check`] does.
     pub fn new(config: LocationManagerConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let entries: Vec<Entry> = config
@@ -149,7 +149,7 @@ impl LocationManager {
             .iter()
             .map(|node| Entry {
                 key: TsigKey { name: node.name.clone(), secret: node.key.clone() },
-                place: Place::default(),
+                location: Location::default(),
                 under_way: VecDeque::new(),
                 signature_zero: WallTime::default(),
                 updates: Rate::default(),
@@ -179,13 +179,13 @@ impl LocationManager {
         for (key, value) in &boot.stored {
             let name = Name::read(key, 0).ok().map(|(name, _)| name);
             let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
-            let place = Place::parse(value).unwrap_or_else(|refused| {
+            let location = Location::parse(value).unwrap_or_else(|refused| {
                 out.mark(Event::RecordRefused { why: refused.0 }.into());
                 // An update that was signed before now may have been accepted already.
-                Place { signed: seconds, ..Place::default() }
+                Location { signed: seconds, ..Location::default() }
             });
             if let Some(entry) = self.entries.get_mut(index) {
-                entry.place = place;
+                entry.location = location;
             }
             self.set_lapse(now, index);
         }
@@ -209,10 +209,10 @@ impl LocationManager {
 
     fn set_lapse(&mut self, now: Instant, index: usize) {
         self.lapses.stop(index);
-        let Some(Entry { place, .. }) = self.entries.get(index) else { return };
-        if !place.is_empty() {
+        let Some(Entry { location, .. }) = self.entries.get(index) else { return };
+        if !location.is_empty() {
             // If the wall clock was set back, the stored end is further away than any update allows.
-            let left = place.ends.0.saturating_sub(self.wall(now)).max(0).cast_unsigned();
+            let left = location.ends.0.saturating_sub(self.wall(now)).max(0).cast_unsigned();
             self.lapses.set(index, now + Duration::from_nanos(left).min(self.config.lifetime));
         }
     }
@@ -324,14 +324,15 @@ impl LocationManager {
             return refused(Rcode::Refused);
         }
         let ttl = self.config.ttl.as_secs() as u32;
-        let place = self.entry(&question.name).map(|entry| &entry.place).filter(|place| !place.is_empty());
+        let location =
+            self.entry(&question.name).map(|entry| &entry.location).filter(|location| !location.is_empty());
         let mut answers =
-            place.map(|place| place.records(&question.name, question.kind, ttl)).unwrap_or_default();
+            location.map(|location| location.records(&question.name, question.kind, ttl)).unwrap_or_default();
         let is_zone = question.name == self.config.zone;
         if is_zone && question.kind == kind::SOA {
             answers.push(self.start_of_zone());
         }
-        let rcode = if place.is_some() || is_zone { Rcode::NoError } else { Rcode::NxDomain };
+        let rcode = if location.is_some() || is_zone { Rcode::NoError } else { Rcode::NxDomain };
         // The SOA record gives the TTL of a negative answer (RFC 2308, section 3).
         let authority = if answers.is_empty() { vec![self.start_of_zone()] } else { Vec::new() };
         let header = Header { authoritative: true, ..asked.header.answer(rcode) };
@@ -344,17 +345,17 @@ impl LocationManager {
 
     /// Returns the SOA record. Its serial number is the time of the last update. There are no secondary servers, so
     /// the timers have no effect.
-    fn start_of_zone(&self) -> Record {
+    fn start_of_zone(&self) -> ResourceRecord {
         const TIMES: [u32; 3] = [3600, 600, 86_400];
         let zone = &self.config.zone;
-        let serial = self.entries.iter().map(|entry| entry.place.signed).max().unwrap_or_default();
+        let serial = self.entries.iter().map(|entry| entry.location.signed).max().unwrap_or_default();
         let ttl = self.config.ttl.as_secs() as u32;
         let master = zone.with_label("hostmaster").unwrap_or_else(|_| zone.clone());
         let mut data = [zone.as_bytes(), master.as_bytes()].concat();
         for word in [serial as u32, TIMES[0], TIMES[1], TIMES[2], ttl] {
             data.extend(word.to_be_bytes());
         }
-        Record { name: zone.clone(), kind: kind::SOA, class: class::IN, ttl, data }
+        ResourceRecord { name: zone.clone(), kind: kind::SOA, class: class::IN, ttl, data }
     }
 
     // --- updates ---------------------------------------------------------------------------------------------------
@@ -372,8 +373,8 @@ impl LocationManager {
     ) {
         let Some((index, _)) = asked.signer else { return };
         let Some(entry) = self.entries.get(index) else { return };
-        let is_repeated = |place: &Place| place.codes.iter().any(|code| *code == *signed.tsig.mac);
-        if is_repeated(&entry.place) {
+        let is_repeated = |location: &Location| location.codes.iter().any(|code| *code == *signed.tsig.mac);
+        if is_repeated(&entry.location) {
             if !self.may_answer(now, host) {
                 return self.ignore(TOO_MANY, id, out);
             }
@@ -397,7 +398,7 @@ impl LocationManager {
         let (own, before) = (entry.key.name.clone(), entry.latest().clone());
         let update = Update { message, zone: &self.config.zone, own: &own };
         match update.judge(&before, |name| self.entry(name).map(Entry::latest)) {
-            Ok(place) => self.take(now, index, place, signed, (id, asked), out),
+            Ok(location) => self.take(now, index, location, signed, (id, asked), out),
             Err(rcode) => self.refuse(now, id, &asked, rcode, out),
         }
     }
@@ -407,17 +408,17 @@ impl LocationManager {
         &mut self,
         now: Instant,
         index: usize,
-        mut place: Place,
+        mut location: Location,
         signed: &Signed,
         (stream, asked): (StreamId, Asked),
         out: &mut Outbox,
     ) {
         let lifetime = i64::try_from(self.config.lifetime.as_nanos()).unwrap_or(i64::MAX);
-        place.ends = WallTime(self.wall(now).saturating_add(lifetime));
-        place.accepted(signed.tsig.time, &signed.tsig.mac);
+        location.ends = WallTime(self.wall(now).saturating_add(lifetime));
+        location.accepted(signed.tsig.time, &signed.tsig.mac);
         let Some(entry) = self.entries.get_mut(index) else { return };
-        out.store(key_of(&entry.key.name), place.emit());
-        entry.under_way.push_back(Some(Accepted { place, stream, asked }));
+        out.store(key_of(&entry.key.name), location.emit());
+        entry.under_way.push_back(Some(Accepted { location, stream, asked }));
     }
 
     /// Takes the first pending record of a mobile node, because its storage is decided. `None` if it is a lapse, or
@@ -431,13 +432,13 @@ impl LocationManager {
 
     /// Applies an update whose record is durable, and answers it.
     fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
-        let Some((index, Accepted { place, stream, asked })) = self.decided(key) else { return };
+        let Some((index, Accepted { location, stream, asked })) = self.decided(key) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
-        let address = place.addresses.first().copied();
-        if address != entry.place.addresses.first().copied() {
+        let address = location.addresses.first().copied();
+        if address != entry.location.addresses.first().copied() {
             out.mark(Event::Located { name: entry.key.name.to_string(), address }.into());
         }
-        entry.place = place;
+        entry.location = location;
         self.set_lapse(now, index);
         self.refuse(now, stream, &asked, Rcode::NoError, out);
     }
@@ -457,7 +458,7 @@ impl LocationManager {
         let mut message = message.clone();
         if asked.options {
             let (name, kind, data) = (Name::root(), kind::OPT, Vec::new());
-            message.additional.push(Record { name, kind, class: PAYLOAD, ttl: 0, data });
+            message.additional.push(ResourceRecord { name, kind, class: PAYLOAD, ttl: 0, data });
         }
         let bytes = message.emit();
         let signer = asked.signer.as_ref();
@@ -512,12 +513,12 @@ impl LocationManager {
     /// same lapse after the next start.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
-        entry.place.addresses.clear();
-        entry.place.texts.clear();
+        entry.location.addresses.clear();
+        entry.location.texts.clear();
         out.mark(Event::Lapsed { name: entry.key.name.to_string() }.into());
         if entry.under_way.is_empty() {
             entry.under_way.push_back(None);
-            out.store(key_of(&entry.key.name), entry.place.emit());
+            out.store(key_of(&entry.key.name), entry.location.emit());
         }
     }
 
@@ -591,8 +592,8 @@ impl Role for LocationManager {
     }
 
     fn status(&self) -> Value {
-        let known = self.entries.iter().filter(|entry| !entry.place.is_empty()).map(|entry| {
-            let addresses = entry.place.addresses.iter().map(|address| Value::from(*address)).collect();
+        let known = self.entries.iter().filter(|entry| !entry.location.is_empty()).map(|entry| {
+            let addresses = entry.location.addresses.iter().map(|address| Value::from(*address)).collect();
             (entry.key.name.to_string(), Value::List(addresses))
         });
         let answers = self.answers.iter().map(|(what, count)| ((*what).to_owned(), Value::from(*count)));

@@ -4,9 +4,9 @@
 use crate::config::RegistrarConfig;
 use crate::mark::Event;
 use crate::message::{
-    Failure, Header, Message, PORT, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
+    Failure, Header, Message, PORT, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
-use crate::patience::{LONGEST, PAUSES, STREAMS, port};
+use crate::request_limits::{LONGEST, PAUSES, STREAMS, port};
 use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
@@ -37,7 +37,7 @@ pub struct Registrar {
     /// The number of the first of its streams.
     first: u32,
     streams: u32,
-    chance: Seed,
+    rng: Seed,
     zero: WallTime,
     /// How far the location manager's clock is ahead of ours, in seconds.
     ahead: i64,
@@ -53,7 +53,7 @@ pub struct Registrar {
 
 impl Registrar {
     /// Creates a registrar for the role of this name. Its 64 streams are numbered from `first`.
-    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, chance: Seed) -> Self {
+    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, rng: Seed) -> Self {
         let key = config.tsig();
         Self {
             config,
@@ -61,7 +61,7 @@ impl Registrar {
             key,
             first,
             streams: 0,
-            chance,
+            rng,
             zero: WallTime::default(),
             ahead: 0,
             sequence: 0,
@@ -83,7 +83,7 @@ impl Registrar {
         (self.first..self.first + STREAMS).contains(&id.0)
     }
 
-    /// Returns when [`Registrar::timeout`] is due.
+    /// Returns when [`Registrar::timeout`] is due; `None` if it waits for nothing.
     pub const fn deadline(&self) -> Option<Instant> {
         self.due
     }
@@ -114,7 +114,7 @@ impl Registrar {
         self.streams = self.streams.wrapping_add(1);
         let (bytes, id, code) = self.update(now, address);
         self.pending = Some(Pending { stream, address, bytes, id, code, attempts: 0, open: false });
-        let port = port(&mut self.chance);
+        let port = port(&mut self.rng);
         let (local, peer) = (Some(Addr::new(address, port)), Addr::new(self.config.address, PORT));
         out.stream(stream, StreamOp::Open { by: Transport::Udp, local, peer, foreign: false });
         self.due = Some(now + PAUSES[0]);
@@ -125,12 +125,12 @@ impl Registrar {
     fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
         let seconds = self.seconds(now);
         self.sequence = self.sequence.max(seconds << 16) + 1;
-        let id = self.chance.draw() as u16;
+        let id = self.rng.draw() as u16;
         let header = Header { id, opcode: opcode::UPDATE, ..Header::default() };
         let zone = Question { name: self.config.zone.clone(), kind: kind::SOA, class: class::IN };
         let record = |class, kind, ttl, data| {
             let name = self.config.name.clone();
-            Record { name, kind, class, ttl, data }
+            ResourceRecord { name, kind, class, ttl, data }
         };
         let before = self.known.map(|known| record(class::IN, kind::TXT, 0, text(known)));
         let changes = vec![

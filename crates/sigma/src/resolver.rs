@@ -5,8 +5,10 @@
 //! An answer is not trusted. It only gives an address to which a change is sent, which both ends authenticate. So the
 //! question needs no signature; its number and port are random.
 
-use crate::message::{Header, Message, Name, PORT, Question, Rcode, Received, Record, class, kind, opcode};
-use crate::patience::{LONGEST, PAUSES, STREAMS, port};
+use crate::message::{
+    Header, Message, Name, PORT, Question, Rcode, Received, ResourceRecord, class, kind, opcode,
+};
+use crate::request_limits::{LONGEST, PAUSES, STREAMS, port};
 use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
@@ -31,13 +33,13 @@ pub(crate) struct Resolver {
     /// The number of the first of its [`STREAMS`] streams.
     first: u32,
     streams: u32,
-    chance: Seed,
+    rng: Seed,
     pending: BTreeMap<Name, Pending>,
 }
 
 impl Resolver {
-    pub(crate) const fn new(manager: Ipv4Addr, first: u32, chance: Seed) -> Self {
-        Self { manager, first, streams: 0, chance, pending: BTreeMap::new() }
+    pub(crate) const fn new(manager: Ipv4Addr, first: u32, rng: Seed) -> Self {
+        Self { manager, first, streams: 0, rng, pending: BTreeMap::new() }
     }
 
     /// Returns whether a stream belongs to the resolver.
@@ -59,8 +61,8 @@ impl Resolver {
         }
         let stream = StreamId(self.first + self.streams % STREAMS);
         self.streams = self.streams.wrapping_add(1);
-        let id = self.chance.draw() as u16;
-        let (local, peer) = (Some(Addr::new(local, port(&mut self.chance))), Addr::new(self.manager, PORT));
+        let id = self.rng.draw() as u16;
+        let (local, peer) = (Some(Addr::new(local, port(&mut self.rng))), Addr::new(self.manager, PORT));
         out.stream(stream, StreamOp::Open { by: Transport::Udp, local, peer, foreign: false });
         let pending = Pending { stream, id, attempts: 0, due: now + PAUSES[0], open: false };
         self.pending.insert(name.clone(), pending);
@@ -145,7 +147,7 @@ fn addresses(name: &Name, id: u16, bytes: &[u8]) -> Option<Vec<Ipv4Addr>> {
         return None;
     }
     let own = answers.iter().filter(|record| record.name == *name);
-    Some(own.filter_map(Record::as_address).collect())
+    Some(own.filter_map(ResourceRecord::as_address).collect())
 }
 
 #[cfg(test)]
@@ -159,7 +161,7 @@ mod tests {
         let message = |id, name: &Name, of: &Name| Message {
             header: Header { id, ..Header::default() }.answer(Rcode::NoError),
             questions: vec![Question { name: name.clone(), kind: kind::A, class: class::IN }],
-            answers: vec![Record::address(of.clone(), 5, at)],
+            answers: vec![ResourceRecord::address(of.clone(), 5, at)],
             ..Message::default()
         };
         let read = |message: Message| addresses(&name, 7, &message.emit());

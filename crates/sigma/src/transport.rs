@@ -8,7 +8,7 @@ use crate::config::SctpConfig;
 use auth::Key;
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Outbox, Rx, Seed, StreamId, StreamOp, Value};
-use sctp::{Association, AssociationId, Complaint, Ended, Endpoint, Event, Open, State};
+use sctp::{Association, AssociationId, Ended, Endpoint, Event, Open, Rejection, State};
 use std::collections::{BTreeMap, VecDeque};
 use wire::fragment::{self, Reassembly};
 use wire::ipv4::{self, Header};
@@ -22,7 +22,7 @@ const EPHEMERAL: u16 = 49_152;
 /// Number of ports that are tried for one association.
 const TRIES: usize = 8;
 /// Length of the headers of IP, SCTP and a DATA chunk, in bytes.
-const HEADERS: usize = 20 + 12 + 16;
+const HEADERS: usize = ipv4::HEADER + sctp::message::HEADER + sctp::message::DATA_HEADER;
 /// Associations that may wait until this host has an address (our limit).
 const WAITING: usize = 256;
 /// Drop reason: an ICMP error that SCTP does not act on.
@@ -30,7 +30,7 @@ pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 
 /// The program that uses an association.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes separately")]
 struct User {
     stream: StreamId,
     /// Bytes that its last `Read` still requests; zero: none.
@@ -70,17 +70,17 @@ pub(crate) struct Transport {
     last_id: u16,
     /// Fragments of packets that did not fit the MTU of a path.
     fragments: Reassembly,
-    chance: Seed,
+    rng: Seed,
 }
 
 impl Transport {
-    pub(crate) fn new(config: &SctpConfig, mut chance: Seed) -> Self {
-        let secret: Vec<u8> = (0..4).flat_map(|_| chance.draw().to_be_bytes()).collect();
+    pub(crate) fn new(config: &SctpConfig, mut rng: Seed) -> Self {
+        let secret: Vec<u8> = (0..4).flat_map(|_| rng.draw().to_be_bytes()).collect();
         let config = config.endpoint();
         let patience = config.opening_patience();
         Self {
             message: usize::from(config.mtu).saturating_sub(HEADERS).max(1),
-            endpoint: Endpoint::new(config, Key::new(secret), chance.fork("endpoint")),
+            endpoint: Endpoint::new(config, Key::new(secret), rng.fork("endpoint")),
             listeners: BTreeMap::new(),
             users: BTreeMap::new(),
             by_stream: BTreeMap::new(),
@@ -89,7 +89,7 @@ impl Transport {
             accepted: 0,
             last_id: 0,
             fragments: Reassembly::default(),
-            chance,
+            rng,
         }
     }
 
@@ -235,7 +235,7 @@ impl Transport {
             return self.waiting.push_back(Waiting { stream: id, peer, until, wanted: 0 });
         }
         for _ in 0..TRIES {
-            let port = EPHEMERAL + (self.chance.draw() % 16_384) as u16;
+            let port = EPHEMERAL + (self.rng.draw() % 16_384) as u16;
             let local_port = local.map(|local| local.port()).filter(|port| *port != 0).unwrap_or(port);
             let (local, peer_port) = (addresses.clone(), peer.port());
             let open = Open { local, local_port, peer: vec![*peer.ip()], peer_port };
@@ -348,24 +348,24 @@ impl Transport {
             return whole.map_or(Ok(()), |whole| self.endpoint.receive(now, ip.src, ip.dst, &whole));
         }
         if ip.protocol == ipv4::ICMP {
-            return self.complaint(now, payload);
+            return self.icmp_error(now, payload);
         }
         self.endpoint.receive(now, ip.src, ip.dst, payload)
     }
 
-    fn complaint(&mut self, now: Instant, payload: &[u8]) -> Result<(), Reason> {
+    fn icmp_error(&mut self, now: Instant, payload: &[u8]) -> Result<(), Reason> {
         const UNREACHABLE: u8 = 3;
         const PROTOCOL: u8 = 2;
         const TOO_BIG: u8 = 4;
         let quote = icmp::Quote::of(&icmp::Message::parse(payload)?)?;
-        let complaint = match (quote.kind, quote.code) {
-            (UNREACHABLE, PROTOCOL) => Complaint::ProtocolUnreachable,
-            (UNREACHABLE, TOO_BIG) if quote.mtu > 0 => Complaint::TooBig(quote.mtu),
+        let rejection = match (quote.kind, quote.code) {
+            (UNREACHABLE, PROTOCOL) => Rejection::ProtocolUnreachable,
+            (UNREACHABLE, TOO_BIG) if quote.mtu > 0 => Rejection::TooBig(quote.mtu),
             // The router reports no MTU (RFC 1191, section 5).
-            (UNREACHABLE, TOO_BIG) => Complaint::TooBig(icmp::plateau(quote.len).unwrap_or_default()),
+            (UNREACHABLE, TOO_BIG) => Rejection::TooBig(icmp::plateau(quote.len).unwrap_or_default()),
             _ => return Err(COMPLAINT_IGNORED),
         };
-        self.endpoint.complaint(now, quote.dst, quote.payload, complaint)
+        self.endpoint.icmp_error(now, quote.dst, quote.payload, rejection)
     }
 
     /// Sends packets and reports events to programs. Must follow each other call. Returns all events, as some concern

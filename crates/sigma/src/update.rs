@@ -1,7 +1,7 @@
 //! Updates (RFC 2136, section 3). An update is checked as a whole before anything changes.
 
-use crate::message::{Message, Name, Rcode, Record, class, kind};
-use crate::place::{ADDRESSES, Place, TEXTS, is_text};
+use crate::location::{ADDRESSES, Location, TEXTS, is_text};
+use crate::message::{Message, Name, Rcode, ResourceRecord, class, kind};
 use std::collections::BTreeSet;
 
 /// An update of the records of one name.
@@ -17,9 +17,9 @@ impl Update<'_> {
     /// Fails if the update is refused.
     pub(crate) fn judge<'p>(
         &self,
-        place: &Place,
-        places: impl Fn(&Name) -> Option<&'p Place>,
-    ) -> Result<Place, Rcode> {
+        place: &Location,
+        places: impl Fn(&Name) -> Option<&'p Location>,
+    ) -> Result<Location, Rcode> {
         self.zone()?;
         self.prerequisites(places)?;
         self.permission()?;
@@ -43,7 +43,7 @@ impl Update<'_> {
     }
 
     /// Checks the prerequisites (section 3.2).
-    fn prerequisites<'p>(&self, places: impl Fn(&Name) -> Option<&'p Place>) -> Result<(), Rcode> {
+    fn prerequisites<'p>(&self, places: impl Fn(&Name) -> Option<&'p Location>) -> Result<(), Rcode> {
         let mut sets: BTreeSet<(&Name, u16)> = BTreeSet::new();
         for wanted in &self.message.answers {
             if wanted.ttl != 0 {
@@ -74,8 +74,9 @@ impl Update<'_> {
         }
         // Section 2.4.2: the records of a name and type are exactly these.
         for (name, kind) in sets {
-            let same =
-                |record: &&Record| record.class == class::IN && record.name == *name && record.kind == kind;
+            let same = |record: &&ResourceRecord| {
+                record.class == class::IN && record.name == *name && record.kind == kind
+            };
             let wanted: BTreeSet<Vec<u8>> =
                 self.message.answers.iter().filter(same).map(|record| record.data.clone()).collect();
             let there = places(name).map(|place| place.data(kind)).unwrap_or_default();
@@ -110,7 +111,7 @@ impl Update<'_> {
     }
 
     /// Applies one change (section 3.4.2).
-    fn apply(change: &Record, place: &mut Place) -> Result<(), Rcode> {
+    fn apply(change: &ResourceRecord, place: &mut Location) -> Result<(), Rcode> {
         match (change.class, change.kind) {
             (class::ANY, kind::ANY) => {
                 place.addresses.clear();
@@ -172,20 +173,20 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn record(of: &str, class: u16, kind: u16, data: &[u8]) -> Record {
-        Record { name: name(of), kind, class, ttl: 0, data: data.to_vec() }
+    fn record(of: &str, class: u16, kind: u16, data: &[u8]) -> ResourceRecord {
+        ResourceRecord { name: name(of), kind, class, ttl: 0, data: data.to_vec() }
     }
 
-    fn judge(prerequisites: &[Record], changes: &[Record]) -> Result<Place, Rcode> {
+    fn judge(prerequisites: &[ResourceRecord], changes: &[ResourceRecord]) -> Result<Location, Rcode> {
         let zone = Question { name: name("example"), kind: kind::SOA, class: class::IN };
         let (answers, authority) = (prerequisites.to_vec(), changes.to_vec());
         let message = Message { questions: vec![zone], answers, authority, ..Message::default() };
         judge_message(&message)
     }
 
-    fn judge_message(message: &Message) -> Result<Place, Rcode> {
+    fn judge_message(message: &Message) -> Result<Location, Rcode> {
         let (zone, own) = (name("example"), name("mn.example"));
-        let place = Place { addresses: vec![OLD], texts: vec![b"\x01a".to_vec()], ..Place::default() };
+        let place = Location { addresses: vec![OLD], texts: vec![b"\x01a".to_vec()], ..Location::default() };
         let update = Update { message, zone: &zone, own: &own };
         update.judge(&place, |asked| (*asked == own).then_some(&place))
     }
@@ -227,10 +228,10 @@ mod tests {
         }
         // Section 3.2: the TTL of a prerequisite is zero.
         for class in [class::ANY, class::NONE, class::IN] {
-            let lasting = Record { ttl: 1, ..record("mn.example", class, kind::TXT, b"") };
+            let lasting = ResourceRecord { ttl: 1, ..record("mn.example", class, kind::TXT, b"") };
             assert_eq!(judge(&[lasting], &[]).err(), Some(Rcode::FormErr), "{class}");
         }
-        let lasting = Record { ttl: 1, ..record("mn.example", class::IN, kind::TXT, b"\x01a") };
+        let lasting = ResourceRecord { ttl: 1, ..record("mn.example", class::IN, kind::TXT, b"\x01a") };
         assert_eq!(judge(&[lasting], &[]).err(), Some(Rcode::FormErr));
         let both = [b"\x01a", b"\x01b"].map(|data| record("mn.example", class::IN, kind::TXT, data));
         assert_eq!(judge(&both, &[]).err(), Some(Rcode::NxRrSet), "exactly these, no fewer");
@@ -256,7 +257,7 @@ mod tests {
             let verdict = judge(&[], &[record(of, *class, *kind, data)]);
             assert_eq!(verdict.err(), Some(*refused), "{of} {class} {kind} {data:?}");
         }
-        let many: Vec<Record> =
+        let many: Vec<ResourceRecord> =
             (1..10).map(|n| record("mn.example", class::IN, kind::A, &[10, 0, 0, n])).collect();
         assert_eq!(judge(&[], &many).err(), Some(Rcode::Refused), "more than are kept");
     }

@@ -6,7 +6,7 @@ use node::{
 };
 use sigma::LocationManager;
 use sigma::message::{
-    Failure, Header, Message, Name, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
+    Failure, Header, Message, Name, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
@@ -41,8 +41,8 @@ fn update(address: Ipv4Addr) -> Vec<u8> {
     let header = Header { id: 7, opcode: opcode::UPDATE, ..Header::default() };
     let zone = Question { name: name("sigma.example"), kind: kind::SOA, class: class::IN };
     let (own, gone) = (name("mn.sigma.example"), class::ANY);
-    let gone = Record { name: own.clone(), kind: kind::A, class: gone, ttl: 0, data: Vec::new() };
-    let authority = vec![gone, Record::address(own, 0, address)];
+    let gone = ResourceRecord { name: own.clone(), kind: kind::A, class: gone, ttl: 0, data: Vec::new() };
+    let authority = vec![gone, ResourceRecord::address(own, 0, address)];
     Message { header, questions: vec![zone], authority, ..Message::default() }.emit()
 }
 
@@ -128,7 +128,7 @@ impl Stage {
     /// Returns the mobile node's addresses, as any host can query them.
     fn place(&mut self) -> Vec<Ipv4Addr> {
         let answer = self.answer(&query("mn.sigma.example", kind::A)).unwrap();
-        answer.message.answers.iter().filter_map(Record::as_address).collect()
+        answer.message.answers.iter().filter_map(ResourceRecord::as_address).collect()
     }
 
     fn seconds(&self) -> u64 {
@@ -241,7 +241,7 @@ fn an_end_does_not_let_an_old_update_come_back_nor_does_a_restart() {
     let lapsed =
         effects.iter().any(|it| matches!(it, Effect::Do(Act::Mark(mark)) if mark.name == "location_lapsed"));
     assert!(lapsed && stage.place().is_empty());
-    assert!(stage.decide(true).is_empty(), "nobody waits for that");
+    assert!(stage.decide(true).is_empty(), "no reply waits for that");
     assert_eq!(stage.rcode(&old), Rcode::NoError, "a repetition");
     assert!(stage.place().is_empty(), "and nothing more");
     let second = stage.signed(&update(NEW));
@@ -261,7 +261,7 @@ fn what_cannot_be_stored_did_not_happen_and_its_sender_hears_so() {
     stage.slow = true;
     let second = stage.signed(&update(NEW));
     stage.send(&second);
-    assert_eq!(stage.place(), [OLD], "nobody is told before that is known");
+    assert_eq!(stage.place(), [OLD], "no answer before that is known");
     let effects = stage.decide(false);
     assert_eq!(Rcode::of(written(&effects).unwrap().message.header.rcode), Some(Rcode::ServFail));
     stage.slow = false;
@@ -352,7 +352,7 @@ fn who_says_too_much_is_refused_and_then_not_answered() {
         assert_eq!(stage.rcode(&update), expected, "{last}");
     }
     let answered = (0..30).filter(|_| stage.answer(&query("mn.sigma.example", kind::A)).is_some()).count();
-    assert_eq!(answered, 20, "the updates have a rate of their own");
+    assert_eq!(answered, 20, "updates have a separate rate limit");
     stage.pass(Duration::from_secs(1));
     assert!(stage.answer(&query("mn.sigma.example", kind::A)).is_some());
     let answers = stage.role.status();
@@ -521,7 +521,7 @@ fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
     for _ in 0..3 {
         let mut stage = Stage::with(&boot);
         time += 299;
-        assert_eq!(moves(&mut stage, OLD, time), Some(0), "its own clock goes on");
+        assert_eq!(moves(&mut stage, OLD, time), Some(0), "its own clock continues");
         boot.stored.extend(stage.stored.clone());
     }
     let mut stage = Stage::with(&boot);

@@ -9,7 +9,7 @@
 use crate::host::{Host, HostSpec};
 use crate::queue::Event;
 use crate::world::World;
-use link::{Becomes, Change, Follows, Place};
+use link::{Change, ChangedLink, Consequence, InterfaceState};
 use node::{Boot, Input, Link};
 use std::collections::BTreeMap;
 use trace::{HostId, What, Witness};
@@ -50,7 +50,7 @@ pub enum Order {
     /// An event of a host.
     Host(HostId, HostEvent),
     /// A change of one link or several. It is recorded at this host.
-    Link(HostId, Vec<Place>, Change),
+    Link(HostId, Vec<ChangedLink>, Change),
 }
 
 impl Order {
@@ -219,23 +219,23 @@ impl<W: Witness> World<W> {
         self.set_alarm(host);
     }
 
-    fn change_link(&mut self, place: Place, change: Change) {
+    fn change_link(&mut self, place: ChangedLink, change: Change) {
         let follows = self.fabric.change(self.now, place, change);
         self.set_grant();
         for what in follows {
             let (port, becomes) = match what {
-                Follows::At(port, becomes) => (port, becomes),
-                Follows::Returns(tuning) => {
+                Consequence::At(port, becomes) => (port, becomes),
+                Consequence::Returns(tuning) => {
                     self.schedule(tuning.ready, Event::Tuned(tuning));
                     continue;
                 }
             };
             let Some((host, iface)) = self.owner(port) else { continue };
             match becomes {
-                Becomes::Down => self.down(host, iface, Link::NO_CARRIER),
-                Becomes::OutOfRange => self.down(host, iface, Link::OUT_OF_RANGE),
-                Becomes::Up => self.up(host, iface, None),
-                Becomes::Mtu(mtu) => self.set_mtu(host, iface, mtu),
+                InterfaceState::Down => self.down(host, iface, Link::NO_CARRIER),
+                InterfaceState::OutOfRange => self.down(host, iface, Link::OUT_OF_RANGE),
+                InterfaceState::Up => self.up(host, iface, None),
+                InterfaceState::Mtu(mtu) => self.set_mtu(host, iface, mtu),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of the world: addresses of interfaces, records that cannot be stored, radios.
 
-use link::{Air, CellSpec, Course, Fabric, Faults, Listening, PortId, RadioSpec, WireSpec};
+use link::{Air, CellSpec, Fabric, Faults, Listening, PortId, RadioSpec, SignalCourse, WireSpec};
 use node::{
     FailedAct, Fault, Input, Link, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value,
 };
@@ -138,7 +138,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
         &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults, air: Air::default() },
         &Seed::new(1),
     );
-    let course = Course::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
+    let course = SignalCourse::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
     let mut host = host(1, Box::new(Wanderer));
     host.interfaces = (1..=2)
         .map(|number| {
@@ -220,7 +220,7 @@ fn hosts_find_each_other_by_arp_and_every_message_of_it_has_an_end() {
 #[test]
 fn no_packet_tells_of_a_record_that_was_not_stored() {
     let full = run(Some(StoreFault::Always));
-    assert_eq!((arrived(&full), failures(&full)), (0, 2), "each record is told of");
+    assert_eq!((arrived(&full), failures(&full)), (0, 2), "each record is reported");
     let second = run(Some(StoreFault::Nth(2)));
     assert_eq!((arrived(&second), failures(&second)), (1, 1));
     assert_ne!(second.fingerprint, run(None).fingerprint);

@@ -25,7 +25,7 @@ impl Next {
 }
 
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(crate) struct Socket {
     pub(crate) tcp: Connection,
     /// The user: `None` before the connection is accepted, and after it is closed.

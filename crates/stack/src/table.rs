@@ -10,13 +10,13 @@ use node::{Addr, Expiry, Guard, SocketOption, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Connection, Ended, Profile, Segment, State};
-use wire::ipv4::Header;
+use wire::ipv4::{self, Header};
 use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
 
 /// The most sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
 /// The length of the IP and TCP headers without options.
-const HEADERS: u16 = 40;
+const HEADERS: u16 = (ipv4::HEADER + tcp::HEADER) as u16;
 
 /// The capacity of a relay's pipe to a socket in bytes: that of a Linux pipe, which the daemon's relay uses.
 const PIPE: usize = 64 * 1024;

@@ -20,7 +20,7 @@ fn told_as(name: &str, net: &Net) {
         std::fs::write(&path, &net.log).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(net.log == expected, "{name} is told otherwise:\n{}", net.log);
+    assert!(net.log == expected, "{name}: other events:\n{}", net.log);
 }
 
 /// Returns a network with a download of `bytes` that is about to begin.

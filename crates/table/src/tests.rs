@@ -66,7 +66,7 @@ fn uplink_data(rules: &Station, from_mac: Mac) -> Verdict {
 fn data_from_the_mapped_neighbor_refresh_the_mapping_and_climb() {
     let verdict = uplink_data(&Station { mapping: Some(mapping()) }, NEIGHBOR);
     assert_eq!(verdict.disposition, Disposition::Out(Hop::mac(WIRE, UPLINK)));
-    assert_eq!(verdict.used, [Some(EntryId(0)), Some(EntryId(1))], "the way back, and the watched route");
+    assert_eq!(verdict.used, [Some(EntryId(0)), Some(EntryId(1))], "the reverse path, and the watched route");
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Sender {
     }
 
     /// Takes a round-trip sample, and returns it: of data that was sent once, to the nanosecond. Otherwise of the
-    /// timestamps, which tell which of two transmissions was acknowledged (RFC 7323, section 4).
+    /// timestamps, which show which of two transmissions was acknowledged (RFC 7323, section 4).
     pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) -> Option<Duration> {
         let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);
         let sent = timed.or(echoed)?;

@@ -9,7 +9,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// The count of answers in the current second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Challenge {
-    /// When the current second began.
+    /// When the current second of the limit began (RFC 5961, section 7).
     pub since: Instant,
     /// The number of answers asked for since then.
     pub sent: u32,

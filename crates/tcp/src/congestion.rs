@@ -48,7 +48,7 @@ pub(crate) enum Advice {
     GoBack,
 }
 
-/// The phase of fast recovery.
+/// The phase of fast recovery (RFC 6582, section 3.2; RFC 6675, section 5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Phase {
     /// No fast recovery is under way.
@@ -67,7 +67,7 @@ pub(crate) struct Congestion {
     pub(crate) ssthresh: u32,
     pub(crate) duplicates: u32,
     pub(crate) phase: Phase,
-    /// The end of what was sent when the last recovery or time-out began (RFC 6582, section 3.2; `RecoveryPoint` of RFC
+    /// The end of the data sent when the last recovery or time-out began (RFC 6582, section 3.2; `RecoveryPoint` of RFC
     /// 6675).
     pub(crate) recover: Seq,
     method: Recovery,
@@ -202,7 +202,7 @@ impl Congestion {
         self.cwnd = self.cwnd.saturating_add(more).min(MOST);
     }
 
-    /// Counts a duplicate acknowledgment of `una`. `max` is the end of what was sent, `window` the peer's window.
+    /// Counts a duplicate acknowledgment of `una`. `max` is the end of the data sent, `window` the peer's window.
     /// `lost`: selective acknowledgments already show that the first segment is lost (RFC 6675, section 5, step 2).
     pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32, lost: bool) -> Advice {
         if self.recovering() {
@@ -235,7 +235,7 @@ impl Congestion {
         Advice::Resend
     }
 
-    /// Duplicates of what was sent twice do not indicate a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section
+    /// Duplicates of data sent twice do not indicate a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section
     /// 5.1).
     const fn may_begin(&self, una: Seq) -> bool {
         match self.method {
@@ -265,7 +265,7 @@ impl Congestion {
     }
 
     fn halve(&mut self, flight: u32, window: u32) {
-        // 4.4BSD halves what the windows allow; RFC 5681, equation 4, what is unacknowledged. Without selective
+        // 4.4BSD halves the smaller window; RFC 5681, equation 4, halves the unacknowledged data. Without selective
         // acknowledgments, that includes what the peer keeps beyond a gap. In a long recovery this can be several
         // windows, so a time-out would raise the threshold. Therefore `flight` is limited to the window, which bounds
         // what was in the network. Segments of limited transmit do not count (RFC 3042, section 2).

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(cubic.most, 90 * MSS);
         cubic.timed_out();
         cubic.reduce(50 * MSS, MSS);
-        assert_eq!(cubic.most, 50 * MSS, "a flow that has begun anew has lost no room");
+        assert_eq!(cubic.most, 50 * MSS, "a flow that has begun again has lost no room");
     }
 
     /// Section 5.8: time in which nothing was in flight does not count.

@@ -40,7 +40,7 @@ impl Connection {
         })
     }
 
-    /// Continues a connection of another host. What was not acknowledged is sent again, in slow start, with a time-out
+    /// Continues a connection of another host. Unacknowledged data is sent again, in slow start, with a time-out
     /// that starts from the former host's round trip (RFC 9040, section 7). An acknowledgment is sent to the peer at
     /// once, so that it need not wait for its timer.
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {

@@ -182,7 +182,7 @@ mod tests {
     fn a_window_is_told_of_when_it_doubles() {
         let growth = Growth::new(16_384, 16_384, 1460, Seq(0));
         assert!(growth.is_worth_telling(0, 1448) && growth.is_worth_telling(7240, 14_480));
-        assert!(!growth.is_worth_telling(0, 0), "nothing to tell");
+        assert!(!growth.is_worth_telling(0, 0), "nothing to report");
         assert!(!growth.is_worth_telling(7240, 13_032), "not twice");
         assert!(!growth.is_worth_telling(8688, 17_376), "more than half of the room");
     }

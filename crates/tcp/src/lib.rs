@@ -17,10 +17,10 @@
 //! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs sack_recovery.rs reassembly.rs` |
 //! | per-segment loss recovery as in Linux: RACK, tail loss probes, rate reduction, F-RTO | RFC 8985, 6937, 5682 | `repair/` |
 //! | CUBIC | RFC 9438 | `cubic.rs` |
-//! | retransmission time-out of the RFC, of 4.4BSD, of Linux | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs wheel.rs` |
+//! | retransmission time-out of the RFC, of 4.4BSD, of Linux | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs timer_wheel.rs` |
 //! | timestamps, PAWS, window scaling | RFC 7323 | `timestamps.rs options.rs` |
 //! | Nagle, silly window avoidance, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
-//! | state and congestion events, for reports | | `watch.rs state.rs` |
+//! | state and congestion events, for reports | | `events.rs state.rs` |
 //! | export of a connection to another host | | `export.rs record.rs` |
 
 mod acknowledge;
@@ -29,6 +29,7 @@ mod congestion;
 mod connection;
 mod cubic;
 mod estimator;
+mod events;
 mod export;
 mod growth;
 mod handshake;
@@ -44,29 +45,28 @@ mod segment;
 mod send;
 mod state;
 mod ticks;
+mod timer_wheel;
 mod timers;
 mod timestamps;
 mod timing;
-mod watch;
-mod wheel;
 
 pub use challenge::Challenge;
 pub use congestion::{Avoidance, Phase, Recovery};
 pub use connection::Connection;
 pub use cubic::Cubic;
 pub use estimator::{Estimator, RoundTrip};
+pub use events::{Change, Watch};
 pub use growth::Growth;
 pub use options::{Blocks, Options, Timestamps};
 pub use profile::{Profile, TooBig};
-pub use record::{Receiving, Record, Sending};
-pub use repair::{Forward, Mechanisms, Prr, Rack, Repair, Segments, Sent, Standing, Tail, Undo};
+pub use record::{ConnectionRecord, Receiving, Sending};
+pub use repair::{FRto, Mechanisms, Prr, Rack, Repair, Segments, Sent, Standing, Tail, Undo};
 pub use segment::{Flags, HEADER, PROTOCOL, Segment};
 pub use send::{Errand, Fin};
 pub use state::{Ended, Info, State};
 pub use ticks::Ticks;
+pub use timer_wheel::Wheel;
 pub use timers::Timer;
 pub use timestamps::Clocks;
 pub use timing::Timing;
-pub use watch::{Change, Watch};
-pub use wheel::Wheel;
 pub use wire::{Seq, TcpState};

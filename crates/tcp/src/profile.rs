@@ -6,9 +6,9 @@ use wire::{Duration, RtoBounds};
 /// The behavior of a TCP. Every field is public, because results of papers depend on them. The constructors are
 /// starting points.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent parameter")]
 pub struct Profile {
-    /// The largest payload, in bytes: announced in the SYN, and the limit for what is sent (RFC 9293, section 3.7.1).
+    /// The largest payload, in bytes: announced in the SYN, and the limit of segments to the peer (RFC 9293, section 3.7.1).
     /// Options that each segment carries are subtracted (RFC 6691).
     pub mss: u16,
     /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928).
@@ -107,7 +107,7 @@ pub struct Profile {
 /// What a sender does when a router reports "fragmentation needed" (RFC 1191, sections 6.4 and 6.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TooBig {
-    /// The sender resends at once what is unacknowledged, in segments that fit. The window stays: nothing was congested.
+    /// The sender resends unacknowledged data at once, in segments that fit. The window stays: nothing was congested.
     ResendAtOnce,
     /// New segments fit the reported size. Segments that were too big are left to the retransmission timer, as in
     /// stacks before path MTU discovery.

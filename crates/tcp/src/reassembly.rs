@@ -66,7 +66,7 @@ impl Reassembly {
         next
     }
 
-    /// Stores those bytes beyond a gap that no piece has yet. What has no room is dropped; the peer sends it again.
+    /// Stores those bytes beyond a gap that no piece has yet. Data without room is dropped; the peer sends it again.
     pub(crate) fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
         if !rest.is_empty() {
             self.recent.retain(|place| *place != from);

@@ -16,7 +16,7 @@ use wire::{Instant, SocketAddrV4};
 /// application can set; all others are in the [`Profile`] of the host that continues. With the same profile, the
 /// connection continues bit for bit as it would have.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
+pub struct ConnectionRecord {
     /// Our address and port.
     pub local: SocketAddrV4,
     /// The peer's address and port.
@@ -54,7 +54,7 @@ pub struct Sending {
     pub una: Seq,
     /// `SND.NXT`, which a time-out moves back.
     pub next: Seq,
-    /// The end of what was ever sent (`HighData`).
+    /// The end of all data ever sent (`HighData`).
     pub max: Seq,
     /// Bytes that were written and are not acknowledged: those that were sent, then the others.
     pub bytes: Vec<u8>,
@@ -166,8 +166,8 @@ pub struct Receiving {
 impl Connection {
     /// Returns the whole connection. The caller must not poll this one afterwards: two hosts would send for one
     /// connection.
-    pub fn record(&self) -> Record {
-        Record {
+    pub fn record(&self) -> ConnectionRecord {
+        ConnectionRecord {
             local: self.local,
             remote: self.remote,
             state: self.state,
@@ -185,7 +185,7 @@ impl Connection {
     }
 
     /// Continues a connection exactly as it was. `None` if the record contradicts itself: it may come from a network.
-    pub fn resume(record: Record, profile: &Profile) -> Option<Self> {
+    pub fn resume(record: ConnectionRecord, profile: &Profile) -> Option<Self> {
         if !record.is_consistent() {
             return None;
         }
@@ -206,7 +206,7 @@ impl Connection {
     }
 }
 
-impl Record {
+impl ConnectionRecord {
     /// Whether the numbers are in order, and fit the lengths of the data between them.
     fn is_consistent(&self) -> bool {
         let Sending { una, next, max, bytes, scale, agreed_mss, mss, .. } = &self.send;

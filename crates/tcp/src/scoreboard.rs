@@ -10,7 +10,7 @@ const MOST: usize = 1024;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scoreboard {
     received: Vec<(Seq, Seq)>,
-    /// `HighRxt`: the end of what was sent again in this recovery.
+    /// `HighRxt`: the end of the data sent again in this recovery.
     pub(crate) resent: Option<Seq>,
     /// `RescueRxt`: the recovery point when the one rescue retransmission of this recovery was sent (RFC 6675, section
     /// 4, rule 4).
@@ -18,7 +18,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// `Update()`: takes the blocks of an acknowledgment of all below `una`. `max` is the end of what was sent. Returns
+    /// `Update()`: takes the blocks of an acknowledgment of all below `una`. `max` is the end of the data sent. Returns
     /// whether anything in them was new.
     pub(crate) fn learn(&mut self, una: Seq, max: Seq, blocks: &[(Seq, Seq)]) -> bool {
         self.forget_below(una);

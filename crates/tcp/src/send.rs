@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use wire::{Duration, Instant};
 
-/// The state of our FIN.
+/// The state of our FIN (RFC 9293, section 3.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fin {
     /// The stream is open: more may be written.
@@ -49,13 +49,13 @@ pub(crate) struct Chunk {
 
 /// The sending half: data that is not acknowledged, and the state that delivers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct Sender {
     /// The oldest number that is not acknowledged.
     pub(crate) una: Seq,
     /// `SND.NXT`: the next number to be sent; a time-out moves it back.
     pub(crate) next: Seq,
-    /// The end of what was ever sent.
+    /// The end of all data ever sent.
     pub(crate) max: Seq,
     /// Written data from `una` on, once the SYN is acknowledged.
     pub(crate) buffer: VecDeque<u8>,
@@ -264,7 +264,7 @@ impl Sender {
 
     // --- sending ---------------------------------------------------------------------------------------------------
 
-    /// The numbers from `una` to the end of what was written, the FIN included.
+    /// The numbers from `una` to the end of the written data, including the FIN.
     pub(crate) fn total(&self) -> usize {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }

@@ -84,7 +84,7 @@ fn profile(text: &str) -> Profile {
             "no-nagle" => profile.nagle = false,
             "await-timeout" => profile.too_big = TooBig::AwaitTimeout,
             "ack-each" => profile.delayed_ack = None,
-            other => panic!("no such knob: {other}"),
+            other => panic!("no such parameter: {other}"),
         }
     }
     profile
@@ -127,7 +127,7 @@ impl Script {
     }
 
     fn tcp(&mut self) -> &mut Connection {
-        self.tcp.as_mut().unwrap_or_else(|| panic!("nobody connected"))
+        self.tcp.as_mut().unwrap_or_else(|| panic!("no connection"))
     }
 
     fn act(&mut self, now: Instant, what: &str, mut words: Words<'_>) -> String {
@@ -266,7 +266,7 @@ fn said(segment: &Segment<'_>) -> String {
     text
 }
 
-#[expect(clippy::disallowed_methods, reason = "what maintainers ask for stands there")]
+#[expect(clippy::disallowed_methods, reason = "maintainers request an update by a variable")]
 fn asked(name: &str) -> bool {
     std::env::var(name).is_ok_and(|value| !value.is_empty())
 }
@@ -285,7 +285,7 @@ fn conversations_are_as_the_rfcs_tell_them() {
         } else {
             assert!(text == really, "{name}\n--- was written\n{text}\n--- was said\n{really}");
         }
-        assert!(text.contains("# RFC") || text.contains("# 4.4BSD"), "{name} cites what it tells");
+        assert!(text.contains("# RFC") || text.contains("# 4.4BSD"), "{name} cites its source");
         assert!(really.contains(" > "), "{name} says something");
         played += 1;
     }

@@ -3,7 +3,9 @@
 use crate::harness;
 use harness::{End, Link, World, noise};
 use proptest::prelude::*;
-use tcp::{Connection, Ended, Flags, Options, Profile, Record, Recovery, Segment, Seq, State, Timestamps};
+use tcp::{
+    Connection, ConnectionRecord, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State, Timestamps,
+};
 use wire::{Duration, Instant, Seed};
 
 fn bad(seed: u64, loss: u64) -> Link {
@@ -296,7 +298,7 @@ fn a_record_that_contradicts_itself_is_refused() {
     world.run(|world| world.ends[1].got.len() > 30_000);
     let good = world.tcp(0).record();
     assert!(Connection::resume(good.clone(), &profile).is_some());
-    let changes: [fn(&mut Record); 6] = [
+    let changes: [fn(&mut ConnectionRecord); 6] = [
         |record| record.send.next = record.send.max.plus(1),
         |record| record.send.max = record.send.una.plus(1 << 20),
         |record| record.send.mss = 0,

@@ -341,7 +341,7 @@ impl Display for Doubt {
             }
             Self::Queue { host, interface, kind } => write!(
                 f,
-                "{host}: traffic control ({kind}) was set on its interface {interface}, where packets may wait unseen"
+                "{host}: traffic control ({kind}) was set on its interface {interface}, where packets may wait without a record"
             ),
             _ => self.fmt_counts(f),
         }
@@ -400,7 +400,7 @@ impl Doubt {
                 "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
-                write!(f, "{packets} appeared at {place}, and no record tells that they were sent")
+                write!(f, "{packets} appeared at {place}, and no record shows that they were sent")
             }
             Self::Unbalanced => write!(f, "the ledger does not balance"),
             Self::Unexplained { handoff, flow, from_s, part_ms, outage_ms } => {
@@ -411,7 +411,10 @@ impl Doubt {
                 write!(f, ": {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
             }
             Self::Uncut { begun_s } => {
-                write!(f, "handoff at {begun_s:.6} s: the radio changed its cell, but nothing cut the path")
+                write!(
+                    f,
+                    "handoff at {begun_s:.6} s: the radio changed its cell, but no record shows that the path was cut"
+                )
             }
             Self::Restless { host, role, at_s } => {
                 write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")

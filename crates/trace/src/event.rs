@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What happens at an event.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// The host's node dies. What it had not stored durably is lost.
+    /// The host's node ends. Its state is lost, except durable records.
     Crash,
-    /// A new node on the same configuration and store, after a crash.
+    /// A new node with the same configuration and store begins, after a crash.
     Restart,
     /// The host processes nothing, and keeps everything.
     Stop,
@@ -23,7 +23,7 @@ pub enum EventKind {
     Restore,
     /// The link loses frames at random from now on.
     Loss,
-    /// The link takes datagrams up to another size from now on.
+    /// The link has another MTU from now on.
     Mtu,
     /// The host's wall clock is set. Its timers do not change.
     Clock,

@@ -65,7 +65,7 @@ pub struct ParseMacError;
 
 impl fmt::Display for ParseMacError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a link address is six two-digit hexadecimal numbers with colons, as 02:00:00:00:00:01")
+        f.write_str("a link address consists of six two-digit hexadecimal numbers with colons, for example 02:00:00:00:00:01")
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Every address.
+    /// The prefix of every address, 0.0.0.0/0.
     pub const ANY: Self = Self { address: Ipv4Addr::UNSPECIFIED, len: 0 };
 
     /// Returns the prefix of `len` bits (at most 32) that contains `address`.
@@ -117,7 +117,7 @@ impl Prefix {
         self.len
     }
 
-    /// Whether `address` is in it.
+    /// Returns whether `address` has this prefix.
     pub fn contains(self, address: Ipv4Addr) -> bool {
         address.to_bits() & Self::mask(self.len) == self.address.to_bits()
     }
@@ -145,7 +145,7 @@ pub struct ParsePrefixError;
 
 impl fmt::Display for ParsePrefixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a prefix is an IPv4 address, a slash and 0 to 32, with no bit set behind that length, as 10.1.0.0/16")
+        f.write_str("a prefix consists of an IPv4 address, a slash and 0 to 32, without set bits behind that length, for example 10.1.0.0/16")
     }
 }
 
@@ -201,7 +201,7 @@ pub struct ParseInterfaceAddressError;
 
 impl fmt::Display for ParseInterfaceAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an interface's address is an IPv4 address, a slash and 0 to 32, as 10.1.0.7/16")
+        f.write_str("an interface's address consists of an IPv4 address, a slash and 0 to 32, for example 10.1.0.7/16")
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Operation {
     Reply,
 }
 
-/// An ARP message.
+/// An ARP message for IPv4 over Ethernet (RFC 826).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Message {
     /// Request or reply.
@@ -59,7 +59,8 @@ impl Message {
         self.sender == self.target
     }
 
-    /// Parses the message in a frame and ignores padding after it.
+    /// Parses the message in a frame and ignores padding after it. Fails if it is truncated, is not a request or
+    /// reply for IPv4 over Ethernet, or has a group address as sender.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("arp_truncated"));
         if r.array()? != HARDWARE_ETHERNET {
@@ -85,7 +86,7 @@ impl Message {
         Ok(Self { operation, sender_mac, sender, target_mac, target })
     }
 
-    /// Returns its bytes.
+    /// Returns its 28 bytes.
     pub fn emit(&self) -> Vec<u8> {
         let operation: u16 = match self.operation {
             Operation::Request => 1,

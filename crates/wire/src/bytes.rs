@@ -33,36 +33,36 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, short }
     }
 
-    /// Returns the next `n` bytes.
+    /// Returns the next `n` bytes. Fails if fewer are left.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Malformed> {
         let (head, tail) = self.rest.split_at_checked(n).ok_or(self.short)?;
         self.rest = tail;
         Ok(head)
     }
 
-    /// Returns the next `N` bytes as an array.
+    /// Returns the next `N` bytes as an array. Fails if fewer are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(self.short)?;
         self.rest = tail;
         Ok(*head)
     }
 
-    /// Returns the next byte.
+    /// Returns the next byte. Fails if fewer are left.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[b]| b)
     }
 
-    /// Returns the next two bytes, big-endian.
+    /// Returns the next two bytes, big-endian. Fails if fewer are left.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Returns the next four bytes, big-endian.
+    /// Returns the next four bytes, big-endian. Fails if fewer are left.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Returns the next eight bytes, big-endian.
+    /// Returns the next eight bytes, big-endian. Fails if fewer are left.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_be_bytes)
     }

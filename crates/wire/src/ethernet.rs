@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// The length of the header in bytes. The hardware adds the frame check sequence.
 pub const HEADER: usize = 14;
 
-/// Parses a received frame into its header and its payload.
+/// Parses a received frame into its header and its payload. Fails if it is shorter than a header.
 pub fn parse(bytes: &[u8]) -> Result<(Frame, &[u8]), Malformed> {
     let mut r = Reader::new(bytes, Malformed("ethernet_truncated"));
     let (dst, src) = (Mac(r.array()?), Mac(r.array()?));

@@ -20,7 +20,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Parses the message in an IP payload and verifies its checksum.
+    /// Parses the message in an IP payload. Fails if it is truncated or its checksum is wrong.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("icmp_truncated"));
         let (kind, code, _sum) = (r.u8()?, r.u8()?, r.u16()?);
@@ -76,8 +76,9 @@ impl IcmpError {
         self.about_quoted(original, reporter)
     }
 
-    /// Does the same about a datagram of which only the first bytes are known, from the quotation in another error. Of an
-    /// ICMP datagram at least one byte of payload is needed: its type.
+    /// Does the same about a datagram of which only the first bytes are known, from the quotation in another error.
+    /// Of an ICMP datagram at least one byte of payload is needed: its type. `None` if the datagram may be an ICMP
+    /// error, is a later fragment, or was not sent by one host to one host (RFC 1812, section 4.3.2.7).
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
@@ -154,7 +155,7 @@ pub struct Quote<'a> {
 
 impl<'a> Quote<'a> {
     /// Parses the quotation in an ICMP message. It ignores the checksum of the quoted header, because routers change
-    /// the header on the path.
+    /// the header on the path. Fails if the quotation is truncated, or the message is no error.
     pub fn of(message: &Message<'a>) -> Result<Self, Malformed> {
         if !is_error(message.kind) {
             return Err(Malformed("icmp_no_error"));

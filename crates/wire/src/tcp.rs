@@ -45,7 +45,7 @@ impl Seq {
 }
 
 /// The state of a TCP connection as plain data. Both ends may have sent a FIN, but then something is still
-/// unacknowledged. It does not contain the congestion window, which starts anew at the other host, nor data received
+/// unacknowledged. It does not contain the congestion window, which starts again at the other host, nor data received
 /// after a gap, which the peer sends again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {

@@ -20,7 +20,8 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Parses the datagram in `bytes`, an IP payload from `src` to `dst`, and verifies its checksum.
+    /// Parses the datagram in `bytes`, an IP payload from `src` to `dst`. Fails if it is truncated or its checksum is
+    /// wrong.
     pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("udp_truncated"));
         let (src_port, dst_port) = (r.u16()?, r.u16()?);

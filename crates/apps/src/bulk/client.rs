@@ -1,95 +1,74 @@
 //! The client: it connects, reads to the end of the stream, and checks the data.
 
 use super::{Carrier, intact};
+use crate::client::{Client, STREAM, State};
 use node::config::{span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamOp, Value};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
-/// A client.
+/// The configuration of a bulk client: it connects once, and reads to the end of the stream.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkClientConfig {
-    /// The server.
+    /// The address and port of the server, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// What carries the bytes.
+    /// The transport of the stream: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects.
+    /// When it connects, counted from the start of the run; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// How often it marks how far it is; zero is never.
+    /// The interval of the marks `progress`, which have the number of bytes read so far. The default `0s` sets none.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub progress: Duration,
 }
 
-/// The client.
+/// The role of a bulk client.
 #[derive(Debug)]
 pub struct BulkClient {
-    config: BulkClientConfig,
-    state: State,
+    client: Client<()>,
+    progress: Duration,
     bytes: u64,
-    /// The offset of the first byte that differs from the pattern.
-    wrong_at: Option<u64>,
     next_mark: Option<Instant>,
-    failed: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// It has not connected yet.
-    Waits,
-    Connecting,
-    Reading,
-    Done,
 }
 
 const NAME: &str = "bulk-client";
-const STREAM: StreamId = StreamId(0);
 
 impl BulkClient {
     /// Returns a client with this configuration.
     pub const fn new(config: BulkClientConfig) -> Self {
-        Self { config, state: State::Waits, bytes: 0, wrong_at: None, next_mark: None, failed: None }
+        let BulkClientConfig { to, transport, start, progress } = config;
+        Self { client: Client::new(NAME, to, transport, start), progress, bytes: 0, next_mark: None }
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        if self.state == State::Waits && self.deadline().is_some_and(|start| start <= now) {
-            self.state = State::Connecting;
-            let peer = self.config.to;
-            let by = self.config.transport.into();
-            out.stream(STREAM, StreamOp::Open { by, local: None, peer, foreign: false });
-        }
+        self.client.timeout(now, out);
         while let Some(at) = self.next_mark.filter(|at| *at <= now) {
-            self.next_mark = Some(at + self.config.progress);
+            self.next_mark = Some(at + self.progress);
             out.mark(self.mark("progress"));
         }
     }
 
     fn opened(&mut self, now: Instant, out: &mut Outbox) {
-        if self.state == State::Connecting {
-            self.state = State::Reading;
-            self.next_mark = (!self.config.progress.is_zero()).then(|| now + self.config.progress);
-            out.mark(Mark::new(NAME, "opened"));
+        if self.client.opened((), out) {
+            self.next_mark = (!self.progress.is_zero()).then(|| now + self.progress);
             out.stream(STREAM, StreamOp::Read(StreamOp::ALL));
         }
     }
 
     fn data(&mut self, bytes: &[u8], out: &mut Outbox) {
-        if self.state != State::Reading || bytes.is_empty() {
+        if !matches!(self.client.state, State::Connected(())) || bytes.is_empty() {
             return;
         }
         let right = intact(self.bytes, bytes) as u64;
-        if right < bytes.len() as u64 && self.wrong_at.is_none() {
-            let at = self.bytes + right;
-            self.wrong_at = Some(at);
-            // The mark is set at once, because a transfer that never ends sets no other.
-            out.mark(Mark::new(NAME, "wrong").with("wrong_at", at).with("peer", self.config.to.to_string()));
+        if right < bytes.len() as u64 {
+            self.client.wrong(self.bytes + right, out);
         }
         if self.bytes == 0 {
             out.mark(Mark::new(NAME, "first_byte"));
@@ -98,24 +77,18 @@ impl BulkClient {
     }
 
     fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
-        if std::mem::replace(&mut self.state, State::Done) == State::Done {
-            return;
-        }
+        let Some(name) = self.client.closed(why) else { return };
         self.next_mark = None;
-        self.failed = why.map(str::to_owned);
+        let mark = self.mark(name);
         out.mark(match why {
-            None => self.mark("done"),
-            Some(why) => self.mark("failed").with("why", why),
+            None => mark,
+            Some(why) => mark.with("why", why),
         });
     }
 
     /// A mark with the number of bytes, and the offset of the first wrong byte, if any.
     fn mark(&self, name: &'static str) -> Mark {
-        let mark = Mark::new(NAME, name).with("bytes", self.bytes);
-        match self.wrong_at {
-            Some(at) => mark.with("wrong_at", at),
-            None => mark,
-        }
+        self.client.with_wrong(Mark::new(NAME, name).with("bytes", self.bytes))
     }
 }
 
@@ -136,25 +109,11 @@ impl Role for BulkClient {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        match self.state {
-            State::Waits => Some(Instant::ZERO + self.config.start),
-            _ => self.next_mark,
-        }
+        self.client.connects_at().or(self.next_mark)
     }
 
     fn status(&self) -> Value {
-        let state = match self.state {
-            State::Waits => "waits",
-            State::Connecting => "connecting",
-            State::Reading => "reading",
-            State::Done => "done",
-        };
-        Value::map([
-            ("state", Value::from(state)),
-            ("bytes", Value::from(self.bytes)),
-            ("wrong_at", self.wrong_at.map_or(Value::None, Value::from)),
-            ("failed", self.failed.clone().map_or(Value::None, Value::from)),
-        ])
+        self.client.status(|()| "reading", ("bytes", self.bytes))
     }
 }
 
@@ -216,7 +175,7 @@ mod tests {
         pattern[33] ^= 4;
         let (_, marks) = told(&mut client, StreamEvent::Data(&pattern));
         let wrong = Mark::new(NAME, "wrong").with("wrong_at", 33u64).with("peer", "10.1.0.7:80");
-        assert!(marks.contains(&wrong), "it is told though the transfer may never end: {marks:?}");
+        assert!(marks.contains(&wrong), "it is reported although the transfer may never end: {marks:?}");
         assert!(!told(&mut client, StreamEvent::Data(&pattern)).1.iter().any(|mark| mark.name == "wrong"));
         let (_, marks) = told(&mut client, StreamEvent::Closed(Some("connection reset by the peer")));
         assert!(marks[0].fields.contains(&("wrong_at", Value::Int(33))), "{marks:?}");

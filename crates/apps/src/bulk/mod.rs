@@ -10,14 +10,14 @@ use serde::Deserialize;
 pub use client::{BulkClient, BulkClientConfig};
 pub use server::{BulkServer, BulkServerConfig};
 
-/// What carries a stream of bytes.
+/// The transport of a stream of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
-    /// The host's own stack.
+    /// TCP of the host's own stack.
     #[default]
     Tcp,
-    /// SCTP, by a role of the same host.
+    /// SCTP, by a SIGMA role of the same host.
     Sctp,
     /// Indirect TCP, by a role of the same host.
     Indirect,

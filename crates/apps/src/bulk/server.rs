@@ -1,7 +1,7 @@
 //! The server: it sends data to each client that connects.
 
 use super::{Carrier, pattern};
-use crate::crowd::{Standing, gives_way};
+use crate::client_limit::{ClientActivity, gives_way};
 use node::config::{ConfigError, some_span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use schemars::JsonSchema;
@@ -9,27 +9,27 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// A server: how much it sends is a number of bytes or a span of time.
+/// The configuration of a bulk server. Either `bytes` or `duration` must be given.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkServerConfig {
-    /// Where it waits.
+    /// The address and port at which it accepts connections, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
-    /// What carries the bytes.
+    /// The transport of the streams: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// Bytes to each client: 1 or more.
+    /// Bytes that it sends to each client, at least 1.
     #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
-    /// So long to each client, from when it connects.
+    /// How long it sends to each client, counted from the client's connection.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,
 }
 
-/// The server.
+/// The role of a bulk server.
 #[derive(Debug)]
 pub struct BulkServer {
     config: BulkServerConfig,
@@ -46,7 +46,7 @@ pub struct BulkServer {
 #[derive(Debug)]
 struct Client {
     /// Served: the client has read something. Active: the client read.
-    standing: Standing,
+    standing: ClientActivity,
     sent: u64,
     until: Option<Instant>,
     finished: bool,
@@ -63,10 +63,10 @@ impl BulkServer {
     /// Returns a server with this configuration. Fails unless it has either `bytes`, of 1 or more, or `duration`.
     pub fn new(config: BulkServerConfig) -> Result<Self, ConfigError> {
         if config.bytes.is_some() == config.duration.is_some() {
-            return Err(ConfigError::new("bytes", "give either `bytes` or `duration`"));
+            return Err(ConfigError::new("bytes", "either `bytes` or `duration` is required, and not both"));
         }
         if config.bytes == Some(0) {
-            return Err(ConfigError::new("bytes", "allowed: 1 or more; with 0 nothing is sent"));
+            return Err(ConfigError::new("bytes", "allowed: 1 or more"));
         }
         Ok(Self {
             config,
@@ -88,7 +88,7 @@ impl BulkServer {
         }
         let until = self.config.duration.map(|span| now + span);
         self.clients
-            .insert(id, Client { standing: Standing::new(now, host), sent: 0, until, finished: false });
+            .insert(id, Client { standing: ClientActivity::new(now, host), sent: 0, until, finished: false });
         // The client is expected to send nothing but the end of its stream.
         out.stream(id, StreamOp::Read(1));
     }
@@ -200,7 +200,7 @@ impl Role for BulkServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crowd::{CLIENTS, CLIENTS_OF_ADDRESS};
+    use crate::client_limit::{CLIENTS, CLIENTS_OF_ADDRESS};
     use node::Effect;
 
     const CLIENT: StreamId = StreamId(StreamId::DRIVER);

@@ -2,38 +2,41 @@
 
 use super::{HEAD, Head, LONGEST};
 use crate::bulk::Carrier;
+use crate::client::{Client, STREAM, State};
 use node::config::{ConfigError, span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamOp, Value};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
-/// A client.
+/// The configuration of a request client: it connects once, and sends requests one after the other.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestClientConfig {
-    /// The server.
+    /// The address and port of the server, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// What carries the bytes.
+    /// The transport of the stream: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects.
+    /// When it connects, counted from the start of the run; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// Bytes of a question: 100.
+    /// Length of a request in bytes, 16 to 1048576; default 100.
     #[serde(default = "question")]
     pub question: u32,
-    /// Bytes of an answer: 1000, so that one segment carries it.
+    /// Length of an answer in bytes, 1 to 1048576; default 1000, so that one segment carries it.
     #[serde(default = "answer")]
     pub answer: u32,
-    /// From beat to beat, counted from `start`: 50 ms. A question waits for a beat, and for the answer to the last one.
+    /// The interval of requests, counted from `start`; default `50ms`. A request is sent at the next multiple of the
+    /// interval after the last answer.
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
-    /// After so many answers it finishes; never, if none is given.
+    /// The number of answers after which it finishes, at least 1. Without it, it sends requests until the end of the
+    /// run.
     pub exchanges: Option<u64>,
 }
 
@@ -52,26 +55,20 @@ const fn every() -> Duration {
 #[derive(Debug)]
 pub struct RequestClient {
     config: RequestClientConfig,
-    state: State,
+    client: Client<Turn>,
     credit: usize,
     answered: u64,
-    /// The number of the first question with a wrong answer.
-    wrong_at: Option<u64>,
-    failed: Option<String>,
 }
 
+/// What the client does while it is connected.
 #[derive(Debug)]
-enum State {
-    /// It has not connected yet.
-    Waits,
-    Connecting,
+enum Turn {
     /// A question is written, at least in part, and its answer is not complete.
     Asks(Exchange),
     /// The next question is due at this time.
     Rests(Instant),
     /// It has finished its stream: no more questions follow.
     Finishing,
-    Done,
 }
 
 #[derive(Debug)]
@@ -85,7 +82,6 @@ struct Exchange {
 }
 
 const NAME: &str = "request-client";
-const STREAM: StreamId = StreamId(0);
 
 impl RequestClient {
     /// Returns a client with this configuration. Fails if a length, the interval or the number of exchanges is out of
@@ -94,7 +90,7 @@ impl RequestClient {
         if !(HEAD..=LONGEST).contains(&config.question) {
             return Err(ConfigError::new(
                 "question",
-                format!("must be {HEAD} (its head) to {LONGEST} bytes"),
+                format!("allowed: {HEAD} bytes (its head) to {LONGEST} bytes"),
             ));
         }
         if !(1..=LONGEST).contains(&config.answer) {
@@ -106,46 +102,39 @@ impl RequestClient {
         if config.exchanges == Some(0) {
             return Err(ConfigError::new("exchanges", "must be at least 1"));
         }
-        Ok(Self { config, state: State::Waits, credit: 0, answered: 0, wrong_at: None, failed: None })
+        let client = Client::new(NAME, config.to, config.transport, config.start);
+        Ok(Self { config, client, credit: 0, answered: 0 })
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        if self.deadline().is_none_or(|due| due > now) {
-            return;
-        }
-        match self.state {
-            State::Waits => {
-                self.state = State::Connecting;
-                let RequestClientConfig { to: peer, transport, .. } = self.config;
-                out.stream(
-                    STREAM,
-                    StreamOp::Open { by: transport.into(), local: None, peer, foreign: false },
-                );
-            }
-            State::Rests(_) => self.ask(now, out),
-            _ => {}
+        self.client.timeout(now, out);
+        if let State::Connected(Turn::Rests(until)) = self.client.state
+            && until <= now
+        {
+            self.ask(now, out);
         }
     }
 
-    /// Waits for the next beat.
-    fn rest(&mut self, now: Instant) {
+    /// Returns when the next beat is: the first after `now`.
+    fn next_beat(&self, now: Instant) -> Instant {
         let start = Instant::ZERO + self.config.start;
         let beats = now.since(start).as_nanos() / self.config.every.as_nanos() + 1;
         let next = u64::try_from(beats * self.config.every.as_nanos()).unwrap_or(u64::MAX);
-        self.state = State::Rests(start + Duration::from_nanos(next));
+        start + Duration::from_nanos(next)
     }
 
     fn ask(&mut self, now: Instant, out: &mut Outbox) {
         let (question, answer) = (self.config.question, self.config.answer);
         let head = Head { number: self.answered + 1, question, answer };
-        self.state = State::Asks(Exchange { head, asked: now, rest: head.emit(), come: 0 });
+        let exchange = Exchange { head, asked: now, rest: head.emit(), come: 0 };
+        self.client.state = State::Connected(Turn::Asks(exchange));
         self.write(out);
         out.stream(STREAM, StreamOp::Read(answer as usize));
     }
 
     /// Writes as much of the question as there is credit for.
     fn write(&mut self, out: &mut Outbox) {
-        let State::Asks(exchange) = &mut self.state else { return };
+        let State::Connected(Turn::Asks(exchange)) = &mut self.client.state else { return };
         let now = self.credit.min(exchange.rest.len());
         if now > 0 {
             let rest = exchange.rest.split_off(now);
@@ -155,51 +144,42 @@ impl RequestClient {
     }
 
     fn data(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
-        let State::Asks(exchange) = &mut self.state else { return };
-        let head = exchange.head;
-        if !head.is_answer(exchange.come, bytes) && self.wrong_at.is_none() {
-            self.wrong_at = Some(head.number);
-            // The mark is set at once, because an exchange that never ends sets no other.
-            let wrong = Mark::new(NAME, "wrong").with("wrong_at", head.number);
-            out.mark(wrong.with("peer", self.config.to.to_string()));
-        }
+        let State::Connected(Turn::Asks(exchange)) = &mut self.client.state else { return };
+        let (head, asked) = (exchange.head, exchange.asked);
+        let is_right = head.is_answer(exchange.come, bytes);
         exchange.come = exchange.come.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-        if exchange.come < head.answer {
-            let left = (head.answer - exchange.come) as usize;
+        let left = head.answer.saturating_sub(exchange.come) as usize;
+        if !is_right {
+            self.client.wrong(head.number, out);
+        }
+        if left > 0 {
             return out.stream(STREAM, StreamOp::Read(left));
         }
-        let took = now.since(exchange.asked).as_nanos() as u64;
+        let took = now.since(asked).as_nanos() as u64;
         self.answered += 1;
         out.mark(self.mark("answered").with("number", head.number).with("latency_ns", took));
         if self.config.exchanges == Some(self.answered) {
-            self.state = State::Finishing;
+            self.client.state = State::Connected(Turn::Finishing);
             // The next thing to read is the end of the stream.
             out.stream(STREAM, StreamOp::Finish);
             out.stream(STREAM, StreamOp::Read(1));
         } else {
-            self.rest(now);
+            self.client.state = State::Connected(Turn::Rests(self.next_beat(now)));
         }
     }
 
     fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
-        if matches!(self.state, State::Done) {
-            return;
-        }
-        self.state = State::Done;
-        self.failed = why.map(str::to_owned);
+        let Some(name) = self.client.closed(why) else { return };
+        let mark = self.mark(name).with("answered", self.answered);
         out.mark(match why {
-            None => self.mark("done").with("answered", self.answered),
-            Some(why) => self.mark("failed").with("answered", self.answered).with("why", why),
+            None => mark,
+            Some(why) => mark.with("why", why),
         });
     }
 
-    /// A mark, with the number of the first wrong answer, if any.
+    /// A mark, with the number of the first request with a wrong answer, if any.
     fn mark(&self, name: &'static str) -> Mark {
-        let mark = Mark::new(NAME, name);
-        match self.wrong_at {
-            Some(at) => mark.with("wrong_at", at),
-            None => mark,
-        }
+        self.client.with_wrong(Mark::new(NAME, name))
     }
 }
 
@@ -211,9 +191,9 @@ impl Role for RequestClient {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Timeout => self.timeout(now, out),
-            Input::Stream(STREAM, StreamEvent::Opened(_)) if matches!(self.state, State::Connecting) => {
-                out.mark(Mark::new(NAME, "opened"));
-                self.rest(now);
+            Input::Stream(STREAM, StreamEvent::Opened(_)) => {
+                let first = Turn::Rests(self.next_beat(now));
+                self.client.opened(first, out);
             }
             Input::Stream(STREAM, StreamEvent::Room(credit)) => {
                 self.credit = self.credit.saturating_add(credit);
@@ -228,28 +208,19 @@ impl Role for RequestClient {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        match self.state {
-            State::Waits => Some(Instant::ZERO + self.config.start),
-            State::Rests(until) => Some(until),
-            _ => None,
+        match self.client.state {
+            State::Connected(Turn::Rests(until)) => Some(until),
+            _ => self.client.connects_at(),
         }
     }
 
     fn status(&self) -> Value {
-        let state = match self.state {
-            State::Waits => "waits",
-            State::Connecting => "connecting",
-            State::Asks(_) => "asks",
-            State::Rests(_) => "rests",
-            State::Finishing => "finishing",
-            State::Done => "done",
+        let turn = |turn: &Turn| match turn {
+            Turn::Asks(_) => "asks",
+            Turn::Rests(_) => "rests",
+            Turn::Finishing => "finishing",
         };
-        Value::map([
-            ("state", Value::from(state)),
-            ("answered", Value::from(self.answered)),
-            ("wrong_at", self.wrong_at.map_or(Value::None, Value::from)),
-            ("failed", self.failed.clone().map_or(Value::None, Value::from)),
-        ])
+        self.client.status(turn, ("answered", self.answered))
     }
 }
 

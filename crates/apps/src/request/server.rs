@@ -2,7 +2,7 @@
 
 use super::{HEAD, Head};
 use crate::bulk::Carrier;
-use crate::crowd::{Standing, gives_way};
+use crate::client_limit::{ClientActivity, gives_way};
 use node::config::text;
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use schemars::JsonSchema;
@@ -10,15 +10,15 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// A server.
+/// The configuration of a request server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestServerConfig {
-    /// Where it waits.
+    /// The address and port at which it accepts connections, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
-    /// What carries the bytes.
+    /// The transport of the streams: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
 }
@@ -37,7 +37,7 @@ pub struct RequestServer {
 #[derive(Debug)]
 struct Client {
     /// Served: a question of the client was answered. Active: the client sent data or read.
-    standing: Standing,
+    standing: ClientActivity,
     credit: usize,
     state: State,
 }
@@ -69,7 +69,7 @@ impl RequestServer {
             out.stream(silent, StreamOp::Abort);
         }
         let state = State::Head(Vec::new());
-        self.clients.insert(id, Client { standing: Standing::new(now, host), credit: 0, state });
+        self.clients.insert(id, Client { standing: ClientActivity::new(now, host), credit: 0, state });
         out.stream(id, StreamOp::Read(HEAD as usize));
     }
 
@@ -173,7 +173,7 @@ impl Role for RequestServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crowd::{CLIENTS, CLIENTS_OF_ADDRESS};
+    use crate::client_limit::{CLIENTS, CLIENTS_OF_ADDRESS};
     use node::Effect;
 
     const CLIENT: StreamId = StreamId(StreamId::DRIVER);

@@ -42,7 +42,11 @@ pub(crate) struct Args {
 pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
     let by = Name::new(args.by.as_bytes()).map(|name| name.as_str().to_owned());
     let by = by.ok_or_else(|| {
-        Failure::Usage(format!("`{}` is no transport: 1 to {} of a-z, 0-9 and -", args.by, client::NAME))
+        Failure::Usage(format!(
+            "`{}` is not a transport; allowed: 1 to {} characters of a-z, 0-9 and -",
+            args.by,
+            client::NAME
+        ))
     })?;
     let policy = policy(&args.only, &args.except)?;
     let daemon = daemon(args.daemon.as_deref())?;
@@ -77,7 +81,7 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
             let wrong = rules.iter().find(|rule| rule.contains(',') || Policy::parse(rule).is_err());
             let wrong = wrong.map(|rule| &rule[1..]).unwrap_or_default();
             let problem = format!(
-                "`{wrong}` is no destination; allowed: 10.0.0.0/8, 10.1.0.1, each with :80 or without"
+                "`{wrong}` is not a destination; allowed: 10.0.0.0/8, 10.1.0.1, each with :80 or without"
             );
             Err(Failure::Usage(problem))
         }
@@ -89,7 +93,9 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
 fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.map(Path::to_owned).or_else(|| variable(&text(client::SOCKET)).map(PathBuf::from));
     let path = path.ok_or_else(|| {
-        Failure::Usage("where is the daemon? give its socket with --daemon or WAYFARE_CLIENTS".to_owned())
+        Failure::Usage(
+            "the socket of the daemon is missing; give it with --daemon or WAYFARE_CLIENTS".to_owned(),
+        )
     })?;
     let path = std::path::absolute(&path).unwrap_or(path);
     let is_long = path.as_os_str().len() >= client::PATH;
@@ -105,13 +111,17 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
 /// Finds the preloaded library. Cargo puts a dependency's library into `deps`; an installation puts it beside the
 /// command.
 fn shim() -> Result<PathBuf, Failure> {
-    let here = std::env::current_exe().map_err(|error| Failure::Machine(format!("where am I? {error}")))?;
+    let here = std::env::current_exe()
+        .map_err(|error| Failure::Machine(format!("cannot find this program's own path: {error}")))?;
     let folder = here.parent().unwrap_or(Path::new("/"));
     let places =
         [folder.join(SHIM), folder.join("deps").join(SHIM), folder.join("../lib/wayfare").join(SHIM)];
     let found = places.iter().find(|place| place.is_file()).cloned();
     found.ok_or_else(|| {
-        Failure::Machine(format!("{SHIM} is not beside {}; build the command with cargo", here.display()))
+        Failure::Machine(format!(
+            "{SHIM} is not in the folder of {}; build the command with cargo",
+            here.display()
+        ))
     })
 }
 

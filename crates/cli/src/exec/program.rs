@@ -41,19 +41,19 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
         let file = path.metadata().map_err(|error| error.to_string())?;
         let mut begin = Vec::new();
         let open = File::open(&path).and_then(|file| file.take(LINE as u64).read_to_end(&mut begin));
-        open.map_err(|error| format!("cannot be looked at: {error}"))?;
+        open.map_err(|error| format!("cannot be read: {error}"))?;
         if let Some(line) = begin.strip_prefix(b"#!") {
             path = interpreter(line).ok_or("a script without an interpreter")?;
             continue;
         }
         let own = own_user();
         if file.mode() & SET_ID != 0 && file.uid() != own {
-            return Err("it runs with another user's rights, and then nothing is preloaded".to_owned());
+            return Err("it runs with the rights of another user, so no library can be preloaded".to_owned());
         }
-        let bytes = std::fs::read(&path).map_err(|error| format!("cannot be looked at: {error}"))?;
+        let bytes = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"))?;
         return check_elf(&bytes);
     }
-    Err("scripts upon scripts".to_owned())
+    Err("too many nested interpreters".to_owned())
 }
 
 fn own_user() -> u32 {
@@ -78,13 +78,13 @@ fn check_elf(bytes: &[u8]) -> Result<(), String> {
         return Err("not a program that the dynamic linker starts".to_owned());
     }
     if bytes.get(4..6) != Some(&own) || half(bytes, 18) != Some(MACHINE) {
-        return Err("a program for another kind of machine".to_owned());
+        return Err("a program for another architecture".to_owned());
     }
     if !has_interpreter(bytes).ok_or("its headers are cut off")? {
-        return Err("linked statically: there is no dynamic linker that could preload anything".to_owned());
+        return Err("linked statically, so no library can be preloaded".to_owned());
     }
     if bytes.windows(GO_REVERSED.len()).any(|window| window.iter().rev().eq(GO_REVERSED)) {
-        return Err("a Go program: it does not ask the C library for its connections".to_owned());
+        return Err("a Go program, which does not use the C library for its connections".to_owned());
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ mod tests {
         assert!(check(&own).unwrap_err().contains("not a program"));
         let endless = dir.path().join("d");
         script("d", &format!("#!{}\n", endless.display()));
-        assert!(check(&endless).unwrap_err().contains("scripts upon scripts"));
+        assert!(check(&endless).unwrap_err().contains("too many nested interpreters"));
         assert!(check(&script("e", "#!/no/such/shell\n")).is_err());
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
     let (protocol, seed) = (smallest.protocol, smallest.seed);
     let text = format!(
         "# {judge}: {what}\n\
-         # `wayfare run FILE --seed {seed}` runs it, and does not judge it: `wayfare hunt {protocol} --seeds 1 --seed {seed}` judges\n\
+         # `wayfare run FILE --seed {seed}` runs it without checks. `wayfare hunt {protocol} --seeds 1 --seed {seed}` checks\n\
          # the scenario that it was shrunk from (`--on linux` for one that was found there).\n{}",
         write::scenario(smallest)
     );

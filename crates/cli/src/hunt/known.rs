@@ -34,8 +34,8 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Resul
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// The probability with which a search finds more than [`Known::most`], or nothing of a finding that must appear, by
-/// chance.
+/// The probability that a search finds a finding more often than [`Known::most`], or not at all although it must appear,
+/// if its share has not changed.
 const BY_CHANCE: f64 = 1e-3;
 
 impl Known {
@@ -83,7 +83,7 @@ impl Known {
 fn parse(text: &str) -> Result<Vec<Known>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     match file.known.iter().find(|known| known.found == 0 || known.of < known.found) {
-        Some(known) => Err(format!("`found = {}` of `of = {}` seeds is no share", known.found, known.of)),
+        Some(known) => Err(format!("`found = {}` of `of = {}` seeds is not a share", known.found, known.of)),
         None => Ok(file.known),
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::output::{print, tell};
 use crate::{Failure, run};
+use experiments::batch;
 use hunt::draft::Protocol;
 use hunt::draw::{Size, draw};
 use hunt::linux::{self, Verdict};
 use hunt::search::Found;
-use lab::batch;
-use lab::run::Outcome;
-use lab::rundir::{self, Options};
+use recorder::run::Outcome;
+use recorder::rundir::{self, Options};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -83,7 +83,7 @@ impl Tally {
         let Self { judged, inconclusive, .. } = self;
         let which =
             if inconclusive.is_empty() { String::new() } else { format!(": {}", inconclusive.join(" ")) };
-        format!("{protocol} on Linux: {judged} seeds judged, {} inconclusive{which}\n", inconclusive.len())
+        format!("{protocol} on Linux: {judged} seeds checked, {} inconclusive{which}\n", inconclusive.len())
     }
 }
 
@@ -148,10 +148,10 @@ mod tests {
         tally.take(Judged::Held);
         tally.take(found(2, vec![violation], None));
         tally.take(found(3, Vec::new(), Some("no such key".to_owned())));
-        assert_eq!(tally.text(Protocol::Sigma), "sigma on Linux: 2 seeds judged, 0 inconclusive\n");
+        assert_eq!(tally.text(Protocol::Sigma), "sigma on Linux: 2 seeds checked, 0 inconclusive\n");
         tally.take(Judged::Inconclusive(4));
         tally.take(Judged::Inconclusive(7));
-        assert_eq!(tally.text(Protocol::Sigma), "sigma on Linux: 2 seeds judged, 2 inconclusive: 4 7\n");
+        assert_eq!(tally.text(Protocol::Sigma), "sigma on Linux: 2 seeds checked, 2 inconclusive: 4 7\n");
         assert_eq!(tally.found.iter().map(|found| found.seed).collect::<Vec<_>>(), [2, 3]);
     }
 }

@@ -98,7 +98,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
         assert_exit(&clean(), 4, "the route default via 10.1.0.1");
     }
     there(&between, "ip link set left up");
-    assert_exit(&clean(), 0, "what its daemon changed is undone");
+    assert_exit(&clean(), 0, "the changes of its daemon are undone");
     assert!(there(&between, "ip -4 route").contains("default via 10.1.0.1 dev left"));
     let words = clean();
     assert!(!text(&words.stdout).contains("undone"), "{}", text(&words.stdout));
@@ -208,7 +208,7 @@ fn a_user_without_rights_claims_no_namespace() {
     // Another daemon is refused all the same.
     let second = between.spawn().wait_with_output().unwrap();
     let said = text(&second.stderr);
-    assert!(second.status.code() == Some(3) && said.contains("another process is that daemon"), "{said}");
+    assert!(second.status.code() == Some(3) && said.contains("another process runs that daemon"), "{said}");
     assert!(between.status().is_some());
     assert_eq!(end(&mut between).0, Some(0));
     squatter.kill().unwrap();

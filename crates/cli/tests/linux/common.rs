@@ -57,7 +57,7 @@ pub(crate) fn need(what: &str, have: bool) -> bool {
     let ci = std::env::var("CI").is_ok();
     assert!(have || !ci, "CI must be able to test: {what}");
     if !have {
-        eprintln!("SKIPPED, for want of: {what}");
+        eprintln!("SKIPPED, because this machine lacks: {what}");
     }
     have
 }

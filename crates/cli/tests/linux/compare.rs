@@ -22,7 +22,7 @@ fn contenders_stand_as_in_the_simulator() {
         assert!((least..=most).contains(&lost), "{world}, {move}: {lost}");
     }
     let held = json["must_hold"].as_array().unwrap();
-    // One run cannot tell two protocols apart. So nothing is claimed of their order, and the command does not
+    // One run cannot distinguish two protocols. So nothing is claimed of their order, and the command does not
     // succeed.
     let holds = |verdict: &serde_json::Value| verdict["holds"] == (verdict["world"] != "both");
     assert!(held.len() == 5 && held.iter().all(holds), "{held:?}");

@@ -86,10 +86,11 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     kill(&mut between);
     between.begin();
     let untouched = namespace_of(&between);
-    assert_exit(&clean(), 0, "its daemon runs; not touched");
+    assert_exit(&clean(), 0, "its daemon runs; not changed");
     assert_eq!(namespace_of(&between), untouched);
     let cookie = between.router.run(os::namespace::cookie).unwrap().unwrap();
-    let left = format!("/run/wayfare/namespace-{cookie}.json: what a dead daemon changed is not undone");
+    let left =
+        format!("/run/wayfare/namespace-{cookie}.json: the changes of a terminated daemon are not undone");
     let look = || run(&["doctor"], std::path::Path::new("/"));
     assert!(!text(&look().stdout).contains(&left), "it runs");
     kill(&mut between);
@@ -104,13 +105,13 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         0,
         "left behind; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
     );
-    assert_exit(&told, 0, "what a dead daemon changed is not undone");
+    assert_exit(&told, 0, "the changes of a terminated daemon are not undone");
     assert!(namespace_of(&between).contains("default dev wf-host"));
     let elsewhere = tempfile::tempdir().unwrap();
     let nobody = run_as_nobody(&["doctor", "--clean"], elsewhere.path());
-    let whose = "/run/wayfare is of the daemons of root: what they left behind only `wayfare doctor --clean` by root undoes";
+    let whose = "/run/wayfare belongs to the daemons of root; only root can clean up after them, with `wayfare doctor --clean`";
     assert_exit(&nobody, 0, whose);
-    assert_exit(&clean(), 0, "what its daemon changed is undone");
+    assert_exit(&clean(), 0, "the changes of its daemon are undone");
     assert_eq!(namespace_of(&between), before);
 }
 

@@ -63,7 +63,7 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
 
     let csv = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
     let found = fates(&csv);
-    eprintln!("netfilter took {taken}, for {nobody_there} nobody was there; found: {found:#?}");
+    eprintln!("netfilter took {taken}, {nobody_there} had no listener; found: {found:#?}");
     let sent = 275_000.0;
     let errors = found["lost at correspondent:b1: link_error"] as f64;
     assert!((errors / sent - 0.1).abs() < 0.005, "one in ten on the first wire: {errors} of {sent}");
@@ -78,5 +78,5 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
                 .any(|end| fate.ends_with(end))
         })
         .collect();
-    assert!(strange.is_empty(), "ends that nobody planted: {strange:?}");
+    assert!(strange.is_empty(), "ends that were not planted: {strange:?}");
 }

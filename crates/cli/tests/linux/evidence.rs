@@ -2,7 +2,7 @@
 //! its retransmissions. `docs/evidence.md` has the results.
 
 use crate::common::*;
-use lab::run::Outcome;
+use recorder::run::Outcome;
 use std::path::Path;
 use tcp::{PROTOCOL, Segment, Wheel};
 use trace::{HostId, What};
@@ -18,7 +18,7 @@ fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
         std::fs::remove_dir_all(&dir).unwrap();
     }
     held_or_late(&run(&words, out), &format!(" on {world}, "));
-    lab::rundir::read(&dir).unwrap()
+    emulator::run::read_run(&dir).unwrap()
 }
 
 /// Runs a scenario on both backends, with these settings and those that only a kernel supports.

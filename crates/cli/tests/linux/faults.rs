@@ -124,11 +124,11 @@ fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
 #[test]
 fn a_program_that_is_no_daemon_is_named() {
     let _turn = beside_another();
-    let (file, text) = lab::Scenario::find("first").unwrap();
-    let plan = lab::Scenario::plan(&file, &text, &[], 1).unwrap();
+    let (file, text) = scenario::Scenario::find("first").unwrap();
+    let plan = scenario::Scenario::plan(&file, &text, &[], 1).unwrap();
     let instead = Some(("b2".to_owned(), vec!["sleep".to_owned(), "60".to_owned()]));
-    let programs = lab::linux::Programs { wayfare: wayfare().to_owned(), instead };
-    let error = lab::linux::run(plan, &programs, &false.into()).unwrap_err();
+    let programs = emulator::run::Programs { wayfare: wayfare().to_owned(), instead };
+    let error = emulator::run::run(plan, &programs, &false.into()).unwrap_err();
     assert_eq!(error.to_string(), "b2: no daemon answers at its control socket, in 10 s");
 }
 
@@ -136,13 +136,13 @@ fn a_program_that_is_no_daemon_is_named() {
 /// lacks, the daemon is not.
 #[test]
 fn a_daemon_that_does_not_come_back_after_a_crash_is_named() {
-    use lab::linux::LinuxError;
+    use emulator::run::LinuxError;
     let _turn = beside_another();
-    let (file, text) = lab::Scenario::find("first").unwrap();
+    let (file, text) = scenario::Scenario::find("first").unwrap();
     let events = "\n[[event]]\nat = \"0.2s\"\nkind = \"crash\"\nhost = \"b2\"\n\
                   [[event]]\nat = \"0.3s\"\nkind = \"restart\"\nhost = \"b2\"\n";
     for (code, is_ours) in [(101, true), (3, false)] {
-        let plan = lab::Scenario::plan(&file, &format!("{text}{events}"), &[], 1).unwrap();
+        let plan = scenario::Scenario::plan(&file, &format!("{text}{events}"), &[], 1).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let mark = dir.path().join("has-been").display().to_string();
         let script = format!(
@@ -150,8 +150,8 @@ fn a_daemon_that_does_not_come_back_after_a_crash_is_named() {
         );
         let wayfare = wayfare().to_owned();
         let words = ["sh", "-c", &script, &wayfare.display().to_string(), "{config}"].map(str::to_owned);
-        let programs = lab::linux::Programs { wayfare, instead: Some(("b2".to_owned(), words.to_vec())) };
-        let error = lab::linux::run(plan, &programs, &false.into()).unwrap_err();
+        let programs = emulator::run::Programs { wayfare, instead: Some(("b2".to_owned(), words.to_vec())) };
+        let error = emulator::run::run(plan, &programs, &false.into()).unwrap_err();
         assert!(
             error.to_string().contains("b2: ") && error.to_string().ends_with("the store is lost"),
             "{error}"
@@ -197,7 +197,7 @@ fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
     let mut words = SHORT.to_vec();
     words.extend(["--set", "wire.left.duplicate=0.2"]);
     let output = run(&words, out.path());
-    assert_held(&output, "doubled by the wire from b1:b2 to b2:b1");
+    assert_held(&output, "duplicated by the wire from b1:b2 to b2:b1");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn hand_off_by_command(words: &[&str], out: &std::path::Path) -> Output {
     );
     assert!(
         ask(r#"{"do":{"verb":"dance"}}"#)
-            .contains("no role of this host knows `dance`; known: status, handoff")
+            .contains("no role of this host has the command `dance`; known: status, handoff")
     );
     assert!(ask("nonsense").contains("not a request"));
     assert!(ask(r#"{"do":{"verb":"handoff","args":{"to":"b3","kind":"semisoft"}}}"#).contains("\"ok\""));
@@ -273,7 +273,7 @@ fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
     signal(killed.0.id(), Signal::KILL);
     killed.end();
     let cleaned = run(&["doctor", "--clean"], out.path());
-    assert_exit(&cleaned, 0, &format!("{}: its lab runs; not touched", other_dir.display()));
+    assert_exit(&cleaned, 0, &format!("{}: its lab runs; not changed", other_dir.display()));
     assert!(
         text(&cleaned.stdout).contains(&format!("{}: removed", dir.display())),
         "{}",

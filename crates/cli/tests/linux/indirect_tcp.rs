@@ -2,11 +2,11 @@
 //! that die.
 
 use crate::common::*;
-use lab::linux::Programs;
-use lab::run::Outcome;
-use lab::{Plan, Scenario};
+use emulator::run::Programs;
 use node::{Mark, Value};
+use recorder::run::Outcome;
 use rustix::process::Signal;
+use scenario::{Plan, Scenario};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -156,7 +156,7 @@ fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
     let programs = Programs { wayfare: wayfare().to_owned(), instead: Some(("right".to_owned(), words)) };
     let outcome = std::thread::scope(|scope| {
         let killer = scope.spawn(|| kill_when("right", "left", &["expected", "arriving"]));
-        let outcome = lab::linux::run(plan, &programs, &false.into()).unwrap();
+        let outcome = emulator::run::run(plan, &programs, &false.into()).unwrap();
         killer.join().unwrap();
         outcome
     });

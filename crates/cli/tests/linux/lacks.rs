@@ -45,7 +45,7 @@ fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
     let out = tempfile::tempdir().unwrap();
     let Some(library) = library(out.path()) else { return };
     let output = run_without("TCP_REPAIR", &CONNECTIONS_MOVE, &library, out.path());
-    let says = ["TCP_REPAIR, by which `", "hands connections over", "Protocol not available"];
+    let says = ["TCP_REPAIR, with which `", "moves connections", "Protocol not available"];
     assert_lacks(&output, &says, out.path());
     let told = run_without("TCP_REPAIR", &["doctor"], &library, out.path());
     let line = text(&told.stdout).lines().find(|line| line.contains("TCP_REPAIR")).map(str::to_owned);

@@ -121,13 +121,13 @@ fn a_run_says_how_late_this_machine_is_without_any_daemon() {
 #[test]
 fn a_batch_measures_the_machine_once_and_again_after_a_run_that_was_late() {
     let _turn = beside_another();
-    let (file, text) = lab::Scenario::find("first").unwrap();
+    let (file, text) = scenario::Scenario::find("first").unwrap();
     let settings = ["duration=600ms", "constant-rate.stop=500ms"].map(|text| text.parse().unwrap());
-    let plan = lab::Scenario::plan(&file, &text, &settings, 1).unwrap();
-    let programs = lab::linux::Programs { wayfare: wayfare().to_owned(), instead: None };
-    let run = || lab::linux::run(plan.clone(), &programs, &false.into()).unwrap();
-    assert!(run().linux.unwrap().control.is_some());
+    let plan = scenario::Scenario::plan(&file, &text, &settings, 1).unwrap();
+    let programs = emulator::run::Programs { wayfare: wayfare().to_owned(), instead: None };
+    let run = || emulator::run::run(plan.clone(), &programs, &false.into()).unwrap();
+    assert!(emulator::run::report_of(&run()).unwrap().control.is_some());
     let second = run();
     let is_late = second.doubts.iter().any(trace::Doubt::is_timing);
-    assert_eq!(second.linux.unwrap().control.unwrap().follows_this_run, is_late);
+    assert_eq!(emulator::run::report_of(&second).unwrap().control.unwrap().follows_this_run, is_late);
 }

@@ -32,5 +32,5 @@ mod readme;
 mod truth;
 mod usrsctp;
 #[path = "../../../../tests/moves/world.rs"]
-#[expect(dead_code, reason = "nobody may not be allowed to walk to the command")]
+#[expect(dead_code, reason = "the user `nobody` may have no rights in the folder of the command")]
 mod world;

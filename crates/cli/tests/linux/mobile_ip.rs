@@ -82,7 +82,7 @@ listener.recv(100)
 
 /// Returns the download's topology with programs instead of its roles.
 fn programs(server: &str, client: &str) -> String {
-    let (_, text) = lab::Scenario::find("mobile-ip/download").unwrap();
+    let (_, text) = scenario::Scenario::find("mobile-ip/download").unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
     let topology =
         lines.join("\n").replace("duration = \"10s\"", "duration = \"8s\"").replace("4.3s", "2.3s");
@@ -127,12 +127,12 @@ fn any_program_is_a_workload_and_outlives_the_move() {
 fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
-    let output = run_programs("sleep 100 & sleep 101", "echo nobody there; exit 7", out.path());
+    let output = run_programs("sleep 100 & sleep 101", "echo no server; exit 7", out.path());
     if output.was_only_late() {
         return late(&output);
     }
-    assert_exit(&output, 1, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");
-    assert_exit(&output, 1, "exit status: 7; it said: nobody there");
+    assert_exit(&output, 1, "mobile: program 1 (`echo no server; exit 7`) ended by itself");
+    assert_exit(&output, 1, "exit status: 7; its last output: no server");
     let in_the_simulator = run(&["run", "programs.toml"], out.path());
     assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
 }

@@ -241,7 +241,7 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     let output = running.end();
     let held = os::is_frozen(daemon);
     freezer.set("THAWED");
-    assert!(held, "the daemon was frozen all the while");
+    assert!(held, "the daemon was frozen until the end");
     let why = "it is frozen by a control group and could not be continued";
     assert_doubted(&output, |doubt| gave_no_summary(doubt, why));
     let gone = || !Path::new(&format!("/proc/{daemon}")).exists();

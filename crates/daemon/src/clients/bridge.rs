@@ -12,7 +12,7 @@ use wire::Duration;
 const CHUNK: usize = 64 * 1024;
 
 /// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Bridge {
     program: OwnedFd,
     /// Bytes for which the program's socket had no room.

@@ -163,7 +163,7 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
         sockopt::set_socket_timeout(&probe, sockopt::Timeout::Send, Some(patience))?;
         match rustix::net::connect(&probe, &SocketAddrUnix::new(path)?) {
             Err(Errno::AGAIN) => {
-                let why = format!("the daemon takes no programs: its queue was full for {PATIENCE} s");
+                let why = format!("the daemon accepts no program: its queue was full for {PATIENCE} s");
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
             Err(Errno::CONNREFUSED) => {
@@ -175,8 +175,7 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {
-                let why =
-                    "there is no such socket: the daemon does not run, or its `daemon.clients` is another";
+                let why = "there is no such socket: the daemon does not run, or has another `daemon.clients`";
                 Err(io::Error::new(io::ErrorKind::NotFound, why))
             }
             other => Ok(other?),

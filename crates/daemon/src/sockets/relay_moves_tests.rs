@@ -55,7 +55,7 @@ fn router(device: &str, last: u8) -> NetNs {
     there
 }
 
-/// A peer that sends until it is told to stop, and receives until the end.
+/// A peer that sends until a stop is requested, and receives until the end.
 struct Talker {
     heard: Arc<AtomicU64>,
     says: JoinHandle<u64>,

@@ -148,7 +148,7 @@ fn every_byte_and_the_end_pass_both_ways_the_staged_ones_first() {
             let is_over = take(&mut rig.radio, &mut heard[1]).is_none();
             is_over && half && at[1] == up.len() && heard[0].len() == up.len() + 11
         });
-        assert_eq!(rig.told, [], "one direction is over, and nobody is told of what the relay reads");
+        assert_eq!(rig.told, [], "one direction is over, and no role is notified of the relay's reads");
         assert!(heard[0] == [&b"to the wire"[..], &up].concat());
         assert!(heard[1] == [&b"to the radio"[..], &down].concat());
         rig.radio.shutdown(std::net::Shutdown::Write).unwrap();
@@ -500,11 +500,11 @@ fn a_report_that_the_kernel_outlives_ends_nothing() {
             rig.round();
         }
         assert_eq!(rig.closed(), []);
-        rig.op(WIRED, StreamOp::Write(b"goes on".to_vec()));
+        rig.op(WIRED, StreamOp::Write(b"continues".to_vec()));
         let mut got = Vec::new();
         rig.until("what was written", |rig| {
             take(&mut rig.wired, &mut got).unwrap();
-            got == b"goes on"
+            got == b"continues"
         });
     });
 }

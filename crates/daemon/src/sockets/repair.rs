@@ -128,7 +128,7 @@ impl Fins {
 
 /// Returns the content of a queue, and the number at its end. If the queue changes meanwhile, the dump is unusable,
 /// and this is an error. Only the send queue may hold more at its front: the kernel keeps a partly acknowledged
-/// segment as a whole. This happens after a move, which segments the data anew.
+/// segment as a whole. This happens after a move, which segments the data again.
 fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     set(fd, TCP, TCP_REPAIR_QUEUE, which)?;
     let end: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;

@@ -21,7 +21,7 @@ const CREDIT: usize = 256 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Socket {
     pub(super) fd: OwnedFd,
     pub(super) tuple: Tuple,

@@ -1,7 +1,6 @@
 //! Figures, each as an SVG and as a CSV with the same numbers.
 
 mod bars;
-mod beside;
 mod distribution;
 mod marks;
 mod overview;
@@ -10,16 +9,17 @@ mod panel;
 mod points;
 mod sequence;
 mod sheet;
+mod side_by_side;
 mod steps;
 mod time;
 mod zoom;
 
 pub use bars::{Bar, BarFigure, BarGroup};
-pub use beside::BesideFigure;
 pub use distribution::{DistributionFigure, DistributionPanel, Sample};
 pub use owner::Owner;
 pub use points::{Axis, Point, PointFigure, Series, Style, Whisker};
 pub use sequence::{
     Band, Cost, Counts, FlowTrace, Handoff, HoleBand, Mark, MarkKind, Noticed, SequenceFigure, Step,
 };
+pub use side_by_side::SideBySideFigure;
 pub use time::{Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};

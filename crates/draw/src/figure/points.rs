@@ -1,4 +1,4 @@
-//! Published values beside measured ones.
+//! Published and measured values.
 
 use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
 use crate::csv::Csv;
@@ -358,7 +358,7 @@ impl PointFigure {
             notes.push("Simulator and Linux are drawn 4 pixels left and right of their x.");
         }
         if nested {
-            notes.push("Of markers at one place, each larger one is another series below.");
+            notes.push("If markers overlap, each larger one belongs to another series.");
         }
         if self.points().any(|point| point.whisker.is_some_and(|whisker| whisker.is_range)) {
             notes.push("Dotted bar: smallest to largest value, too few for an interval.");

@@ -2,7 +2,7 @@
 
 use crate::figures::samples::{self, handoff, ms, trace};
 use crate::figures::svg::{assert_sound, save};
-use draw::{BesideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, Step};
+use draw::{Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, SideBySideFigure, Step};
 use wire::{Duration, Instant};
 
 /// The panels below the overviews: each begins after a heading with a handoff's number.
@@ -256,7 +256,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
         figure
     };
     let runs = vec![("simulator".to_owned(), run(100)), ("Linux".to_owned(), run(700))];
-    let figure = BesideFigure { title: "one move".into(), runs, handoff: 1, caption: String::new() };
+    let figure = SideBySideFigure { title: "one move".into(), runs, handoff: 1, caption: String::new() };
     let svg = figure.svg();
     save("beside", &svg);
     assert_sound(&svg);
@@ -273,7 +273,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
         csv.starts_with("run,what,handoff,")
             && csv.lines().skip(1).any(|line| line.starts_with("Linux,handoff,1,"))
     );
-    let none = BesideFigure { handoff: 9, ..figure };
+    let none = SideBySideFigure { handoff: 9, ..figure };
     assert!(none.svg().contains("handoff 9 concerns no flow of this run"));
 }
 

@@ -230,7 +230,7 @@ fn a_crash_is_an_excuse_for_the_hosts_that_the_router_had() {
     watch.happened(at(3), had, What::Ordered(Event::new(EventKind::Crash, "r0")));
     assert!(watch.facts.crashed_for.contains("m0"));
     marks(&mut watch, &[(other, "connected")]);
-    assert!(watch.facts.owners.is_empty(), "who crashed serves nothing");
+    assert!(watch.facts.owners.is_empty(), "a crashed router serves nothing");
 }
 
 /// A router that ships a connection acts on a greeting. It does not know that the other router has crashed since then.

@@ -16,9 +16,9 @@ pub struct Call {
     pub connection: u32,
     /// Higher than in all earlier greetings and calls of this host.
     pub sequence: u64,
-    /// The router that is called.
+    /// The address of the router that is called.
     pub router: Ipv4Addr,
-    /// The peer to connect to.
+    /// The address and port of the peer to connect to.
     pub peer: Addr,
 }
 
@@ -50,7 +50,7 @@ impl Message for Call {
     }
 }
 
-/// The result of a call.
+/// The result of a call, one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Code {
     /// Connected: the bytes that follow are the peer's.
@@ -75,7 +75,7 @@ pub enum Code {
 pub struct Answer {
     /// The connection number of the call.
     pub connection: u32,
-    /// The result.
+    /// The result of the call.
     pub code: Code,
 }
 

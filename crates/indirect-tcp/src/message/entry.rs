@@ -58,7 +58,7 @@ pub struct Entry {
     pub host: Addr,
     /// The router's end of the near half: the address of the first router, for the life of the connection.
     pub router: Addr,
-    /// The peer's end.
+    /// The address and port of the peer.
     pub peer: Addr,
     /// Its program has closed it cleanly. The last segments of the host's stack, above all a FIN, may still be on their
     /// way to a router that has the connection.

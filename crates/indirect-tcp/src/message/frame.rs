@@ -29,7 +29,7 @@ pub struct Frame {
     /// The number of the handoff on this connection, counted by the old router from 1. It is 0 in [`Body::Hello`] and
     /// [`Body::Status`], and in the answer to a status.
     pub handoff: u64,
-    /// The body.
+    /// The type and the contents of the frame.
     pub body: Body,
 }
 
@@ -60,7 +60,7 @@ pub enum Body {
     /// 4: the state of one half.
     State(Box<SocketState>),
     /// 5: bytes that were read on one half and not yet written to the other.
-    UserBuffer(Way, Vec<u8>),
+    UserBuffer(Direction, Vec<u8>),
     /// 7: ends the state of a connection.
     Commit {
         /// The number of the connection. Its entry, which came before, has the rest of the identifier.
@@ -146,7 +146,7 @@ impl Verdict {
 pub struct Halves {
     /// The half to the mobile host.
     pub near: bool,
-    /// The half to its peer.
+    /// The half from the router to the peer.
     pub far: bool,
 }
 
@@ -174,9 +174,9 @@ impl Halves {
     }
 }
 
-/// The direction of relayed bytes.
+/// The direction of relayed bytes, seen from the mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Way {
+pub enum Direction {
     /// From the mobile host to its peer.
     Up,
     /// From the peer to the mobile host.
@@ -247,8 +247,8 @@ impl Body {
             4 => Self::State(Box::new(SocketState::take(r)?)),
             5 => {
                 let way = match r.u8()? {
-                    1 => Way::Up,
-                    2 => Way::Down,
+                    1 => Direction::Up,
+                    2 => Direction::Down,
                     _ => return Err(Malformed("itcp_way")),
                 };
                 zeros(r, 3)?;
@@ -307,8 +307,8 @@ impl Body {
             }
             Self::UserBuffer(way, bytes) => {
                 let way = match way {
-                    Way::Up => 1,
-                    Way::Down => 2,
+                    Direction::Up => 1,
+                    Direction::Down => 2,
                 };
                 out.extend([way, 0, 0, 0]);
                 out.extend(bytes);
@@ -346,7 +346,7 @@ impl Body {
 
 /// One end of a connection between routers: computes and checks the codes of frames.
 #[derive(Clone, Debug)]
-pub struct Channel {
+pub struct FrameAuth {
     key: Key,
     /// Whether this end opened the connection.
     opened: bool,
@@ -354,7 +354,7 @@ pub struct Channel {
     received: u64,
 }
 
-impl Channel {
+impl FrameAuth {
     /// Returns a channel for the hellos, with the routers' key. `opened`: this end opened the connection.
     pub const fn new(key: Key, opened: bool) -> Self {
         Self { key, opened, sent: 0, received: 0 }
@@ -417,7 +417,7 @@ impl Frames {
         self.longest = LONGEST;
     }
 
-    /// Appends received bytes.
+    /// Appends received bytes, any part of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -20,7 +20,7 @@ pub struct Greeting {
     pub host: Ipv4Addr,
     /// Higher than in all earlier greetings and calls of this host.
     pub sequence: u64,
-    /// The router that is greeted.
+    /// The address of the router that is greeted.
     pub router: Ipv4Addr,
     /// Routers that may still have a connection of this host, at most [`PREVIOUS`].
     pub previous: Vec<Ipv4Addr>,
@@ -110,7 +110,7 @@ impl Message for Greeting {
     }
 }
 
-/// The answer to a greeting.
+/// The answer to a greeting, one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Welcome {
     /// The router is ready. It buffers packets for the connections until they have come.
@@ -127,9 +127,9 @@ pub struct GreetingReply {
     pub host: Ipv4Addr,
     /// The sequence of the greeting that it answers. With [`Welcome::Stale`], the sequence that the host has to exceed.
     pub sequence: u64,
-    /// The router that answers.
+    /// The address of the router that answers.
     pub router: Ipv4Addr,
-    /// The answer.
+    /// The answer to the greeting.
     pub welcome: Welcome,
 }
 
@@ -163,9 +163,9 @@ impl Message for GreetingReply {
 /// `0 host · 4 router · 8 number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// The host.
+    /// The home address of the host.
     pub host: Ipv4Addr,
-    /// The router that reports it.
+    /// The address of the router that reports the loss.
     pub router: Ipv4Addr,
     /// The lost connections, at most [`CONNECTIONS`].
     pub connections: Vec<ConnectionId>,

@@ -18,7 +18,7 @@ mod tests;
 
 pub use call::{Answer, Call, Code};
 pub use entry::{ConnectionId, Entry};
-pub use frame::{Body, CODE, Channel, Frame, Frames, Halves, LONGEST, Verdict, Way};
+pub use frame::{Body, CODE, Direction, Frame, FrameAuth, Frames, Halves, LONGEST, Verdict};
 pub use greeting::{Greeting, GreetingReply, Lost, Welcome};
 pub use pointer::{ForwardPointer, ForwardReply};
 pub use signed::{Message, Signed};

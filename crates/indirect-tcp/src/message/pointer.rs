@@ -14,9 +14,9 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForwardPointer {
-    /// The new router.
+    /// The address of the new router, which sends it.
     pub new: Ipv4Addr,
-    /// The earlier router.
+    /// The address of the earlier router, to which it is sent.
     pub old: Ipv4Addr,
     /// The host's greeting to the new router.
     pub greeting: Signed<Greeting>,
@@ -52,11 +52,11 @@ impl Message for ForwardPointer {
 /// `0 from router · 4 host · 8 sequence u64 · 16 connections u16 · 18 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardReply {
-    /// The earlier router.
+    /// The address of the earlier router, which answers.
     pub old: Ipv4Addr,
-    /// The mobile host.
+    /// The home address of the mobile host.
     pub host: Ipv4Addr,
-    /// The sequence of its greeting.
+    /// The sequence of the greeting in the forward pointer.
     pub sequence: u64,
     /// The number of connections that the earlier router has, and will offer.
     pub connections: u16,

@@ -20,7 +20,7 @@ const VERSION: u8 = 1;
 pub(super) const AROUND: usize = 4 + CODE;
 pub(super) const CODE: usize = 32;
 
-/// The body of a message.
+/// The body of a signed message.
 pub trait Message: Clone + PartialEq + Eq + Debug + Sized {
     /// The type in the header.
     const TYPE: u8;
@@ -71,7 +71,7 @@ impl<T: Message> Signed<T> {
         Ok(Self { message, code })
     }
 
-    /// Returns the encoded message.
+    /// Returns the encoded message with its authentication code.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = front(&self.message);
         out.extend(self.code);

@@ -46,7 +46,7 @@ const fn number(fin_sent: bool, finished: bool) -> u8 {
     }
 }
 
-/// A half of a connection.
+/// A half of a connection, seen from the router.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
     /// To the mobile host.
@@ -55,10 +55,10 @@ pub enum Side {
     Far,
 }
 
-/// The state of one half.
+/// The state of one half in a handoff.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SocketState {
-    /// Which half.
+    /// The half to which the state belongs.
     pub side: Side,
     /// The TCP state. `window_ack` (SND.WL2) is not carried: it is set to SND.UNA.
     pub tcp: TcpState,

@@ -227,7 +227,7 @@ fn bodies() -> Vec<Body> {
         Body::OfferAnswer(Verdict::Moved),
         Body::Entry(entry(), 9),
         Body::State(Box::new(SocketState::new(Side::Far, tcp()))),
-        Body::UserBuffer(Way::Down, b"bytes".to_vec()),
+        Body::UserBuffer(Direction::Down, b"bytes".to_vec()),
         Body::Commit { number: 4, attempt: 9, halves: Halves::BOTH },
         Body::Commit { number: 4, attempt: 9, halves: Halves { near: true, far: false } },
         Body::Commit { number: 4, attempt: 9, halves: Halves { near: false, far: true } },
@@ -277,7 +277,7 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(refusal(Body::Done, 8, 0xff), "itcp_frame_length");
     assert_eq!(refusal(Body::Done, 19, 0), "itcp_frame_handoff");
     assert_eq!(refusal(Body::OfferAnswer(Verdict::Taken), 20, 9), "itcp_code");
-    assert_eq!(refusal(Body::UserBuffer(Way::Up, Vec::new()), 20, 3), "itcp_way");
+    assert_eq!(refusal(Body::UserBuffer(Direction::Up, Vec::new()), 20, 3), "itcp_way");
     let commit = Body::Commit { number: 4, attempt: 9, halves: Halves::BOTH };
     assert_eq!(refusal(commit, 28, 4), "itcp_halves");
     let state = |at: usize, value: u8| {
@@ -335,8 +335,8 @@ fn a_state_is_these_bytes() {
 }
 
 /// Two ends that have exchanged hellos.
-fn channels() -> [Channel; 2] {
-    let mut ends = [Channel::new(key(), true), Channel::new(key(), false)];
+fn channels() -> [FrameAuth; 2] {
+    let mut ends = [FrameAuth::new(key(), true), FrameAuth::new(key(), false)];
     for end in &mut ends {
         end.agreed([[1; 16], [2; 16]]);
     }
@@ -350,7 +350,7 @@ fn a_frame_counts_in_its_place_only() {
     let sealed: Vec<(Frame, Vec<u8>)> = frames.map(|frame| (frame.clone(), from.seal(&frame))).collect();
     let forged = Err(Malformed("itcp_frame_forged"));
     assert_eq!(to.open(&sealed[1].1), forged, "the second first");
-    assert_eq!(from.open(&sealed[0].1), forged, "back to who sent it");
+    assert_eq!(from.open(&sealed[0].1), forged, "back to its sender");
     let mut cut = Frames::default();
     cut.trust();
     for (frame, bytes) in &sealed {
@@ -381,7 +381,7 @@ fn what_can_be_no_frame_is_not_waited_for() {
     frames.push(&bytes);
     assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));
     // A long frame is refused too, before its sender is authenticated.
-    let long = Frame { handoff: 1, body: Body::UserBuffer(Way::Up, vec![0; 4096]) }.emit();
+    let long = Frame { handoff: 1, body: Body::UserBuffer(Direction::Up, vec![0; 4096]) }.emit();
     let mut frames = Frames::default();
     frames.push(&long[..20]);
     assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));

@@ -7,7 +7,7 @@
 //! A program's stream is relayed to the stream to the router, after a call and its answer. A handoff does not change
 //! it: only the router at its other end changes.
 
-mod routers;
+mod registration;
 mod streams;
 
 use crate::TRANSPORT;
@@ -17,8 +17,8 @@ use crate::message::{CONNECTIONS, Datagram, Entry, Greeting, PORT, Signed};
 use crate::router::refusal;
 use node::config::ConfigError;
 use node::{
-    Addr, Input, Listen, Notification, Outbox, Proto, Role, Rx, StreamId, StreamOp, TimerName, Timers,
-    Transport, Value, reason,
+    Addr, Input, Listen, Notification, Outbox, Proto, Refusals, Role, Rx, StreamId, StreamOp, TimerName,
+    Timers, Transport, Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 use streams::far;
@@ -48,7 +48,7 @@ impl TimerName for Timer {
     }
 }
 
-/// The mobile host's side.
+/// The role of a mobile host: it greets routers, and serves connections through them to the programs of its host.
 #[derive(Debug)]
 pub struct MobileHost {
     config: MobileHostConfig,
@@ -59,7 +59,7 @@ pub struct MobileHost {
     /// Earlier routers, the latest first.
     previous: VecDeque<Ipv4Addr>,
     /// The greeting that the router has not answered yet.
-    greeting: Option<Said>,
+    greeting: Option<PendingGreeting>,
     /// The greeting that the router answered last.
     answered: Option<Signed<Greeting>>,
     /// The latest sequence that was used.
@@ -74,12 +74,12 @@ pub struct MobileHost {
     programs: BTreeMap<StreamId, StreamId>,
     next_number: u32,
     next_stream: u32,
-    refused: BTreeMap<Reason, u64>,
+    refused: Refusals,
 }
 
 /// A greeting that waits for its answer.
 #[derive(Debug)]
-struct Said {
+struct PendingGreeting {
     greeting: Signed<Greeting>,
     /// The number of times that it was sent.
     attempt: u32,
@@ -131,7 +131,7 @@ impl MobileHost {
             programs: BTreeMap::new(),
             next_number: 0,
             next_stream: 0,
-            refused: BTreeMap::new(),
+            refused: Refusals::default(),
         })
     }
 
@@ -147,13 +147,8 @@ impl MobileHost {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        match self.datagram(now, &packet, out) {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        let ends = self.datagram(now, &packet, out);
+        self.refused.end(rx.iface, packet, ends, out);
     }
 
     fn datagram(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
@@ -241,12 +236,11 @@ impl Role for MobileHost {
         };
         let connections = self.connections.values();
         let connections = connections.map(|here| (here.number.to_string(), Value::from(state(here))));
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("router", self.router.map_or(Value::None, Value::from)),
             ("welcome", Value::from(if self.greeting.is_none() { "yes" } else { "not yet" })),
             ("connections", Value::Map(connections.collect())),
-            ("refused", Value::Map(refused.collect())),
+            ("refused", self.refused.status()),
         ])
     }
 }

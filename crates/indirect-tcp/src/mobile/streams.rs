@@ -220,7 +220,7 @@ impl MobileHost {
             Ok(answer) if answer.connection == connection.number => answer.code,
             Ok(_) => Code::Failed,
             Err(reason) => {
-                *self.refused.entry(reason).or_default() += 1;
+                self.refused.count(reason);
                 Code::Failed
             }
         };

@@ -1,7 +1,7 @@
 //! Guards: tuples on which this host's stack answers nothing, or only by resets. Their connections are being moved,
 //! have left, or have ended.
 
-use super::{Due, LISTENER, SupportRouter};
+use super::{LISTENER, SupportRouter, Timer};
 use crate::message::Entry;
 use node::{Guard, Outbox, StreamOp, Tuple};
 use wire::{Duration, Instant, Ipv4Addr};
@@ -32,7 +32,7 @@ impl SupportRouter {
     }
 
     fn counts_no_more(&mut self, tuple: Tuple) {
-        self.due.stop(Due::Silence(tuple));
+        self.timers.stop(Timer::Silence(tuple));
         self.not_silent(tuple);
         self.resets.remove(&tuple);
         self.ended.remove(&tuple);
@@ -53,7 +53,7 @@ impl SupportRouter {
     pub(super) fn take_in_last_segments(&mut self, now: Instant, tuple: Tuple) {
         if self.ended.len() < 2 * ENDED {
             self.ended.insert(tuple);
-            self.due.set(Due::Ended(tuple), now + LAST_SEGMENTS);
+            self.timers.set(Timer::Ended(tuple), now + LAST_SEGMENTS);
         }
     }
 
@@ -67,11 +67,11 @@ impl SupportRouter {
     /// Sets a guard until `until`. A host has at most `GUARDS` guards: beyond that, the oldest is lifted.
     fn silence_until(&mut self, until: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         Self::guard(tuple, guard, out);
-        self.due.set(Due::Silence(tuple), until);
+        self.timers.set(Timer::Silence(tuple), until);
         let host = self.host_of(tuple);
         let host = self.hosts.get_mut(&host);
         if let Some(oldest) = host.and_then(|host| host.note_silent(tuple)) {
-            self.due.stop(Due::Silence(oldest));
+            self.timers.stop(Timer::Silence(oldest));
             self.speaks_again(oldest, out);
         }
     }

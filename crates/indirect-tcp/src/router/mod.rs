@@ -12,25 +12,27 @@
 //! A mobile host signs its greetings and calls with its key, and each has a higher sequence number. A router signs a
 //! forward pointer, and it carries the host's greeting.
 
-mod arrive;
-mod call;
-mod greet;
+mod connect;
+mod connection;
 mod guards;
-mod leave;
-mod ledger;
-mod link;
+mod handoff_in;
+mod handoff_out;
+mod host;
+mod peer_channel;
+mod registration;
 
 use crate::config::SupportRouterConfig;
 use crate::mark::{Event, SUPPORT_ROUTER};
 use crate::message::{Datagram, PORT, Side, Verdict};
 use auth::Key;
-use ledger::{Connection, Host, Stage};
-use link::Link;
+use connection::{Connection, Next, Stage};
+use host::Host;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Input, Listen, Outbox, Proto, Role, Rx, Seed, SocketOption, StreamEvent, StreamId,
-    StreamOp, Transport, Tuple, Value, reason,
+    Addr, Expiry, Input, Listen, Outbox, Proto, Refusals, Role, Rx, Seed, SocketOption, StreamEvent,
+    StreamId, StreamOp, Transport, Tuple, Value,
 };
+use peer_channel::PeerChannel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::Header;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
@@ -57,7 +59,7 @@ pub mod refusal {
 
 /// The use of a stream.
 #[derive(Debug)]
-enum Use {
+enum StreamUse {
     /// An accepted connection of which the first message is incomplete.
     Caller {
         near: Tuple,
@@ -65,13 +67,15 @@ enum Use {
         /// Bytes that may be written to it.
         room: usize,
     },
+    /// A half of the connection of this host with this number.
     Half(Ipv4Addr, u32, Side),
-    Link(Box<Link>),
+    /// A connection between this router and another.
+    Router(Box<PeerChannel>),
 }
 
 /// The timers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Due {
+enum Timer {
     /// An accepted connection has not authenticated itself.
     Caller(StreamId),
     /// Expected connections of a host have not come.
@@ -81,7 +85,7 @@ enum Due {
     /// An earlier router has not answered a forward pointer.
     Pointer(Ipv4Addr, Ipv4Addr),
     /// A broken connection to another router is opened again.
-    Relink(Ipv4Addr),
+    Reopen(Ipv4Addr),
     /// The connection to another router shows no activity.
     Stalled(Ipv4Addr),
     /// Another router has not answered whether it took this host's connections.
@@ -92,17 +96,17 @@ enum Due {
     Ended(Tuple),
 }
 
-/// A support router.
+/// The role of a support router.
 #[derive(Debug)]
 pub struct SupportRouter {
     config: SupportRouterConfig,
     listens: Vec<Listen>,
     hosts: BTreeMap<Ipv4Addr, Host>,
     routers: BTreeMap<Ipv4Addr, Key>,
-    streams: BTreeMap<StreamId, Use>,
+    streams: BTreeMap<StreamId, StreamUse>,
     /// The connections that this router opened to other routers.
-    links: BTreeMap<Ipv4Addr, StreamId>,
-    due: Expiry<Due>,
+    channels: BTreeMap<Ipv4Addr, StreamId>,
+    timers: Expiry<Timer>,
     /// Halves of lost connections, on which segments are answered by resets for `silence`, even if they would be
     /// forwarded.
     resets: BTreeSet<Tuple>,
@@ -112,17 +116,17 @@ pub struct SupportRouter {
     /// The wall clock at the start, in nanoseconds since 1970. Greetings with sequences up to this one belong to the
     /// time before.
     began: u64,
-    chance: Seed,
-    refused: BTreeMap<Reason, u64>,
+    rng: Seed,
+    refused: Refusals,
 }
 
 /// The stream that listens for callers, and through which guards are set.
 const LISTENER: StreamId = StreamId(0);
 
 impl SupportRouter {
-    /// Returns a router with this configuration, or an error if [`SupportRouterConfig::check`] fails. `chance` seeds
+    /// Returns a router with this configuration, or an error if [`SupportRouterConfig::check`] fails. `rng` seeds
     /// its nonces.
-    pub fn new(config: SupportRouterConfig, chance: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: SupportRouterConfig, rng: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let hosts = config.hosts.iter().map(|peer| (peer.address, Host::new(peer.key.clone()))).collect();
         let routers = config.routers.iter().map(|peer| (peer.address, peer.key.clone())).collect();
@@ -131,14 +135,14 @@ impl SupportRouter {
             hosts,
             routers,
             streams: BTreeMap::new(),
-            links: BTreeMap::new(),
-            due: Expiry::default(),
+            channels: BTreeMap::new(),
+            timers: Expiry::default(),
             resets: BTreeSet::new(),
             ended: BTreeSet::new(),
             next_stream: 0,
             began: 0,
-            chance,
-            refused: BTreeMap::new(),
+            rng,
+            refused: Refusals::default(),
             config,
         })
     }
@@ -158,13 +162,8 @@ impl SupportRouter {
             // even if the address is not.
             return out.send(Iface::HOST, packet);
         }
-        match self.datagram(now, rx.iface, packet.link.src, &ip, payload, out) {
-            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
-            Err(reason) => {
-                self.count(reason);
-                out.discard(rx.iface, packet, reason);
-            }
-        }
+        let ends = self.datagram(now, rx.iface, packet.link.src, &ip, payload, out);
+        self.refused.end(rx.iface, packet, ends, out);
     }
 
     fn datagram(
@@ -190,10 +189,6 @@ impl SupportRouter {
         }
     }
 
-    fn count(&mut self, reason: Reason) {
-        *self.refused.entry(reason).or_default() += 1;
-    }
-
     // --- streams ---------------------------------------------------------------------------------------------------
 
     fn stream(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
@@ -202,15 +197,15 @@ impl SupportRouter {
         }
         match self.streams.get_mut(&id) {
             None => {}
-            Some(Use::Caller { .. }) => self.caller(now, id, event, out),
-            Some(Use::Half(host, connection, side)) => {
+            Some(StreamUse::Caller { .. }) => self.caller(now, id, event, out),
+            Some(StreamUse::Half(host, connection, side)) => {
                 let (host, connection, side) = (*host, *connection, *side);
                 if matches!(event, StreamEvent::Closed(_)) {
                     self.streams.remove(&id);
                 }
                 self.half(now, (host, connection, side), event, out);
             }
-            Some(Use::Link(_)) => self.link(now, id, event, out),
+            Some(StreamUse::Router(_)) => self.channel_event(now, id, event, out),
         }
     }
 
@@ -222,20 +217,18 @@ impl SupportRouter {
         event: StreamEvent<'_>,
         out: &mut Outbox,
     ) {
-        let Some(connection) = self.connection(host, number) else { return };
-        if let StreamEvent::Closed(_) = event {
-            connection.gone(side);
-        }
-        match connection.stage {
-            Stage::Connecting => self.connecting(host, number, side, event, out),
-            Stage::Serving => {
-                if connection.near.is_none() && connection.far.is_none() {
-                    self.ended(now, host, number);
-                }
-            }
-            Stage::Leaving(_) => self.leaving(host, number, side, event, out),
-            Stage::Expected | Stage::Over => {}
-            Stage::Arriving(_) => self.arriving(now, host, number, side, event, out),
+        let moves_unread = self.config.moves_unread;
+        let connection = self.connection(host, number);
+        match connection.and_then(|connection| connection.on(side, event, moves_unread)) {
+            Some(Next::Relay) => self.connected(host, number, out),
+            Some(Next::CallFailed(code)) => self.not_connected(host, number, code, out),
+            Some(Next::EndCall) => self.call_ended(host, number, out),
+            Some(Next::End) => self.ended(now, host, number),
+            Some(Next::Export) => self.export_next(host, number, out),
+            Some(Next::CannotLeave) => self.cannot_leave(host, number, out),
+            Some(Next::Take) => self.take(now, host, number, out),
+            Some(Next::CannotCome) => self.cannot_come(now, host, number, out),
+            None => {}
         }
     }
 
@@ -289,7 +282,7 @@ impl SupportRouter {
         }
     }
 
-    fn new_stream(&mut self, what: Use) -> StreamId {
+    fn new_stream(&mut self, what: StreamUse) -> StreamId {
         loop {
             self.next_stream = (self.next_stream + 1) % StreamId::OWN;
             let id = StreamId(self.next_stream);
@@ -353,22 +346,22 @@ impl SupportRouter {
     // --- time ------------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(due) = self.due.pop(now) {
+        while let Some(due) = self.timers.pop(now) {
             match due {
-                Due::Caller(id) => {
+                Timer::Caller(id) => {
                     if self.streams.remove(&id).is_some() {
-                        self.count(refusal::SILENT);
+                        self.refused.count(refusal::SILENT);
                         out.stream(id, StreamOp::Abort);
                     }
                 }
-                Due::Patience(host) => self.patience_ends(now, host, out),
-                Due::Called(host) => self.not_called(host, out),
-                Due::Pointer(host, old) => self.point(now, host, old, out),
-                Due::Relink(router) => self.relink(now, router, out),
-                Due::Stalled(router) => self.stalled(router, out),
-                Due::GiveUp(host) => self.give_up(now, host, out),
-                Due::Silence(tuple) => self.speaks_again(tuple, out),
-                Due::Ended(tuple) => {
+                Timer::Patience(host) => self.patience_ends(now, host, out),
+                Timer::Called(host) => self.not_called(host, out),
+                Timer::Pointer(host, old) => self.point(now, host, old, out),
+                Timer::Reopen(router) => self.reopen_channel(now, router, out),
+                Timer::Stalled(router) => self.stalled(router, out),
+                Timer::GiveUp(host) => self.give_up(now, host, out),
+                Timer::Silence(tuple) => self.speaks_again(tuple, out),
+                Timer::Ended(tuple) => {
                     if self.ended.remove(&tuple) {
                         self.listen();
                     }
@@ -413,16 +406,15 @@ impl Role for SupportRouter {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.due.next()
+        self.timers.next()
     }
 
     fn status(&self) -> Value {
         let hosts = self.hosts.iter().map(|(address, host)| (address.to_string(), host.status())).collect();
-        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
             ("hosts", Value::Map(hosts)),
-            ("links", Value::from(self.links.len() as u64)),
-            ("refused", Value::Map(refused.collect())),
+            ("links", Value::from(self.channels.len() as u64)),
+            ("refused", self.refused.status()),
         ])
     }
 }

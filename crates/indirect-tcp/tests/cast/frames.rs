@@ -3,13 +3,15 @@
 use super::names::Args;
 use super::{HOST, IndirectTcp, LEFT, RIGHT, accepted, entry, named, router_key};
 use crate::transcript::Teller;
-use indirect_tcp::message::{Body, Channel, Frame, Frames, Halves, PORT, Side, SocketState, Verdict, Way};
+use indirect_tcp::message::{
+    Body, Direction, Frame, FrameAuth, Frames, Halves, PORT, Side, SocketState, Verdict,
+};
 use node::{Addr, Input, StreamEvent};
 use std::collections::VecDeque;
 
 /// Its end of the connection.
 pub(super) struct Right {
-    channel: Channel,
+    channel: FrameAuth,
     opened: bool,
     nonce: [u8; 16],
     up: bool,
@@ -25,7 +27,7 @@ impl Right {
         let mut frames = Frames::default();
         frames.trust();
         Self {
-            channel: Channel::new(router_key(false), opened),
+            channel: FrameAuth::new(router_key(false), opened),
             opened,
             nonce: [4; 16],
             up: false,
@@ -139,7 +141,7 @@ fn body(words: &[&str]) -> Body {
         "entry" => Body::Entry(entry(RIGHT, super::call(&args)), attempt),
         "near" => state(Side::Near),
         "far" => state(Side::Far),
-        "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
+        "buffer" => Body::UserBuffer(Direction::Down, vec![7; args.get("bytes").unwrap_or(20)]),
         "commit" => Body::Commit { number: 1, attempt, halves: halves(&args) },
         "commit-answer" => Body::CommitAnswer { host: HOST, connection, attempt, verdict: verdict() },
         "status" => {

@@ -4,7 +4,7 @@ use crate::others::stage::{
     HOST, LEFT, RIGHT, Stage, THIRD, answer, both_others_offer, comes_from_the_right, entry, id,
     leaves_for_the_right, offer, state,
 };
-use indirect_tcp::message::{Body, ConnectionId, Entry, Side, SocketState, Verdict, Way};
+use indirect_tcp::message::{Body, ConnectionId, Direction, Entry, Side, SocketState, Verdict};
 
 #[test]
 fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
@@ -79,7 +79,7 @@ fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
     let (mut stage, [right, third]) = both_others_offer();
     stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
     stage.ships(third, 1, entry(1, RIGHT), 1);
-    stage.says(third, 1, Body::UserBuffer(Way::Up, vec![9; 5]));
+    stage.says(third, 1, Body::UserBuffer(Direction::Up, vec![9; 5]));
     assert!(stage.halves.is_empty());
     stage.ships(right, 1, entry(1, RIGHT), 1);
     assert_eq!(stage.halves.len(), 2);

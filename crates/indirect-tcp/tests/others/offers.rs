@@ -14,21 +14,32 @@ fn a_later_offer_ends_those_before_of_the_same_host() {
     stage.says(right, 2, Body::Entry(entry(1, RIGHT), 1));
     assert_eq!(stage.stage(1).unwrap(), "arriving");
     stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
-    assert_eq!(stage.aborted, [right], "no router of ours goes on with an offer that it has made anew");
+    assert_eq!(
+        stage.aborted,
+        [right],
+        "no router of ours continues after a second offer of the same attempt"
+    );
 }
 
-/// A router may offer the connections of at most 1024 hosts at a time.
+/// Offers for hosts that are not configured are answered and not kept, whatever their number. So they use no memory, and
+/// the offer for a configured host is taken on the same connection.
 #[test]
-fn a_router_that_offers_without_end_is_none_of_ours() {
+fn offers_for_hosts_that_are_not_configured_are_not_kept() {
     let mut stage = Stage::new();
     stage.at(10);
+    stage.greets(10, &[RIGHT], vec![entry(1, RIGHT)]);
     let right = stage.links(RIGHT);
-    for number in 0..=1024_u16 {
+    for number in 1..=2_000_u16 {
         let [high, low] = number.to_be_bytes();
-        let offer = Body::Offer { host: Ipv4Addr::new(10, 9, high, low), sequence: 1, connections: 1 };
-        stage.says(right, u64::from(number) + 1, offer);
-        assert_eq!(stage.aborted.is_empty(), number < 1024, "{number}");
+        let host = Ipv4Addr::new(10, 9, high, low);
+        stage.says(right, u64::from(number), Body::Offer { host, sequence: 1, connections: 1 });
     }
+    assert_eq!(stage.said(right), vec![Body::OfferAnswer(Verdict::Unknown); 2_000]);
+    stage.says(right, 2_001, offer(10));
+    assert_eq!(stage.said(right), [Body::OfferAnswer(Verdict::Taken)]);
+    assert!(stage.aborted.is_empty());
+    stage.says(right, 7, Body::Entry(entry(1, RIGHT), 1));
+    assert_eq!(stage.aborted, [right], "the seventh offer is not known");
 }
 
 /// A host comes and goes without end, each time with 16 other connections. The router is silent on both halves of each

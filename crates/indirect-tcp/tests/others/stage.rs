@@ -5,7 +5,7 @@ use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::Peer;
 use indirect_tcp::message::{
-    Body, Call, Channel, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Frame, Frames,
+    Body, Call, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Frame, FrameAuth, Frames,
     Greeting, Halves, PORT, Side, Signed, SocketState, Verdict,
 };
 use node::{
@@ -59,7 +59,7 @@ pub(crate) fn state(entry: &Entry, side: Side) -> TcpState {
 
 /// The other end of a connection between routers.
 pub(crate) struct Other {
-    pub(crate) channel: Channel,
+    pub(crate) channel: FrameAuth,
     pub(crate) frames: Frames,
 }
 
@@ -67,7 +67,7 @@ impl Other {
     pub(crate) fn new(opened: bool) -> Self {
         let mut frames = Frames::default();
         frames.trust();
-        Self { channel: Channel::new(router_key(), opened), frames }
+        Self { channel: FrameAuth::new(router_key(), opened), frames }
     }
 }
 

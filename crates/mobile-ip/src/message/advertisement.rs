@@ -26,7 +26,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP type.
+/// The ICMP type of an Agent Advertisement (RFC 1256).
 pub const ADVERTISEMENT: u8 = 9;
 
 const PADDING: u8 = 0;
@@ -66,7 +66,7 @@ impl BitOr for AgentFlags {
     }
 }
 
-/// An Agent Advertisement.
+/// An Agent Advertisement (RFC 5944, section 2.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advertisement {
     /// The agent's address, to which requests are sent.
@@ -77,13 +77,13 @@ pub struct Advertisement {
     pub registered_only: bool,
     /// How long the advertisement is valid, in seconds; 0: the agent is not to be used any more.
     pub lifetime: u16,
-    /// Router addresses and their preferences.
+    /// Router addresses, each with its preference (RFC 1256).
     pub routers: Vec<(Ipv4Addr, i32)>,
     /// The sequence number; see [`Advertisement::after`].
     pub sequence: u16,
     /// The longest registration that the agent accepts, in seconds; [`super::INFINITE`] means without limit.
     pub registration_lifetime: u16,
-    /// The flags of the agent.
+    /// The flags of the agent (RFC 5944, section 2.1.1).
     pub flags: AgentFlags,
     /// The care-of addresses that it offers.
     pub care_of: Vec<Ipv4Addr>,

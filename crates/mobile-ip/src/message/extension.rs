@@ -21,7 +21,7 @@ impl Between {
     const ALL: [Self; 3] = [Self::MobileHome, Self::MobileForeign, Self::ForeignHome];
 }
 
-/// An authentication extension.
+/// An authentication extension (RFC 5944, section 3.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Authentication {
     /// The two ends that it is for.
@@ -32,7 +32,7 @@ pub struct Authentication {
     pub authenticator: Vec<u8>,
 }
 
-/// An extension.
+/// An extension of a registration message (RFC 5944, sections 1.9 and 3.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Extension {
     /// One of the three authentication extensions.
@@ -47,14 +47,14 @@ pub enum Extension {
     },
 }
 
-/// How an authenticator is made.
+/// The algorithm of an authenticator (RFC 5944, section 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// 32 bytes, not cut.
+    /// HMAC-SHA-256, 32 bytes, not truncated.
     #[default]
     HmacSha256,
-    /// 16 bytes: what every implementation of RFC 5944 has.
+    /// HMAC-MD5, 16 bytes. Each implementation of RFC 5944 has it.
     HmacMd5,
 }
 
@@ -65,7 +65,7 @@ pub struct Association {
     pub spi: u32,
     /// How an authenticator is made. It is configured, never taken from a message.
     pub algorithm: Algorithm,
-    /// The secret.
+    /// The key, at least 16 bytes.
     pub key: Key,
 }
 

@@ -23,18 +23,18 @@ pub use solicitation::{SOLICITATION, Solicitation};
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4, icmp, udp};
 
-/// The UDP port of registration.
+/// The UDP port of registration (RFC 5944, section 3.3).
 pub const PORT: u16 = 434;
 /// An infinite lifetime (RFC 5944, section 3.3).
 pub const INFINITE: u16 = 0xffff;
-/// All systems on this subnet.
+/// The group of all systems on this subnet (RFC 1112).
 pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-/// All routers on this subnet.
+/// The group of all routers on this subnet (RFC 1256).
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 /// All mobility agents on this subnet.
 pub const ALL_AGENTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 
-/// A registration message.
+/// A registration message: a request or a reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Registration {
     /// Type 1.

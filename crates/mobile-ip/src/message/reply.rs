@@ -23,7 +23,7 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// The type of the message.
 pub(super) const TYPE: u8 = 3;
 
-/// A Registration Reply.
+/// A Registration Reply (RFC 5944, section 3.4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
     /// Accepted, or which agent denied the request and why.

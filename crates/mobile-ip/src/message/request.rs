@@ -25,22 +25,20 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// The type of the message.
 pub(super) const TYPE: u8 = 1;
 
-/// What a mobile node requests besides the binding.
+/// The flags of a Registration Request: what a mobile node requests besides the binding (RFC 5944, section 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RequestFlags(pub u8);
 
 impl RequestFlags {
-    /// S: keep the other bindings.
+    /// S: keep the earlier bindings of the mobile node.
     pub const SIMULTANEOUS: Self = Self(0x80);
     /// B: also tunnel the broadcasts of the home network.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node decapsulates the packets itself.
-    pub const DECAPSULATES: Self = Self(0x20);
-    /// M: minimal encapsulation.
+    /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
-    /// G: GRE.
+    /// G: generic routing encapsulation (RFC 2784).
     pub const GRE: Self = Self(0x08);
-    /// T: reverse tunnel.
+    /// T: reverse tunneling (RFC 3024).
     pub const REVERSE: Self = Self(0x02);
     /// x: reserved. Bit r, before T, is also reserved, but is ignored when received.
     pub const RESERVED: Self = Self(0x01);
@@ -62,7 +60,7 @@ pub struct Request {
     pub home: Ipv4Addr,
     /// The address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// The exit of the tunnel.
+    /// The care-of address: the exit of the tunnel.
     pub care_of: Ipv4Addr,
     /// For protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. A reply repeats its low
     /// half.

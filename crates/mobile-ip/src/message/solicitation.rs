@@ -5,7 +5,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed};
 
-/// The ICMP type.
+/// The ICMP type of an Agent Solicitation (RFC 1256).
 pub const SOLICITATION: u8 = 10;
 
 /// An Agent Solicitation of a mobile node.

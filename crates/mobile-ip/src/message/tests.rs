@@ -14,7 +14,7 @@ fn association(algorithm: Algorithm) -> Association {
 /// The request of the golden vectors. An independent home agent has accepted it.
 fn request() -> Request {
     Request {
-        flags: RequestFlags(RequestFlags::DECAPSULATES.0 | 0x0a),
+        flags: RequestFlags(0x2a),
         lifetime: 300,
         home: Ipv4Addr::new(10, 1, 1, 10),
         home_agent: Ipv4Addr::new(10, 1, 1, 20),

@@ -81,7 +81,7 @@ fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
 
 impl Cast for MobileIp {
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
-        let chance = Seed::new(1);
+        let rng = Seed::new(1);
         let (names, addresses): (&'static [&'static str], &[&str]) = match kind {
             "home-agent" => (&["home", "up"], &["10.1.0.2/16", "10.9.0.2/24"]),
             "foreign-agent" => (&["visited", "up"], &["10.3.0.1/24", "10.9.0.3/24"]),
@@ -91,14 +91,14 @@ impl Cast for MobileIp {
         let interfaces = Interfaces(&owned);
         let role: Box<dyn Role> = match kind {
             "home-agent" => {
-                Box::new(HomeAgent::new(configured(HOME_AGENT_CONFIG, changes), interfaces, chance).unwrap())
+                Box::new(HomeAgent::new(configured(HOME_AGENT_CONFIG, changes), interfaces, rng).unwrap())
             }
             "foreign-agent" => Box::new(
-                ForeignAgent::new(configured(FOREIGN_AGENT_CONFIG, changes), interfaces, chance).unwrap(),
+                ForeignAgent::new(configured(FOREIGN_AGENT_CONFIG, changes), interfaces, rng).unwrap(),
             ),
-            "mobile-node" => Box::new(
-                MobileNode::new(configured(MOBILE_NODE_CONFIG, changes), interfaces, chance).unwrap(),
-            ),
+            "mobile-node" => {
+                Box::new(MobileNode::new(configured(MOBILE_NODE_CONFIG, changes), interfaces, rng).unwrap())
+            }
             _ => panic!("no role {kind}"),
         };
         let mut node = Node::new(vec![role], Vec::new());

@@ -7,7 +7,7 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// Length of ASCONF-ACK before the first response, in bytes.
 const ACK_HEADER: usize = 8;
 
-/// An address in a parameter.
+/// An address in a parameter (RFC 5061, section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Address {
     /// Type 5.
@@ -16,7 +16,7 @@ pub enum Address {
     Ipv6([u8; 16]),
 }
 
-/// A change of an address.
+/// A change of an address (RFC 5061, sections 4.2.1, 4.2.2 and 4.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
     /// 0xC001: add it to the sender's addresses.
@@ -37,7 +37,7 @@ impl Action {
     }
 }
 
-/// One parameter of ASCONF.
+/// One parameter of ASCONF: a request (RFC 5061, section 4.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// A change of a known type.
@@ -132,7 +132,7 @@ pub struct Asconf {
     pub serial: u32,
     /// An address that the receiver knows, by which it finds the association.
     pub lookup: Address,
-    /// The requests, in order.
+    /// The requests, in the order in which they are applied.
     pub requests: Vec<Request>,
 }
 
@@ -157,7 +157,7 @@ impl Asconf {
     }
 }
 
-/// The result of one request.
+/// The result of one request (RFC 5061, sections 4.2.3 and 4.2.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Response {
     /// 0xC005: it was applied; its correlation.

@@ -4,7 +4,7 @@
 use super::tlv;
 use wire::{Malformed, Reader};
 
-/// The code of a cause.
+/// The code of an error cause, which names its kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Code(pub u16);
 
@@ -62,7 +62,7 @@ impl Code {
     }
 }
 
-/// One cause.
+/// An error cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cause {
     /// The code.

@@ -33,7 +33,7 @@ pub const DATA_HEADER: usize = 16;
 /// The type of the one parameter of HEARTBEAT (RFC 9260, section 3.3.5).
 const HEARTBEAT_INFO: u16 = 1;
 
-/// One chunk.
+/// A chunk of a packet (RFC 9260, section 3.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Chunk {
     /// 0, DATA: a message or a part of it.
@@ -101,13 +101,13 @@ pub struct Data {
     pub immediate: bool,
     /// The transmission sequence number.
     pub tsn: u32,
-    /// The stream.
+    /// The number of the stream.
     pub stream: u16,
     /// The stream sequence number of the message.
     pub ssn: u16,
     /// The payload protocol identifier. SCTP does not interpret it.
     pub ppid: u32,
-    /// The bytes.
+    /// The bytes of the message or of a part of it, at least one.
     pub data: Vec<u8>,
 }
 
@@ -127,7 +127,7 @@ pub struct Sack {
     pub a_rwnd: u32,
     /// Gap blocks: first and last, as offsets from `cumulative`, ascending.
     pub gaps: Vec<(u16, u16)>,
-    /// TSNs that came again.
+    /// TSNs that were received more than once.
     pub duplicates: Vec<u32>,
 }
 
@@ -136,9 +136,9 @@ pub struct Sack {
 pub struct Auth {
     /// The identifier of the shared key; 0 is the empty key.
     pub key_id: u16,
-    /// The algorithm.
+    /// The identifier of the algorithm (RFC 4895, section 3.3).
     pub hmac_id: u16,
-    /// The HMAC.
+    /// The HMAC: 20 bytes with SHA-1, 32 with SHA-256.
     pub hmac: Vec<u8>,
 }
 

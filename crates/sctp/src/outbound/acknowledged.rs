@@ -1,9 +1,9 @@
 //! Acknowledgments and losses of chunks that were sent (RFC 9260, sections 6.2.1, 6.3.2, 6.3.3 and 7.2).
 
-use super::{Fate, MISSES, News, Outbound, Sent, Unsent};
+use super::{AckEffects, Fate, MISSES, Outbound, Sent, Unsent};
 use crate::message::Sack;
 use crate::path::Paths;
-use crate::serial::{Tsn, begin, extend};
+use crate::tsn::{Tsn, begin, extend};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
@@ -35,13 +35,13 @@ impl Outbound {
         paths: &mut Paths,
         cumulative: u32,
         sack: Option<&Sack>,
-    ) -> Result<News, Unsent> {
+    ) -> Result<AckEffects, Unsent> {
         let upto = extend(self.cumulative, cumulative);
         let reported = sack.and_then(|sack| sack.gaps.last()).map_or(0, |(_, last)| Tsn::from(*last));
         if upto + reported >= self.next_tsn() && upto >= self.cumulative {
             return Err(Unsent);
         }
-        let mut news = News::default();
+        let mut news = AckEffects::default();
         if upto < self.cumulative {
             return Ok(news); // an older SACK that was overtaken by a newer one
         }
@@ -177,7 +177,7 @@ impl Outbound {
         paths: &mut Paths,
         shares: &BTreeMap<Ipv4Addr, Share>,
         advanced: bool,
-        news: &mut News,
+        news: &mut AckEffects,
     ) {
         for path in paths.iter_mut() {
             let Some(share) = shares.get(&path.address) else { continue };

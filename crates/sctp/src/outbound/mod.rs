@@ -4,7 +4,7 @@ mod acknowledged;
 
 use crate::message::{DATA_HEADER, Data};
 use crate::path::Paths;
-use crate::serial::{Tsn, begin};
+use crate::tsn::{Tsn, begin};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Instant, Ipv4Addr};
 
@@ -69,7 +69,7 @@ pub(crate) struct Unsent;
 
 /// The effects of an acknowledgment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct AckEffects {
     /// Bytes of user data that need not be kept any more.
     pub(crate) freed: usize,
     /// Something was acknowledged for the first time.
@@ -85,7 +85,7 @@ pub struct Counts {
     pub retransmissions: u64,
     /// Chunks that were sent again because of gap reports.
     pub fast_retransmits: u64,
-    /// Number of expiries of T3.
+    /// Number of expiries of the retransmission timer T3-rtx.
     pub timeouts: u64,
 }
 

@@ -5,7 +5,7 @@ use crate::script::{PEER_TSN, Script};
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Action, Address, Asconf, Auth, Chunk, Packet, Request};
-use sctp::{Change, Config, Ended, Event, Open, Outcome, State, Transmit};
+use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, State, Transmit};
 use wire::{Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
@@ -134,7 +134,7 @@ fn a_victim_gets_a_few_probes_and_no_data() {
     let now = world.now;
     world.association(0).change(now, &[Change::Add(VICTIM), Change::SetPrimary(VICTIM)]).unwrap();
     world.run_for(20_000);
-    assert!(world.events(0).contains(&Event::Changed(Change::SetPrimary(VICTIM), Outcome::Done)));
+    assert!(world.events(0).contains(&Event::Changed(Change::SetPrimary(VICTIM), ChangeOutcome::Done)));
     let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
     assert!((1..=6).contains(&to_victim.len()), "{}", to_victim.len());
     let heartbeat = |chunk: &Chunk| matches!(chunk, Chunk::Heartbeat(_));
@@ -205,7 +205,7 @@ fn with_a_pair_key_strangers_do_not_get_in() {
     let now = world.now;
     world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
     world.run_for(300);
-    assert!(world.events(0).contains(&Event::Changed(Change::Add(mn(2)), Outcome::Done)));
+    assert!(world.events(0).contains(&Event::Changed(Change::Add(mn(2)), ChangeOutcome::Done)));
     for other in [keyed(b"mine"), patient()] {
         let mut world = World::with(&other, &keyed(b"ours"), &[mn(1)], &[CN]);
         world.run_for(3000);

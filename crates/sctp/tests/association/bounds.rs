@@ -6,7 +6,7 @@ use crate::roaming::{break_to, has, left_with_a_late_packet};
 use crate::script::{Script, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
-use sctp::{Change, Config, Ended, Event, Open, Outcome, State};
+use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, State};
 use wire::{Duration, Ipv4Addr, Reason};
 
 fn init() -> Vec<u8> {
@@ -149,7 +149,7 @@ fn an_address_that_the_peer_never_had_is_deleted() {
     let now = world.now;
     world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
     world.run_for(500);
-    assert_eq!(world.events(0).last(), Some(&Event::Changed(Change::Delete(mn(2)), Outcome::Done)));
+    assert_eq!(world.events(0).last(), Some(&Event::Changed(Change::Delete(mn(2)), ChangeOutcome::Done)));
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
 }
 

@@ -5,7 +5,7 @@ use crate::roaming::has;
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Chunk, Packet, Parameter};
-use sctp::{Change, Complaint, Config, Event, State, Transmit};
+use sctp::{Change, Config, Event, Rejection, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
 /// The false address that the directory gives.
@@ -214,7 +214,7 @@ fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
         assert!(world.association(0).try_at(now, LIAR));
         world.flush(0);
         let quote = quote(&world, LIAR);
-        world.hosts[0].endpoint.complaint(now, LIAR, &quote, Complaint::ProtocolUnreachable).unwrap();
+        world.hosts[0].endpoint.icmp_error(now, LIAR, &quote, Rejection::ProtocolUnreachable).unwrap();
         world.flush(0);
         let from = world.sent.len();
         world.run_for(10_000);
@@ -235,7 +235,7 @@ fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
     assert!(world.association(0).try_at(now, LIAR));
     world.flush(0);
     let quote = quote(&world, LIAR);
-    world.hosts[0].endpoint.complaint(now, LIAR, &quote, Complaint::ProtocolUnreachable).unwrap();
+    world.hosts[0].endpoint.icmp_error(now, LIAR, &quote, Rejection::ProtocolUnreachable).unwrap();
     world.flush(0);
     world.drops[1] = 0;
     world.run_for(5000);
@@ -257,7 +257,7 @@ fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
     world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
     world.flush(0);
     let quote = quote(&world, CN2);
-    world.hosts[0].endpoint.complaint(now, CN2, &quote, Complaint::ProtocolUnreachable).unwrap();
+    world.hosts[0].endpoint.icmp_error(now, CN2, &quote, Rejection::ProtocolUnreachable).unwrap();
     world.run_for(100);
     assert_eq!(world.states(), [State::Established; 2]);
     assert!(!has(&world.sent.last().unwrap().2, |chunk| matches!(chunk, Chunk::Abort { .. })));

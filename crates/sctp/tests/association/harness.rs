@@ -1,7 +1,7 @@
 //! Two hosts, each with two separate links, and a wire between them in virtual time.
 
 use auth::Key;
-use sctp::{Association, AssociationId, Complaint, Config, Endpoint, Event, Open, Piece, State, Transmit};
+use sctp::{Association, AssociationId, Config, Endpoint, Event, Open, Piece, Rejection, State, Transmit};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason, Seed};
 
@@ -141,7 +141,7 @@ impl World {
         &self.hosts[who].events
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
+    fn happens(&mut self, percent: u64) -> bool {
         self.seed.draw() % 100 < percent
     }
 
@@ -195,7 +195,7 @@ impl World {
             self.drops[who] -= 1;
             return;
         }
-        if gone || self.chance(self.weather.loss) {
+        if gone || self.happens(self.weather.loss) {
             return;
         }
         let narrow = self.narrow.iter().find(|(to, _)| *to == transmit.dst).map(|(_, mtu)| *mtu);
@@ -204,7 +204,7 @@ impl World {
                 None => {
                     let (now, endpoint) = (self.now, &mut self.hosts[who].endpoint);
                     endpoint
-                        .complaint(now, transmit.dst, &transmit.bytes[..8], Complaint::TooBig(mtu))
+                        .icmp_error(now, transmit.dst, &transmit.bytes[..8], Rejection::TooBig(mtu))
                         .unwrap();
                     return;
                 }
@@ -215,11 +215,11 @@ impl World {
         let free = self.free.entry((transmit.src, transmit.dst)).or_default();
         let leaves = (*free).max(self.now) + Duration::from_nanos(self.byte * transmit.bytes.len() as u64);
         *free = leaves;
-        let copies = 1 + usize::from(self.chance(self.weather.double));
+        let copies = 1 + usize::from(self.happens(self.weather.double));
         for _ in 0..copies {
-            let late = if self.chance(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
+            let late = if self.happens(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
             let mut copy = transmit.clone();
-            if self.chance(self.weather.corrupt) {
+            if self.happens(self.weather.corrupt) {
                 let at = self.seed.draw() as usize % copy.bytes.len();
                 copy.bytes[at] ^= (self.seed.draw() as u8).max(1);
             }

@@ -3,12 +3,12 @@
 use crate::harness::{CN, PORT, Weather, World, mn, noise};
 use crate::transfers::patient;
 use sctp::message::{Cause, Chunk, Code, Packet};
-use sctp::{Cannot, Change, Config, Ended, Event, Outcome, PathState, State, Transmit};
+use sctp::{Change, ChangeOutcome, Config, Ended, Event, PathState, RequestError, State, Transmit};
 use sha2::{Digest, Sha256};
 use wire::{Duration, Instant};
 
 fn done(change: Change) -> Event {
-    Event::Changed(change, Outcome::Done)
+    Event::Changed(change, ChangeOutcome::Done)
 }
 
 /// The five steps with both links up: no byte is delayed, and nothing is sent twice.
@@ -185,20 +185,23 @@ fn a_mebibyte_survives_a_hundred_moves_on_a_hostile_wire() {
 fn changes_that_cannot_be_are_not_asked_for() {
     let mut world = World::new(&Config::default());
     let early = world.association(0).change(Instant::ZERO, &[Change::Add(mn(2))]);
-    assert_eq!(early, Err(Cannot::NotOpen));
+    assert_eq!(early, Err(RequestError::NotOpen));
     world.run_for(500);
     let now = world.now;
     let association = world.association(0);
     let mut refused = |changes: &[Change]| association.change(now, changes).unwrap_err();
-    assert_eq!(refused(&[Change::Add(mn(1))]), Cannot::Known);
-    assert_eq!(refused(&[Change::Delete(mn(1))]), Cannot::Last);
-    assert_eq!(refused(&[Change::Delete(mn(2))]), Cannot::Unknown);
-    assert_eq!(refused(&[Change::SetPrimary(mn(2))]), Cannot::Unknown);
-    assert_eq!(refused(&[Change::Add([224, 0, 0, 1].into())]), Cannot::Address);
-    assert_eq!(refused(&[Change::Add(mn(2)), Change::Delete(mn(2)), Change::Delete(mn(1))]), Cannot::Last);
-    assert_eq!(refused(&[Change::Add(mn(9)); 17]), Cannot::Full);
-    assert_eq!(association.prefer(now, None, mn(2)), Err(Cannot::Unknown));
-    assert_eq!(association.prefer(now, Some(mn(5)), mn(1)), Err(Cannot::Unknown));
+    assert_eq!(refused(&[Change::Add(mn(1))]), RequestError::Known);
+    assert_eq!(refused(&[Change::Delete(mn(1))]), RequestError::Last);
+    assert_eq!(refused(&[Change::Delete(mn(2))]), RequestError::Unknown);
+    assert_eq!(refused(&[Change::SetPrimary(mn(2))]), RequestError::Unknown);
+    assert_eq!(refused(&[Change::Add([224, 0, 0, 1].into())]), RequestError::Address);
+    assert_eq!(
+        refused(&[Change::Add(mn(2)), Change::Delete(mn(2)), Change::Delete(mn(1))]),
+        RequestError::Last
+    );
+    assert_eq!(refused(&[Change::Add(mn(9)); 17]), RequestError::Full);
+    assert_eq!(association.prefer(now, None, mn(2)), Err(RequestError::Unknown));
+    assert_eq!(association.prefer(now, Some(mn(5)), mn(1)), Err(RequestError::Unknown));
     world.run_for(500);
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)], "nothing has changed");
 }
@@ -213,7 +216,7 @@ fn a_refusal_is_told_with_its_cause() {
     let changes = [Change::Add(mn(2)), Change::Add(mn(3)), Change::Delete(mn(1)), Change::SetPrimary(mn(2))];
     world.association(0).change(now, &changes).unwrap();
     world.run_for(500);
-    let short = Outcome::Refused(Some(Code::RESOURCE_SHORTAGE));
+    let short = ChangeOutcome::Refused(Some(Code::RESOURCE_SHORTAGE));
     assert!(world.events(0).contains(&done(changes[0])));
     assert!(world.events(0).contains(&Event::Changed(changes[1], short)));
     assert!(world.events(0).contains(&Event::Changed(changes[2], short)), "after one, all of the chunk");
@@ -235,14 +238,14 @@ fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
     let chunks = vec![Chunk::Error(vec![cause])];
     let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks }.emit();
     world.arrive(0, &Transmit { bytes, ..from_peer });
-    let refused = Event::Changed(Change::Add(mn(2)), Outcome::Refused(None));
+    let refused = Event::Changed(Change::Add(mn(2)), ChangeOutcome::Refused(None));
     assert_eq!(world.events(0).last(), Some(&refused));
     world.run_for(1000);
     assert_eq!(world.states(), [State::Established; 2]);
     let now = world.now;
-    assert_eq!(world.association(0).change(now, &[Change::Add(mn(3))]), Err(Cannot::Unsupported));
+    assert_eq!(world.association(0).change(now, &[Change::Add(mn(3))]), Err(RequestError::Unsupported));
     // If the host moves all the same, the peer does not reach it any more, and the association ends.
-    assert_eq!(world.association(0).move_to(now, mn(3), &[mn(3)]), Err(Cannot::Unsupported));
+    assert_eq!(world.association(0).move_to(now, mn(3), &[mn(3)]), Err(RequestError::Unsupported));
     world.dead.extend([mn(1), mn(2)]);
     world.run_for(20 * 3_600_000);
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));

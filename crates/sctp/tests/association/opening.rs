@@ -7,7 +7,7 @@ use crate::transfers::patient;
 use auth::Key;
 use sctp::message::Chunk;
 use sctp::{Change, Config, Ended, Event, Open, State, Transmit};
-use wire::Duration;
+use wire::{Duration, Ipv4Addr};
 
 fn is_cookie_ack(transmit: &Transmit) -> bool {
     has(transmit, |chunk| matches!(chunk, Chunk::CookieAck))
@@ -71,6 +71,27 @@ fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
     world.run_for(100);
     assert_eq!(world.states(), [State::Established; 2]);
     assert_eq!(paths(&mut world, 0), [CN2]);
+}
+
+/// The same if the peer has the association at the address that a directory gave. The address of INIT ACK is not one
+/// of the peer's any more, and the change is applied to those that are.
+#[test]
+fn a_change_from_the_address_of_a_directory_is_as_good_as_a_cookie_ack() {
+    const CN3: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 9);
+    let mut world = World::new(&Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() });
+    world.run_until(Duration::from_secs(5), |world| world.states()[0] == State::CookieEchoed);
+    world.lose(|_| true);
+    world.dead = vec![CN];
+    world.hosts[1].endpoint.accept_at(&[CN2]);
+    let now = world.now;
+    assert!(world.association(0).try_at(now, CN2));
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
+    assert_eq!(world.lose(|_| true), 1, "COOKIE ACK");
+    let now = world.now;
+    world.association(1).change(now, &[Change::Add(CN3)]).unwrap();
+    world.run_for(100);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world, 0), [CN2, CN3]);
 }
 
 /// Two associations between the same ports had the same address, one after the other: the tag shows which one a

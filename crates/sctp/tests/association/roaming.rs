@@ -42,7 +42,7 @@ fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
     assert_eq!(world.lose(is_ack), 1);
     let from = world.sent.len();
     world.run_for(70);
-    let done = Event::Changed(Change::Add(mn(2)), sctp::Outcome::Done);
+    let done = Event::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
     assert!(world.events(0).contains(&done), "{:?}", world.events(0));
     world.run_for(100);
     let asked = |(_, who, t): &&(wire::Instant, usize, Transmit)| {
@@ -60,7 +60,7 @@ fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
     world.run_for(300);
     break_to(&mut world, 0, 1, 2);
     let mut lost = 0;
-    let done = Event::Changed(Change::Add(mn(2)), sctp::Outcome::Done);
+    let done = Event::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
     let begun = world.now;
     while !world.events(0).contains(&done) && world.now < begun + Duration::from_mins(1) {
         world.run_for(5);
@@ -88,7 +88,7 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
     script.wait(10);
     script.sack(4, &[]);
     assert_eq!(script.says().len(), 2, "slow start");
-    assert_eq!(script.path(mn(1)).rto, backed_off, "what was sent twice tells nothing");
+    assert_eq!(script.path(mn(1)).rto, backed_off, "a retransmission gives no sample");
     script.wait(10);
     script.sack(4, &[(5, 5)]);
     assert!(

@@ -3,7 +3,7 @@
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
 use sctp::message::{Cause, Chunk, Code, Data, Packet, Sack};
-use sctp::{Complaint, Config, Ended, Event, State};
+use sctp::{Config, Ended, Event, Rejection, State};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 fn told(to: Ipv4Addr, what: &[&str]) -> Vec<String> {
@@ -517,30 +517,30 @@ fn a_router_is_believed_if_it_quotes_the_tag() {
         let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks: vec![Chunk::CookieAck] }.emit();
         bytes[..8].to_vec()
     };
-    let unreachable = Complaint::ProtocolUnreachable;
+    let unreachable = Rejection::ProtocolUnreachable;
     assert_eq!(
-        script.endpoint.complaint(script.at(), mn(1), &quote(1), unreachable),
+        script.endpoint.icmp_error(script.at(), mn(1), &quote(1), unreachable),
         Err(Reason("sctp_icmp_tag"))
     );
     assert_eq!(
-        script.endpoint.complaint(script.at(), mn(1), &quote(0), unreachable),
+        script.endpoint.icmp_error(script.at(), mn(1), &quote(0), unreachable),
         Err(Reason("sctp_icmp_tag"))
     );
     assert_eq!(
-        script.endpoint.complaint(script.at(), mn(2), &quote(PEER_TAG), unreachable),
+        script.endpoint.icmp_error(script.at(), mn(2), &quote(PEER_TAG), unreachable),
         Err(Reason("sctp_icmp_unknown"))
     );
     assert_eq!(
-        script.endpoint.complaint(script.at(), mn(1), &[1, 2], unreachable),
+        script.endpoint.icmp_error(script.at(), mn(1), &[1, 2], unreachable),
         Err(Reason("sctp_icmp_quote"))
     );
     assert_eq!(
-        script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)),
+        script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), Rejection::TooBig(1000)),
         Ok(())
     );
     script.write(1);
     assert_eq!(script.says(), told(mn(1), &["DATA 0", "DATA 1"]), "cut for the narrower path");
-    assert_eq!(script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), unreachable), Ok(()));
+    assert_eq!(script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), unreachable), Ok(()));
     script.says();
     assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Unreachable)));
 }

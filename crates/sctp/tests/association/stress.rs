@@ -5,7 +5,7 @@ use crate::harness::{CN, CN2, PORT, World, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Data, Packet, Sack, mend};
-use sctp::{Change, Complaint, Config, Ended, Event, Open, PathState, State, Transmit};
+use sctp::{Change, Config, Ended, Event, Open, PathState, Rejection, State, Transmit};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
@@ -139,15 +139,15 @@ fn a_forged_report_of_a_router_changes_nothing() {
         let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks: vec![Chunk::CookieAck] }.emit();
         bytes[..8].to_vec()
     };
-    let forged = script.endpoint.complaint(script.at(), mn(1), &quote(1), Complaint::TooBig(600));
+    let forged = script.endpoint.icmp_error(script.at(), mn(1), &quote(1), Rejection::TooBig(600));
     assert_eq!(forged, Err(Reason("sctp_icmp_tag")));
-    script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)).unwrap();
-    script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(9000)).unwrap();
+    script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), Rejection::TooBig(1000)).unwrap();
+    script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), Rejection::TooBig(9000)).unwrap();
     script.write(1);
     let said = script.says();
     assert_eq!(said.len(), 2, "cut for 1000 bytes still: {said:?}");
     // Packets that were too large leave again without a time-out.
-    script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(700)).unwrap();
+    script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), Rejection::TooBig(700)).unwrap();
     assert!(script.says().contains(&format!("{} DATA 0", mn(1))));
 }
 

@@ -50,7 +50,7 @@ fn a_cookie_without_tie_tags_restarts_nothing() {
     assert_eq!(restarts(&script), 0);
     script.hears(mn(1), vec![data(0, b"x"), data(1, b"y")]).unwrap();
     script.wait(200);
-    assert_eq!(script.says(), told(&["SACK 1"]), "it goes on as it was");
+    assert_eq!(script.says(), told(&["SACK 1"]), "it continues unchanged");
 }
 
 /// A restart draws new tie-tags (section 5.2.2), so another cookie that was made before it is late.

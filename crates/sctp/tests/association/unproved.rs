@@ -80,7 +80,7 @@ fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
     assert_eq!(world.states(), [State::Established; 2]);
     assert_eq!(paths(&mut world), [CN]);
     assert!(to(&world, from, LIAR).is_empty());
-    let done = Event::Changed(Change::Add(mn(2)), sctp::Outcome::Done);
+    let done = Event::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
     assert!(world.events(0).contains(&done));
 }
 

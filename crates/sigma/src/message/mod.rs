@@ -5,16 +5,16 @@
 //! numbers. But it would add 49 crates. Its transaction signatures need a cryptography library and the system's
 //! clock, so they would be implemented here anyway.
 
+mod dns_message;
 mod name;
 mod tsig;
-mod whole;
 
+pub use dns_message::{Header, Message, Question, Received, ResourceRecord};
 pub use name::{Name, ParseNameError};
 pub(crate) use tsig::unsigned;
 pub use tsig::{Failure, Signed, Tsig, TsigKey};
-pub use whole::{Header, Message, Question, Received, Record};
 
-/// The port of DNS.
+/// The port of DNS over UDP and TCP.
 pub const PORT: u16 = 53;
 
 /// Types of records.

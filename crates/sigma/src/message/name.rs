@@ -20,13 +20,14 @@ const POINTER: u8 = 0xc0;
 const SHORT: Malformed = Malformed("dns_truncated");
 
 impl Name {
-    /// Returns the root name.
+    /// Returns the root name, which has no labels.
     pub fn root() -> Self {
         Self(vec![0])
     }
 
     /// Parses the name at offset `at` of a message. Returns it and the offset behind it. Each pointer must lead
-    /// further back than the one before, which excludes loops.
+    /// further back than the one before, which excludes loops. Fails if a label has more than 63 bytes or the name
+    /// more than 255, if the message ends within it, or if a pointer leads forward.
     pub fn read(message: &[u8], at: usize) -> Result<(Self, usize), Malformed> {
         let mut bytes = Vec::new();
         let (mut at, mut limit, mut behind) = (at, at, None);
@@ -57,7 +58,7 @@ impl Name {
         }
     }
 
-    /// Returns the wire format.
+    /// Returns the wire format: labels behind their lengths, without compression.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -138,7 +139,7 @@ pub struct ParseNameError;
 impl fmt::Display for ParseNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a name is labels of letters, digits and hyphens with dots between them, as mobile.example",
+            "a name is labels of letters, digits and hyphens with dots between them, for example mobile.example",
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Transaction signatures (RFC 8945), with HMAC-SHA-256.
 
-use super::{Name, Record, class, kind};
+use super::{Name, ResourceRecord, class, kind};
 use auth::{Key, equal, hmac_sha256};
 use wire::{Malformed, Reader};
 
@@ -14,24 +14,24 @@ const SHORT: Malformed = Malformed("tsig_truncated");
 /// A key that two hosts share, and its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TsigKey {
-    /// Its name.
+    /// The name of the key, which both ends use.
     pub name: Name,
-    /// The secret.
+    /// The shared key.
     pub secret: Key,
 }
 
 /// The signature in its record (RFC 8945, section 4.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tsig {
-    /// The key's name.
+    /// The name of the key.
     pub key: Name,
-    /// The algorithm's name.
+    /// The name of the algorithm (RFC 8945, section 6).
     pub algorithm: Name,
     /// When it was signed, in seconds since 1970.
     pub time: u64,
     /// The permitted difference from that time, in seconds.
     pub fudge: u16,
-    /// The MAC.
+    /// The MAC, 32 bytes with HMAC-SHA-256; empty in some error answers.
     pub mac: Vec<u8>,
     /// The number of the message when it was signed.
     pub original_id: u16,
@@ -77,7 +77,7 @@ pub struct Signed {
 }
 
 impl Tsig {
-    pub(super) fn parse(record: &Record) -> Result<Self, Malformed> {
+    pub(super) fn parse(record: &ResourceRecord) -> Result<Self, Malformed> {
         if record.class != class::ANY || record.ttl != 0 {
             return Err(Malformed("tsig_class"));
         }
@@ -160,7 +160,7 @@ impl Signed {
     }
 
     /// Verifies the signature by `key`, and its time against `now`, in seconds since 1970. `request`: the MAC of the
-    /// request that this message answers. The order of the checks is that of RFC 8945, section 5.2.
+    /// request that this message answers. Returns the first check that fails, in the order of RFC 8945, section 5.2.
     pub fn verify(&self, key: &TsigKey, request: Option<&[u8]>, now: u64) -> Result<(), Failure> {
         let tsig = &self.tsig;
         if tsig.key != key.name || tsig.algorithm.canonical().as_bytes() != ALGORITHM {

@@ -14,15 +14,15 @@
 //!
 //! A peer may refuse a change. Then its association keeps its addresses, and the peer is asked again later.
 
-mod asking;
-mod meeting;
+mod address_changes;
+mod moved_peers;
 
 use crate::config::{MobileNodeConfig, Network};
 use crate::mark::{Event, MOBILE_NODE};
 use crate::message::Name;
-use crate::monitor::Monitor;
 use crate::registrar::Registrar;
 use crate::resolver::Resolver;
+use crate::signal_monitor::SignalMonitor;
 use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -84,13 +84,13 @@ impl Standing {
     }
 }
 
-/// A mobile node.
+/// The role of a mobile node.
 #[derive(Debug)]
 pub struct MobileNode {
     config: MobileNodeConfig,
     radios: Vec<(Iface, Standing)>,
     transport: Transport,
-    monitor: Monitor,
+    monitor: SignalMonitor,
     registrar: Option<Registrar>,
     resolver: Option<Resolver>,
     timers: Timers<Timer, 3>,
@@ -124,24 +124,25 @@ const LISTENS: [Listen; 2] =
 const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
-    /// Creates a mobile node with this configuration, on a host with these interfaces.
+    /// Creates a mobile node with this configuration, on a host with these interfaces. Fails if a radio is not one of
+    /// the interfaces, or if [`MobileNodeConfig::check`] does.
     pub fn new(
         config: MobileNodeConfig,
         interfaces: Interfaces<'_>,
-        chance: &Seed,
+        rng: &Seed,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = |name: &String| Ok((interfaces.number("radios", name)?, Standing::Idle));
         let location_manager = config.location_manager.clone();
         Ok(Self {
             radios: config.radios.iter().map(radio).collect::<Result<_, ConfigError>>()?,
-            transport: Transport::new(&config.sctp, chance.fork("sctp")),
-            monitor: Monitor::new(config.signal.clone()),
+            transport: Transport::new(&config.sctp, rng.fork("sctp")),
+            monitor: SignalMonitor::new(config.signal.clone()),
             resolver: location_manager
                 .as_ref()
-                .map(|manager| Resolver::new(manager.address, RESOLVER, chance.fork("resolver"))),
+                .map(|manager| Resolver::new(manager.address, RESOLVER, rng.fork("resolver"))),
             registrar: location_manager
-                .map(|manager| Registrar::new(manager, MOBILE_NODE, REGISTRAR, chance.fork("registrar"))),
+                .map(|manager| Registrar::new(manager, MOBILE_NODE, REGISTRAR, rng.fork("registrar"))),
             timers: Timers::default(),
             current: None,
             broken: None,

@@ -89,7 +89,7 @@ fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
 impl Cast for Sigma {
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
         *self = Self { update: std::mem::take(&mut self.update), ..Self::default() };
-        let chance = Seed::new(1);
+        let rng = Seed::new(1);
         let (names, address): (&'static [&'static str], _) = match kind {
             "mobile-node" => (&["air", "air2"], None),
             "correspondent" => (&["up"], Some("129.15.78.150/30")),
@@ -100,11 +100,11 @@ impl Cast for Sigma {
             "mobile-node" => {
                 self.peer = Some(Peer::correspondent());
                 let config = configured(MOBILE_NODE_CONFIG, changes);
-                Box::new(MobileNode::new(config, Interfaces(&owned), &chance).unwrap())
+                Box::new(MobileNode::new(config, Interfaces(&owned), &rng).unwrap())
             }
             "correspondent" => {
                 self.peer = Some(Peer::mobile_node());
-                Box::new(Correspondent::new(&configured(CORRESPONDENT_CONFIG, changes), &chance).unwrap())
+                Box::new(Correspondent::new(&configured(CORRESPONDENT_CONFIG, changes), &rng).unwrap())
             }
             "location-manager" => {
                 Box::new(LocationManager::new(configured(LOCATION_MANAGER_CONFIG, changes)).unwrap())
@@ -240,7 +240,7 @@ fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
     peer
 }
 
-/// Carries out a step of the peer, and delivers what it sends.
+/// Executes a step of the peer, and delivers its packets.
 fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     let now = teller.now;
     let mut peer = handed_over(teller);

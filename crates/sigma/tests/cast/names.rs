@@ -3,7 +3,7 @@
 use crate::transcript::WALL;
 use auth::Key;
 use sigma::message::{
-    Failure, Header, Message, Name, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
+    Failure, Header, Message, Name, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr, Mac};
@@ -60,7 +60,7 @@ fn key(name: &str, forged: bool) -> TsigKey {
 pub(super) fn update(name: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let header = Header { id: 7, opcode: opcode::UPDATE, ..Header::default() };
     let zone = Question { name: "sigma.example".parse().unwrap(), kind: kind::SOA, class: class::IN };
-    let record = |class, kind, data| Record { name: in_zone(name), kind, class, ttl: 0, data };
+    let record = |class, kind, data| ResourceRecord { name: in_zone(name), kind, class, ttl: 0, data };
     let text = |text: String| {
         let mut data = vec![text.len() as u8];
         data.extend(text.into_bytes());
@@ -96,7 +96,7 @@ pub(super) fn query(name: &str) -> Vec<u8> {
 /// Returns a location manager's answer to a query: the name has this address.
 pub(super) fn located(question: &[u8], address: Ipv4Addr) -> Vec<u8> {
     let Received { message, .. } = Received::parse(question).unwrap();
-    let answers = vec![Record::address(message.questions[0].name.clone(), 5, address)];
+    let answers = vec![ResourceRecord::address(message.questions[0].name.clone(), 5, address)];
     Message { header: message.header.answer(Rcode::NoError), answers, ..message }.emit()
 }
 
@@ -123,7 +123,7 @@ pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) 
 /// Returns a DNS message in words.
 pub(super) fn message_name(bytes: &[u8]) -> String {
     let Received { message, signed } = Received::parse(bytes).unwrap();
-    let records = |records: &[Record]| -> String {
+    let records = |records: &[ResourceRecord]| -> String {
         records.iter().filter_map(record_name).collect::<Vec<_>>().join(", ")
     };
     let said = match (message.header.is_response, message.header.opcode) {
@@ -154,7 +154,7 @@ fn rcode_name(message: &Message) -> &'static str {
     Rcode::of(message.header.rcode).map_or("?", Rcode::name)
 }
 
-fn record_name(record: &Record) -> Option<String> {
+fn record_name(record: &ResourceRecord) -> Option<String> {
     let name = record.name.to_string();
     let name = name.split('.').next().unwrap_or_default().to_owned();
     match (record.class, record.kind) {

@@ -57,7 +57,7 @@ impl Peer {
         while association.read(usize::MAX).is_some() {}
     }
 
-    /// Carries out a step of the script.
+    /// Executes a step of the script.
     pub(super) fn act(&mut self, now: Instant, what: &[&str]) {
         self.endpoint.on_timeout(now);
         if what == ["opens"] {

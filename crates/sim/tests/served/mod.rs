@@ -224,5 +224,5 @@ fn a_transport_that_ignores_the_receivers_credit_is_caught() {
 
 #[test]
 fn a_transport_that_hands_over_what_nobody_asked_for_is_caught() {
-    breaks(Fault::Unasked, "that nobody asked for");
+    breaks(Fault::Unasked, "that were not requested");
 }

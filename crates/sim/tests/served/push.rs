@@ -69,7 +69,7 @@ struct Sender {
     limit: u64,
     window: usize,
     threshold: usize,
-    /// The number of acknowledgements without anything new, and the end of what was sent when the last of them counted.
+    /// The number of acknowledgements without anything new, and the end of the data sent when the last of them counted.
     repeated: u8,
     recover: u64,
     /// Whether the first unacknowledged segment is to be sent again.

@@ -94,7 +94,11 @@ impl Reader {
 
     fn data(&mut self, now: Instant, bytes: &[u8]) {
         if !std::mem::take(&mut self.asked) || bytes.len() > self.size {
-            self.wrong.get_or_insert(format!("{} bytes at {} that nobody asked for", bytes.len(), self.read));
+            self.wrong.get_or_insert(format!(
+                "{} bytes at {} that were not requested",
+                bytes.len(),
+                self.read
+            ));
         }
         if let Some(at) = (self.read..).zip(bytes).find(|(at, byte)| pattern(*at) != **byte) {
             self.wrong.get_or_insert(format!("the byte at {}", at.0));

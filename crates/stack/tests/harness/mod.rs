@@ -278,7 +278,7 @@ impl Net {
                 format!("{} {event:?}", id.0 & 0xff)
             }
         };
-        self.write(&format!("host {host} is told: {text}"));
+        self.write(&format!("host {host} is notified: {text}"));
     }
 
     fn line(&mut self, header: &Header, payload: &[u8]) -> String {

@@ -13,7 +13,7 @@ const RTT_SHIFT: u32 = 3;
 const RTTVAR_SHIFT: u32 = 2;
 /// The largest factor in `tcp_backoff` is 64.
 const MAX_SHIFT: u32 = 6;
-/// After more time-outs than this the path has probably changed, and the round trip is measured anew
+/// After more time-outs than this the path has probably changed, and the round trip is measured again
 /// (`TCP_MAXRXTSHIFT / 4`).
 const LOSING: u32 = 3;
 

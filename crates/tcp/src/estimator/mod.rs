@@ -32,7 +32,7 @@ pub(crate) struct Sample {
     pub(crate) now: Instant,
     /// The expected number of samples in a round trip (RFC 7323, appendix G).
     pub(crate) samples: u32,
-    /// The cumulative acknowledgment, and the end of what was sent.
+    /// The cumulative acknowledgment, and the end of the data sent.
     pub(crate) una: Seq,
     pub(crate) max: Seq,
 }
@@ -132,7 +132,7 @@ impl Clockwork {
     }
 
     /// Starts with the round trip that another host measured, as if it were the first sample, without back-off. `max`
-    /// is the end of what was sent.
+    /// is the end of the data sent.
     pub(crate) fn resume(&mut self, profile: &Profile, from: RoundTripTime, max: Seq) {
         let RoundTripTime { smoothed, variation } = from;
         match self {

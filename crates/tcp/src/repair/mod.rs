@@ -7,24 +7,24 @@
 //! | losses by time | RFC 8985, sections 5, 6 | `rack.rs` |
 //! | tail loss probes | RFC 8985, section 7 | `tail.rs` |
 //! | the amount sent in a recovery | RFC 6937 | `prr.rs` |
-//! | spurious time-outs | RFC 5682 | `forward.rs` |
+//! | spurious time-outs | RFC 5682 | `f_rto.rs` |
 //! | undo of reductions | RFC 3522, RFC 3708 | `undo.rs` |
-//! | the handling of acknowledgments, states, timers and sending | | `answer.rs states.rs clock.rs transmit.rs` |
+//! | the handling of acknowledgments, states, timers and sending | | `on_ack.rs states.rs timers.rs transmit.rs` |
 //!
 //! [`Recovery::Segments`]: crate::Recovery::Segments
 
-mod answer;
-mod clock;
-mod forward;
+mod f_rto;
+mod on_ack;
 mod prr;
 mod rack;
 mod segments;
 mod states;
 mod tail;
+mod timers;
 mod transmit;
 mod undo;
 
-pub use forward::Forward;
+pub use f_rto::FRto;
 pub use prr::Prr;
 pub use rack::Rack;
 pub use segments::{Segments, Sent};
@@ -36,7 +36,7 @@ use wire::{Duration, Instant};
 
 /// The mechanisms that a sender uses; Linux uses all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is switched on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has a separate switch")]
 pub struct Mechanisms {
     /// Losses by time (RFC 8985: RACK). Otherwise three segments above that have arrived indicate a loss (RFC 6675).
     pub rack: bool,
@@ -83,12 +83,12 @@ pub struct Repair {
     /// The counters of proportional rate reduction.
     pub prr: Prr,
     /// The detection of a spurious time-out.
-    pub forward: Forward,
+    pub forward: FRto,
     /// The state before the last reduction, to undo it.
     pub undo: Undo,
     /// The recovery state.
     pub standing: Standing,
-    /// The end of what was sent when `standing` last changed (`RecoveryPoint`).
+    /// The end of the data sent when `standing` last changed (`RecoveryPoint`).
     pub high: Seq,
     /// Whether the window limited the sender in the period that `usage` ends.
     pub limited: bool,
@@ -121,7 +121,7 @@ impl Repair {
             rack: Rack::default(),
             tail: Tail::default(),
             prr: Prr::default(),
-            forward: Forward::Off,
+            forward: FRto::Off,
             undo: Undo::default(),
             standing: Standing::Open,
             high: una,

@@ -76,7 +76,7 @@ impl Rack {
     }
 
     /// Step 4: adapts the window. `dsack`: the peer reported a duplicate. `una`: the first unacknowledged number;
-    /// `next`: the end of what was sent.
+    /// `next`: the end of the data sent.
     pub(crate) fn adapt(&mut self, dsack: bool, una: Seq, next: Seq) {
         self.round = self.round.filter(|round| una.before(*round));
         if dsack && self.round.is_none() {
@@ -154,7 +154,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::segments::News;
+    use crate::repair::segments::AckSummary;
 
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -173,12 +173,12 @@ mod tests {
     }
 
     fn arrives(rack: &mut Rack, segments: &mut Segments, now: u64, index: u32) {
-        let mut news = News::default();
+        let mut summary = AckSummary::default();
         let now = Instant::from_millis(now);
-        segments.sack(Seq(1000 * index), Seq(1000 * (index + 1)), Seq(9000), &mut news, |sent| {
+        segments.sack(Seq(1000 * index), Seq(1000 * (index + 1)), Seq(9000), &mut summary, |sent| {
             rack.arrived(now, sent);
         });
-        rack.reordered |= news.reordered;
+        rack.reordered |= summary.reordered;
     }
 
     fn lost(segments: &Segments) -> Vec<u32> {
@@ -210,7 +210,11 @@ mod tests {
     fn the_window_by_its_rules() {
         let mut rack = flight(&[]).0;
         assert_eq!(rack.window(Some(ms(50)), false, 2, 3), ms(10));
-        assert_eq!(rack.window(Some(ms(50)), false, 3, 3), ms(0), "as many as were duplicates of old");
+        assert_eq!(
+            rack.window(Some(ms(50)), false, 3, 3),
+            ms(0),
+            "as many as the earlier threshold of duplicates"
+        );
         assert_eq!(rack.window(Some(ms(50)), true, 0, 3), ms(0));
         rack.reordered = true;
         assert_eq!(rack.window(Some(ms(50)), true, 7, 3), ms(10));

@@ -6,7 +6,7 @@ use wire::Instant;
 
 /// A segment that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub struct Sent {
     /// Its first number.
     pub from: Seq,
@@ -33,8 +33,8 @@ impl Sent {
 
 /// What an acknowledgment reports about segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
-pub(crate) struct News {
+#[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
+pub(crate) struct AckSummary {
     /// The number of segments that arrived, acknowledged in either way: `DeliveredData` of RFC 6937, in segments.
     pub(crate) delivered: u32,
     /// Data was acknowledged cumulatively.
@@ -47,18 +47,18 @@ pub(crate) struct News {
     pub(crate) original: bool,
     /// Some of what arrived was sent only once, and is below what had arrived before: the network reorders.
     pub(crate) reordered: bool,
-    /// The earliest transmission time of what was acknowledged cumulatively and sent only once.
+    /// The earliest transmission time of data that was acknowledged cumulatively and sent only once.
     pub(crate) oldest: Option<Instant>,
     /// The latest transmission time of these.
     pub(crate) newest: Option<Instant>,
-    /// The same for what was acknowledged selectively.
+    /// The same for data that was acknowledged selectively.
     pub(crate) sacked_oldest: Option<Instant>,
     pub(crate) sacked_newest: Option<Instant>,
     /// The end of the highest segment that had arrived before this acknowledgment.
     before: Option<Seq>,
 }
 
-impl News {
+impl AckSummary {
     fn arrived(&mut self, sent: &Sent, fack: Seq, high: Seq) {
         self.delivered += 1;
         if sent.ever_resent {
@@ -133,8 +133,8 @@ impl Segments {
     }
 
     /// An empty report for the next acknowledgment.
-    pub(crate) fn news(&self) -> News {
-        News { before: self.fack, ..News::default() }
+    pub(crate) fn summary(&self) -> AckSummary {
+        AckSummary { before: self.fack, ..AckSummary::default() }
     }
 
     /// Appends a segment that is sent at `at`.
@@ -206,7 +206,7 @@ impl Segments {
         from: Seq,
         end: Seq,
         high: Seq,
-        news: &mut News,
+        summary: &mut AckSummary,
         mut each: impl FnMut(&Sent),
     ) {
         let mut at = self.list.partition_point(|sent| !sent.end.after(from));
@@ -220,12 +220,12 @@ impl Segments {
             if !sent.sacked {
                 let sent = self.list.get(at).copied().unwrap_or(sent);
                 self.edit(at, |sent| (sent.sacked, sent.lost, sent.resent) = (true, false, false));
-                news.arrived(&sent, fack.unwrap_or(sent.from), high);
-                news.sacked = true;
+                summary.arrived(&sent, fack.unwrap_or(sent.from), high);
+                summary.sacked = true;
                 if !sent.ever_resent {
-                    news.sacked_oldest =
-                        Some(Instant::sooner(news.sacked_oldest, Some(sent.at)).unwrap_or(sent.at));
-                    news.sacked_newest = news.sacked_newest.max(Some(sent.at));
+                    summary.sacked_oldest =
+                        Some(Instant::sooner(summary.sacked_oldest, Some(sent.at)).unwrap_or(sent.at));
+                    summary.sacked_newest = summary.sacked_newest.max(Some(sent.at));
                 }
                 each(&sent);
                 self.fack = Some(self.fack.map_or(sent.end, |fack| fack.latest(sent.end)));
@@ -242,22 +242,28 @@ impl Segments {
 
     /// Removes all segments below `una`. A segment counts as reordered if it is below what had arrived before this
     /// acknowledgment; its own blocks do not count.
-    pub(crate) fn acked(&mut self, una: Seq, high: Seq, news: &mut News, mut each: impl FnMut(&Sent)) {
+    pub(crate) fn acked(
+        &mut self,
+        una: Seq,
+        high: Seq,
+        summary: &mut AckSummary,
+        mut each: impl FnMut(&Sent),
+    ) {
         while let Some(sent) = self.list.front().copied().filter(|sent| sent.from.before(una)) {
-            news.acked = true;
+            summary.acked = true;
             if sent.end.after(una) {
                 self.edit(0, |sent| sent.from = una);
                 return;
             }
             self.count(&sent, false);
             self.list.pop_front();
-            news.again |= sent.ever_resent;
+            summary.again |= sent.ever_resent;
             if !sent.ever_resent && !sent.sacked {
-                news.oldest = news.oldest.or(Some(sent.at));
-                news.newest = news.newest.max(Some(sent.at));
+                summary.oldest = summary.oldest.or(Some(sent.at));
+                summary.newest = summary.newest.max(Some(sent.at));
             }
             if !sent.sacked {
-                news.arrived(&sent, news.before.unwrap_or(sent.from), high);
+                summary.arrived(&sent, summary.before.unwrap_or(sent.from), high);
                 each(&sent);
             }
         }
@@ -283,9 +289,9 @@ mod tests {
 
     #[test]
     fn sums_follow_what_becomes_of_each() {
-        let (mut s, mut news) = (five(), News::default());
-        s.sack(Seq(2000), Seq(4000), Seq(9000), &mut news, |_| ());
-        assert_eq!((sums(&s), news.delivered, news.sacked), ([5, 3, 2, 0, 0], 2, true));
+        let (mut s, mut summary) = (five(), AckSummary::default());
+        s.sack(Seq(2000), Seq(4000), Seq(9000), &mut summary, |_| ());
+        assert_eq!((sums(&s), summary.delivered, summary.sacked), ([5, 3, 2, 0, 0], 2, true));
         s.lose(0);
         s.lose(2);
         assert_eq!(sums(&s), [5, 2, 2, 1, 0], "what the peer has is not lost");
@@ -293,37 +299,37 @@ mod tests {
         assert_eq!(sums(&s), [5, 3, 2, 1, 1]);
         s.lose(0);
         assert_eq!(sums(&s), [5, 2, 2, 1, 0], "the copy too");
-        let mut news = News::default();
-        s.acked(Seq(4000), Seq(9000), &mut news, |_| ());
-        assert_eq!((sums(&s), news.delivered, s.fack()), ([1, 1, 0, 0, 0], 2, None));
+        let mut summary = AckSummary::default();
+        s.acked(Seq(4000), Seq(9000), &mut summary, |_| ());
+        assert_eq!((sums(&s), summary.delivered, s.fack()), ([1, 1, 0, 0, 0], 2, None));
         assert_eq!(
-            (news.oldest, news.newest),
+            (summary.oldest, summary.newest),
             (Some(Instant::from_millis(1)), Some(Instant::from_millis(1)))
         );
     }
 
     #[test]
     fn blocks_that_cut_segments_cut_them() {
-        let (mut s, mut news) = (five(), News::default());
-        s.sack(Seq(1500), Seq(2500), Seq(9000), &mut news, |_| ());
+        let (mut s, mut summary) = (five(), AckSummary::default());
+        s.sack(Seq(1500), Seq(2500), Seq(9000), &mut summary, |_| ());
         let sacked: Vec<_> =
             s.iter().filter(|sent| sent.sacked).map(|sent| (sent.from.0, sent.end.0)).collect();
         assert_eq!((sacked, sums(&s)), (vec![(1500, 2000), (2000, 2500)], [7, 5, 2, 0, 0]));
-        s.acked(Seq(500), Seq(9000), &mut news, |_| ());
+        s.acked(Seq(500), Seq(9000), &mut summary, |_| ());
         assert_eq!((s.first().map(|sent| sent.from), s.len()), (Some(Seq(500)), 7));
     }
 
     #[test]
     fn what_comes_below_what_came_is_reordered_unless_it_was_sent_again() {
-        let (mut s, mut news) = (five(), News::default());
-        s.sack(Seq(3000), Seq(4000), Seq(9000), &mut news, |_| ());
-        assert!(!news.reordered && news.original);
+        let (mut s, mut summary) = (five(), AckSummary::default());
+        s.sack(Seq(3000), Seq(4000), Seq(9000), &mut summary, |_| ());
+        assert!(!summary.reordered && summary.original);
         s.edit(0, |sent| sent.ever_resent = true);
-        let mut news = s.news();
-        s.acked(Seq(1000), Seq(9000), &mut news, |_| ());
-        assert!(!news.reordered && !news.original);
-        s.acked(Seq(2000), Seq(1500), &mut news, |_| ());
-        assert!(news.reordered && !news.original, "it was sent after the recovery began");
+        let mut summary = s.summary();
+        s.acked(Seq(1000), Seq(9000), &mut summary, |_| ());
+        assert!(!summary.reordered && !summary.original);
+        s.acked(Seq(2000), Seq(1500), &mut summary, |_| ());
+        assert!(summary.reordered && !summary.original, "it was sent after the recovery began");
     }
 
     /// RFC 8985, section 6.2, step 3: an acknowledgment is applied in the order of the numbers. Here 0 and 1 arrive in
@@ -331,13 +337,13 @@ mod tests {
     #[test]
     fn what_arrived_in_order_is_not_reordered_for_a_block_beside_it() {
         let (mut s, high) = (five(), Seq(9000));
-        let mut news = s.news();
-        s.sack(Seq(3000), Seq(4000), high, &mut news, |_| ());
-        s.acked(Seq(2000), high, &mut news, |_| ());
-        assert!(!news.reordered && news.delivered == 3);
-        let mut news = s.news();
-        s.acked(Seq(3000), high, &mut news, |_| ());
-        assert!(news.reordered, "it comes after what was sent later");
+        let mut summary = s.summary();
+        s.sack(Seq(3000), Seq(4000), high, &mut summary, |_| ());
+        s.acked(Seq(2000), high, &mut summary, |_| ());
+        assert!(!summary.reordered && summary.delivered == 3);
+        let mut summary = s.summary();
+        s.acked(Seq(3000), high, &mut summary, |_| ());
+        assert!(summary.reordered, "it comes after what was sent later");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Per-segment recovery: the states and their changes (Linux: `tcp_fastretrans_alert`, `tcp_enter_loss`).
 
-use super::forward::{self, Forward, Step};
+use super::f_rto::{self, FRto, Step};
 use super::prr::Prr;
 use super::{Repair, Standing};
 use crate::send::Sender;
@@ -10,7 +10,7 @@ use wire::Instant;
 
 /// What an acknowledgment shows about losses.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate condition")]
 pub(super) struct Seen {
     pub(super) now: Instant,
     /// The cumulative acknowledgment before it.
@@ -95,7 +95,7 @@ impl Sender {
             self.keep_open(repair);
             return;
         }
-        let step = repair.forward.judge(forward::Seen {
+        let step = repair.forward.judge(f_rto::Seen {
             original: seen.original,
             advanced: seen.advanced,
             recovered,
@@ -178,7 +178,7 @@ impl Sender {
         repair.high = self.max;
         repair.tail.end = None;
         let asks = repair.does.frto && (fresh || self.unanswered > 0);
-        repair.forward = if asks { Forward::Asked } else { Forward::Off };
+        repair.forward = if asks { FRto::Asked } else { FRto::Off };
         self.timer = Timer::Off;
     }
 

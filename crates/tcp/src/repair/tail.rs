@@ -10,7 +10,7 @@ const LEAST: Duration = Duration::from_millis(2);
 /// The probe of a connection. At most one is in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tail {
-    /// `TLP.end_seq`: the end of what was sent when the probe was sent; `None`: no probe is in flight.
+    /// `TLP.end_seq`: the end of the data sent when the probe was sent; `None`: no probe is in flight.
     pub end: Option<Seq>,
     /// `TLP.is_retrans`: the probe repeated a segment.
     pub again: bool,

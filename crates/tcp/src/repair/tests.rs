@@ -39,12 +39,12 @@ impl Talk {
         talk
     }
 
-    /// The sequence numbers, in thousands, of what is sent now.
+    /// The sequence numbers, in thousands, of the segments sent now.
     fn sends(&mut self, now: u64) -> Vec<u32> {
         std::iter::from_fn(|| self.0.next(at(now), 0)).map(|chunk| chunk.seq.0 / 1000).collect()
     }
 
-    /// Handles an acknowledgment, in thousands. Returns what is sent then.
+    /// Handles an acknowledgment, in thousands. Returns the segments sent then.
     fn hears(&mut self, now: u64, below: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
         let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
@@ -53,7 +53,7 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Handles an acknowledgment, in thousands, of what was sent at `echoed`. Returns what is sent then.
+    /// Handles an acknowledgment, in thousands, of what was sent at `echoed`. Returns the segments sent then.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
         let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
@@ -61,7 +61,7 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Lets the timer expire, which must be `timer`. Returns what is sent then.
+    /// Lets the timer expire, which must be `timer`. Returns the segments sent then.
     fn waits(&mut self, timer: Timer) -> Vec<u32> {
         assert_eq!(self.0.timer, timer);
         let when = timer.at().unwrap();
@@ -89,7 +89,7 @@ fn a_lost_tail_is_mended_without_a_time_out() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     assert_eq!(talk.hears(150, 8, &[]), [] as [u32; 0]);
     assert_eq!(talk.waits(Timer::Tail(at(252))), [9], "the last again");
-    assert_eq!(talk.hears(302, 8, &[(9, 10)]), [8], "what lies before it is lost");
+    assert_eq!(talk.hears(302, 8, &[(9, 10)]), [8], "the segment before it is lost");
     assert_eq!((talk.standing(), talk.0.timeouts), (Standing::Recovery, 0));
     assert_eq!(talk.hears(352, 10, &[]), [] as [u32; 0]);
     assert_eq!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Off));

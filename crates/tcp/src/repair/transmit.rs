@@ -1,7 +1,7 @@
 //! Per-segment recovery: what is sent next (Linux: `tcp_xmit_retransmit_queue`, `tcp_write_xmit`,
 //! `tcp_send_loss_probe`).
 
-use super::forward::Forward;
+use super::f_rto::FRto;
 use super::{Repair, Sent, Standing};
 use crate::Seq;
 use crate::send::{Chunk, Errand, Sender};
@@ -22,7 +22,7 @@ impl Sender {
 
     fn transmitted(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
         let (cwnd, flying) = (self.congestion.cwnd / self.mss.max(1), repair.segments.flying());
-        let mends = repair.forward != Forward::NewData && flying < cwnd;
+        let mends = repair.forward != FRto::NewData && flying < cwnd;
         if let Some(at) = mends.then(|| first_lost(repair)).flatten() {
             return Some(self.send_again(now, at, limit, repair));
         }
@@ -37,8 +37,8 @@ impl Sender {
         if full || self.last_sent == now {
             self.use_of_window(now, repair, full);
         }
-        if repair.forward == Forward::NewData && !self.max.after(repair.high) {
-            repair.forward = Forward::Off; // nothing new could be sent
+        if repair.forward == FRto::NewData && !self.max.after(repair.high) {
+            repair.forward = FRto::Off; // nothing new could be sent
             return self.transmitted(now, limit, repair);
         }
         None

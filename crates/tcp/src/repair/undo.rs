@@ -89,6 +89,6 @@ mod tests {
         assert!(!undo.is_older(at(1), tick), "nothing was sent again");
         undo.resent(Instant(5_300_000));
         assert!(undo.is_older(at(4999), tick));
-        assert!(!undo.is_older(at(5100), tick) && !undo.is_older(None, tick), "the same tick tells nothing");
+        assert!(!undo.is_older(at(5100), tick) && !undo.is_older(None, tick), "the same tick shows nothing");
     }
 }

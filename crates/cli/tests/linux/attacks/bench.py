@@ -1,6 +1,6 @@
-"""What the scripts of attacks share: frames and datagrams by hand, a daemon's status, and one line for each attack.
+"""Shared functions of the attack scripts: frames and datagrams, the status of a daemon, and one line for each attack.
 
-Python's standard library only, and nothing of Wayfare: what is sent here was written from the documents of the protocols.
+Python's standard library only, and nothing of Wayfare: the messages follow the specifications of the protocols.
 """
 
 import itertools
@@ -10,8 +10,8 @@ import struct
 import threading
 import time
 
-BOOKKEEPING = {"consumed", "ethertype"}  # a role took the packet; this host's kernel speaks of other things
-# What is said to hosts that there are not waits for their link addresses in vain, or makes room for what waits since.
+BOOKKEEPING = {"consumed", "ethertype"}  # a role took the packet; the kernel of this host sends other protocols
+# Packets to hosts that do not exist wait for a link address until they are dropped.
 NOBODY = {"no_neighbor", "neighbor_queue_full", "neighbor_table_full"}
 
 
@@ -42,8 +42,8 @@ def icmp(src, dst, kind, code, content):
 
 
 def icmp_errors(of, protocol, port, quoted=b""):
-    """Errors from many hosts about packets that this one is said to have sent: no such net, host, protocol and port, too big for
-    a path, too many hops, a wrong header; and two kinds that nobody heeds any more (RFC 6633; a redirect)."""
+    """Errors from many hosts about packets that this host allegedly sent: unreachable net, host, protocol and port, too big for
+    a path, TTL exceeded, a wrong header; and two types that hosts ignore (source quench, RFC 6633; redirect)."""
     kinds = [(3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (11, 0), (12, 0), (4, 0), (5, 1)]
     for number in range(1800):
         kind, code = kinds[number % len(kinds)]
@@ -59,7 +59,7 @@ def one_of_many(number):
 
 
 def station(number):
-    """The link address of that host."""
+    """The link address of this host."""
     return b"\x02\x66" + struct.pack("!I", number)
 
 
@@ -86,7 +86,7 @@ class Link:
                 return
 
     def hear(self, seconds):
-        """The frames of so long, however many there are."""
+        """Returns the frames that arrive within this time."""
         self.socket.settimeout(0.02)
         end = time.time() + seconds
         while time.time() < end:
@@ -96,7 +96,7 @@ class Link:
                 pass
 
     def answer_arp(self, frame, address, own):
-        """Answers a question for this host's address."""
+        """Answers an ARP request for this host's address."""
         is_question = frame[12:14] == b"\x08\x06" and frame[20:22] == b"\0\x01"
         if is_question and frame[38:42] == socket.inet_aton(address):
             self.send(frame[6:12], own, arp(2, own, address) + frame[22:32], 0x0806)
@@ -125,7 +125,7 @@ class Daemon:
         return client.makefile("rb").readline()
 
     def look(self):
-        """Its state, and how often it counted each reason. A role's refusals are drops, too: the larger counts."""
+        """Returns its state, and its counts by reason. Refusals of a role are also drops, so the larger number is used."""
         status = json.loads(self.ask(b'{"do":{"verb":"status"}}'))["ok"]
         counts = {}
 
@@ -135,7 +135,7 @@ class Daemon:
                     if reason not in self.ignored:
                         counts[reason] = max(count, counts.get(reason, 0))
                 return None
-            # Of an association, which may count what it does not act on; and how many replies had each code.
+            # The counters of an association, which include ignored packets, and the number of replies by code.
             if name in ("counts", "codes"):
                 return None
             if isinstance(value, list):
@@ -145,7 +145,7 @@ class Daemon:
         return take(status, ""), counts
 
     def settled(self):
-        """The same, when nothing more changes."""
+        """The same, after the last change."""
         last = self.look()
         for _ in range(40):
             time.sleep(0.05)
@@ -156,7 +156,7 @@ class Daemon:
         return last
 
     def attack(self, name, act):
-        """Does it, and prints what was counted since and whether the state is as it was."""
+        """Runs an attack, and prints the new counts and whether the state is unchanged."""
         state, before = self.settled()
         act()
         now, after = self.settled()
@@ -165,8 +165,8 @@ class Daemon:
         print(name, *(counted or ["nothing"]), "same" if now == state else "CHANGED", flush=True)
 
     def flood(self, name, named, frames, link, to):
-        """Frames of many hosts. How often which reason counts depends on the time that it takes: what is printed is whether any of
-        those did that are `named`, if there are such."""
+        """Sends frames of many hosts. The counts depend on the duration, so it prints only whether one of the `named` reasons was
+        counted, if there are any."""
         state, before = self.settled()
         pour(frames, link, to)
         now, after = self.settled()
@@ -176,12 +176,12 @@ class Daemon:
 
 
 def many(datagram, count=3000):
-    """One of each of so many hosts."""
+    """One message of each of this number of hosts."""
     return ((number, datagram(number)) for number in range(count))
 
 
 def pour(frames, link, to, burst=500):
-    """Each from the link address of its host."""
+    """Each message from the link address of its host."""
     for number, datagram in frames:
         link.send(to, station(number), datagram)
         if number % burst == burst - 1:
@@ -189,8 +189,8 @@ def pour(frames, link, to, burst=500):
 
 
 def during(frames, link, to, ask, tries=6):
-    """Whether an honest host gets its answer in a flood that goes on all the while, as it repeats its question. The flood has some
-    3000 frames a second: what a daemon has to do for them, and not the time that the machine takes for it, is in question."""
+    """Whether an honest host, which repeats its request, gets an answer during a flood. The flood has about 3000 frames per
+    second: it tests the work of the daemon per frame, and not the speed of the machine."""
     over = threading.Event()
 
     def flood():

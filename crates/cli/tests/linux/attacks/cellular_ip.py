@@ -1,4 +1,4 @@
-"""A host in a cell that tampers with the route-updates of others (draft-ietf-mobileip-cellularip-00, section 3.3.2).
+"""A host in a cell that changes the route-updates of other hosts (draft-ietf-mobileip-cellularip-00, section 3.3.2).
 
 Arguments: the control socket, the interface to the cell, the one to the gateway's uplink.
 """
@@ -22,7 +22,7 @@ def send(datagram, link=air, to=GATEWAY_AIR, by=ATTACKER):
 
 
 def changed(datagram, at, value):
-    """A byte of the message is another, and the checksum is right again."""
+    """Changes a byte of the message, and corrects the checksum."""
     message = bytearray(datagram[20:])
     message[at] ^= value
     message[2:4] = b"\0\0"
@@ -30,7 +30,7 @@ def changed(datagram, at, value):
 
 
 def downlink(step):
-    """Who in the cell gets a datagram for the host."""
+    """Returns the hosts in the cell that get a datagram for the host."""
     text = b"for the host alone " + step.encode()
     up.send(GATEWAY_UP, ROUTER, udp("10.9.0.2", HOST, 9000, text))
     time.sleep(0.2)
@@ -61,11 +61,11 @@ daemon.attack("truncated", send(ip(HOST, GATEWAY, 1, checksummed(bytes([253, 0, 
 daemon.attack("unknown-code", send(update(code=5)))
 daemon.attack("from-above", send(update(), link=up, to=GATEWAY_UP, by=ROUTER))
 daemon.attack("data-of-another", send(udp(HOST, "10.9.0.2", 9000, b"x")))
-daemon.attack("data-of-nobody", send(udp(OTHER, "10.9.0.2", 9000, b"x")))
+daemon.attack("data-of-unknown-host", send(udp(OTHER, "10.9.0.2", 9000, b"x")))
 
 
 def flood():
-    """Wrong digests, faster than a radio carries good ones."""
+    """Sends wrong digests, faster than a radio sends valid ones."""
     for _ in range(3000):
         air.send(GATEWAY_AIR, ATTACKER, update(key=bytes(16)))
 
@@ -85,14 +85,14 @@ for _ in range(1500):
 print("noise", "same" if daemon.settled()[0] == state else "CHANGED")
 
 
-# Of many: each neighbor is limited by itself. A host may have any address of the network.
+# From many hosts: each neighbor has a separate limit. A host may have any address of the network.
 def forged_for(number):
     return update(host=host_of(number), key=bytes(16))
 
 
 again = update()
 daemon.attack("authentic-again", send(again, by=MOBILE))
-forged = update(key=bytes(16))  # later than what was accepted: a timestamp that is older is refused before the digest is looked at
+forged = update(key=bytes(16))  # later than the accepted ones: an older timestamp is refused before the digest is checked
 daemon.flood("forged-by-many", "bad_auth auth_limit", many(lambda _: forged), air, GATEWAY_AIR)
 daemon.flood("replayed-by-many", "stale_timestamp auth_limit", many(lambda _: again), air, GATEWAY_AIR)
 daemon.flood("forged-for-many", "bad_auth auth_limit", many(forged_for), air, GATEWAY_AIR)

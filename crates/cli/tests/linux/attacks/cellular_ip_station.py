@@ -1,4 +1,4 @@
-"""A host in the cell of a base station of Cellular IP, below a gateway that this script is itself.
+"""A host in the cell of a base station of Cellular IP, below a gateway, which is this script.
 
 Arguments: the control socket, the interface to the cell, the one to the station's uplink.
 """
@@ -23,8 +23,8 @@ def send(datagram, link=air, to=STATION_AIR, by=ATTACKER):
 
 
 def downlink(step):
-    """Who in the cell gets a datagram for the host."""
-    list(air.hear(0.1))  # update-requests of the floods fill what this host's kernel keeps
+    """Returns the hosts in the cell that get a datagram for the host."""
+    list(air.hear(0.1))  # update-requests of the floods fill the buffers of this host's kernel
     text = b"for the host alone " + step.encode()
     up.send(STATION_UP, UPLINK, udp("10.9.0.2", HOST, 9000, text))
     time.sleep(0.2)
@@ -32,7 +32,7 @@ def downlink(step):
 
 
 def uplink(step, datagram):
-    """How many frames the station sends up of this one."""
+    """Returns the number of frames that the station sends up for this one."""
     list(up.frames())
     air.send(STATION_AIR, MOBILE, datagram)
     time.sleep(0.2)
@@ -58,7 +58,7 @@ def forged_for(number):
 
 
 def refresh():
-    """The host's route is soft state: without this a slow machine takes longer for the floods than it lasts."""
+    """Refreshes the host's route, which is soft state. On a slow machine the floods take longer than its lifetime."""
     send(here(), by=MOBILE)()
     time.sleep(0.2)
 

@@ -1,4 +1,4 @@
-"""Route-updates of Cellular IP by hand (draft-ietf-mobileip-cellularip-00, section 3.3.2), with the session keys of its networks."""
+"""Route-updates of Cellular IP (draft-ietf-mobileip-cellularip-00, section 3.3.2), with the session keys of its networks."""
 
 import hashlib
 import hmac
@@ -46,9 +46,9 @@ def data_for(number):
 
 
 def mover(air, own, up, router, mobile, update):
-    """Returns a function that moves the host back by its own update, and says whether data for it go to where it is now. They never
-    go to a third one. `own`: the daemon's link addresses on the air and above it; `router`: who is above it, and was the host's last
-    place."""
+    """Returns a function that moves the host back by its own update, and returns whether data for the host then go to its present
+    place, and never to a third one. `own`: the daemon's link addresses on the air and above it; `router`: the link address of
+    the node above, which was the host's last place."""
     tries = iter(range(100))
 
     def moved_back():

@@ -1,4 +1,4 @@
-"""A program of the daemon's own user that says nonsense on its control socket. Arguments: the control socket."""
+"""A program of the daemon's user that sends invalid lines to the control socket. Arguments: the control socket."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ daemon = Daemon(sys.argv[1])
 
 
 def says(name, line):
-    """One line, and what kind of answer it gets."""
+    """Sends one line, and prints the kind of the answer."""
     state, _ = daemon.look()
     answer = daemon.ask(line)
     kind = next(iter(json.loads(answer))) if answer else "gone"
@@ -34,7 +34,7 @@ says("long-verb", b'{"do":{"verb":"' + b"v" * 900000 + b'"}}')
 
 
 def endless():
-    """A line that does not end."""
+    """A line without an end."""
     client = daemon.connect()
     sent = 0
     try:
@@ -49,9 +49,9 @@ endless()
 
 
 def half():
-    """Many clients that go in the middle of a line."""
+    """Many clients that disconnect in the middle of a line."""
     for _ in range(500):
-        # One too many is not heard.
+        # The client beyond the limit gets no answer.
         with daemon.connect() as client, contextlib.suppress(OSError):
             client.send(b'{"do":{"verb":"sta')
 

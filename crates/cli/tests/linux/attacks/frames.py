@@ -1,4 +1,4 @@
-"""Frames that no host means to send, to a router without any role: Ethernet, ARP and IPv4.
+"""Invalid frames to a router without any role: Ethernet, ARP and IPv4.
 
 Arguments: the control socket, and the interfaces of this host to both of the router's.
 """
@@ -20,7 +20,7 @@ chance = random.Random(14)
 
 
 def forwarded(step):
-    """Whether an ordinary datagram still goes from one side to the other."""
+    """Whether the router still forwards an ordinary datagram."""
     text = b"ordinary " + step.encode()
     came = []
     for _ in range(5):

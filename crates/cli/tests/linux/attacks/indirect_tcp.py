@@ -29,12 +29,12 @@ daemon.attack("truncated", send(greeting()[:30]))
 daemon.attack("trailing", send(greeting() + b"x"))
 daemon.attack("lying-count", send(greeting(entries=200)))
 daemon.attack("too-few-entries", send(greeting(entries=3)))
-daemon.attack("a-pointer-of-nobody", send(signed(3, bytes(60), bytes(16))))
-daemon.attack("a-reply-of-nobody", send(signed(2, bytes(20), bytes(16))))
+daemon.attack("a-pointer-of-unknown-router", send(signed(3, bytes(60), bytes(16))))
+daemon.attack("a-reply-of-unknown-router", send(signed(2, bytes(20), bytes(16))))
 
 
 def call(src, payload):
-    """A connection that says this; it is held until the caller lets go."""
+    """Opens a connection and sends this. The caller keeps it open."""
     stream = socket.socket()
     stream.bind((src, 0))
     stream.settimeout(3)
@@ -74,7 +74,7 @@ daemon.attack("frame-too-long", one_call(struct.pack("!IBBHIQ", 0x49544350, 1, 0
 
 
 def flood():
-    """Eight bytes of a router's frame, from one address: no more than a few are held, and the daemon answers others."""
+    """Sends eight bytes of a frame on many connections of one address. The router keeps only a few, and answers other hosts."""
     held, refused = [], 0
     for _ in range(200):
         try:
@@ -87,7 +87,7 @@ def flood():
     time.sleep(0.2)
     alive = [stream for stream in held if not ended(stream)]
     print("flood-held", len(alive), "prompt" if prompt else "LATE", flush=True)
-    # The host of the key gets through meanwhile.
+    # The host with the key gets an answer meanwhile.
     daemon.attack("beside-the-flood", send(greeting(sequence=LATE + 1), HOST))
     time.sleep(5.2)
     print("flood-later", len([stream for stream in alive if not ended(stream)]), flush=True)

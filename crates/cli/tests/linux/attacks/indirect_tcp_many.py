@@ -18,7 +18,7 @@ def of_many(payload):
     return many(lambda number: udp(one_of_many(number), ROUTER, PORT, payload(number)))
 
 
-def stranger(number):
+def unknown_host(number):
     return greeting(host=one_of_many(number), sequence=number)
 
 
@@ -32,7 +32,7 @@ def syn(number):
 
 daemon.attack("authentic", send(greeting(sequence=LATE + 1), HOST))
 forged = greeting(key=bytes(16), sequence=LATE + 9)
-daemon.flood("greetings-of-many", "itcp_stranger", of_many(stranger), air, ROUTER_LINK)
+daemon.flood("greetings-of-many", "itcp_stranger", of_many(unknown_host), air, ROUTER_LINK)
 daemon.flood("forged-by-many", "itcp_forged itcp_misdirected", of_many(lambda _: forged), air, ROUTER_LINK)
 daemon.flood("replayed-by-many", "itcp_misdirected itcp_stale", of_many(lambda _: greeting(sequence=LATE + 1)), air, ROUTER_LINK)
 daemon.flood("noise-of-many", "itcp_truncated itcp_magic", of_many(lambda number: bytes([number & 255]) * (number % 100)), air, ROUTER_LINK)
@@ -42,7 +42,7 @@ daemon.flood("calls-of-many", "", map(syn, range(3000)), air, ROUTER_LINK)
 
 
 def called():
-    """A call whose first words are wrong: the router hears it, and ends it."""
+    """A call with a wrong first message: the router reads it, and ends the connection."""
     with socket.create_connection((ROUTER, PORT), 3, (OTHER, 0)) as stream:
         stream.sendall(b"GET / HTTP/1.1\r\nHost: 10.3.0.1\r\n\r\n")
         try:
@@ -56,7 +56,7 @@ sequences = iter(range(LATE + 2, LATE + 100))
 
 
 def welcomed():
-    """Whether the router answers the host's own greeting: it is ready."""
+    """Whether the router is ready: it answers a valid greeting."""
     sequence = next(sequences)
     door = doors[HOST]
     send(greeting(sequence=sequence), HOST)()
@@ -71,7 +71,7 @@ def welcomed():
 
 
 def any_of_many(number):
-    return [stranger(number), forged, greeting(sequence=LATE + 1), bytes(number % 100)][number % 4]
+    return [unknown_host(number), forged, greeting(sequence=LATE + 1), bytes(number % 100)][number % 4]
 
 
 print("the-host-in-the-flood", during(lambda: of_many(any_of_many), air, ROUTER_LINK, welcomed))

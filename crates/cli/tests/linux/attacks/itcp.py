@@ -1,4 +1,4 @@
-"""Greetings of Indirect TCP by hand, and the sockets of the mobile host and of an unauthenticated one."""
+"""Greetings of Indirect TCP, and the sockets of the mobile host and of an unauthenticated host."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ import struct
 
 ROUTER, HOST, OTHER, PORT = "10.3.0.1", "10.3.0.7", "10.3.0.66", 4954
 KEY = bytes(range(16))
-LATE = 1 << 62  # later than all that a host says by its clock
+LATE = 1 << 62  # later than all sequence numbers of a host, which follow its clock
 doors = {}
 for address in (HOST, OTHER):
     doors[address] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,4 +1,4 @@
-"""Hosts without a mobile node's key, at a location manager: DNS UPDATE (RFC 2136) signed by TSIG (RFC 8945), by hand.
+"""Hosts without a mobile node's key, at a location manager: DNS UPDATE (RFC 2136) signed by TSIG (RFC 8945).
 
 Arguments: the control socket. This host has the addresses from which the messages come.
 """

@@ -13,7 +13,7 @@ from bench import Daemon, Link, ip, mac, udp
 AGENT_VISITED, AGENT_UP = mac("020000000001"), mac("020000000002")
 ATTACKER, VICTIM, ROUTER = mac("020000000066"), mac("020000000007"), mac("020000000009")
 HOME, HOME_AGENT, CARE_OF, ROUTER_IP = "10.1.0.7", "10.1.0.2", "10.3.0.1", "10.9.0.2"
-STRANGER, SENDER = "198.51.100.66", "10.2.0.2"
+UNKNOWN, SENDER = "198.51.100.66", "10.2.0.2"
 daemon, visited, up = Daemon(sys.argv[1]), Link(sys.argv[2]), Link(sys.argv[3])
 
 
@@ -21,7 +21,7 @@ def message(kind, identification, home=HOME):
     fields = struct.pack("!BBH", kind, 0, 300) + socket.inet_aton(home) + socket.inet_aton(HOME_AGENT)
     fields += socket.inet_aton(CARE_OF) if kind == 1 else b""
     fields += struct.pack("!Q", identification)
-    return fields + struct.pack("!BBI", 32, 36, 256) + bytes(32)  # an authenticator that nobody computed
+    return fields + struct.pack("!BBI", 32, 36, 256) + bytes(32)  # a wrong authenticator
 
 
 def serve(seconds=0.3):
@@ -40,7 +40,7 @@ def serve(seconds=0.3):
 
 
 def ask(link_address, identification, home=HOME):
-    """A request by the visited link; whether it was relayed."""
+    """Sends a request on the visited link. Returns whether it was relayed."""
     visited.send(AGENT_VISITED, link_address, udp(home, CARE_OF, 434, message(1, identification, home)))
     wanted = struct.pack("!Q", identification)
     return any(frame[23:24] == b"\x11" and wanted in frame and frame[42:43] == b"\x01" for frame in serve(0.5)[1])
@@ -51,14 +51,14 @@ def on_visited(payload, src=HOME, frame_from=ATTACKER, **more):
 
 
 def tunneled(step, entry):
-    """Who on the visited link gets a datagram for the victim that comes out of a tunnel from `entry`."""
+    """Returns the hosts on the visited link that get a datagram for the victim out of a tunnel from `entry`."""
     text = b"for the victim alone " + step.encode()
     up.send(AGENT_UP, ROUTER, ip(entry, CARE_OF, 4, udp(SENDER, HOME, 9000, text)))
     got = [frame[:6].hex() for frame in serve()[0] if text in frame]
-    print(step, *(sorted(got) or ["nobody"]), flush=True)
+    print(step, *(sorted(got) or ["none"]), flush=True)
 
 
-# The attacker's own request, and its own replies by the visited link.
+# The attacker's own request, and its replies on the visited link.
 assert ask(ATTACKER, 0x1_0000_0001), "the request is relayed"
 for number, source in enumerate((HOME_AGENT, "10.3.0.99")):
     daemon.attack(f"own-reply-{number}", on_visited(message(3, 0x1_0000_0001), src=source))
@@ -69,10 +69,10 @@ daemon.attack("repeated-request", on_visited(message(1, 0x2_0000_0002)))
 up.send(AGENT_UP, ROUTER, udp("10.9.9.9", CARE_OF, 434, message(3, 0x2_0000_0002)))
 serve()
 tunneled("after-repeated-request", HOME_AGENT)
-# And once more, now that it was accepted.
+# The same after it was accepted.
 daemon.attack("repeated-later", on_visited(message(1, 0x2_0000_0002)))
 tunneled("after-repeated-later", HOME_AGENT)
-daemon.attack("strange-tunnel", lambda: tunneled("from-a-stranger", STRANGER))
+daemon.attack("strange-tunnel", lambda: tunneled("from-an-unknown-agent", UNKNOWN))
 daemon.attack("unknown-type", on_visited(b"\x63" + message(1, 1)[1:]))
 daemon.attack("truncated", on_visited(message(1, 1)[:20]))
 daemon.attack("fragment", on_visited(message(1, 1), fragment=0x2000))
@@ -82,7 +82,7 @@ daemon.attack(
 )
 tunneled("at-the-end", HOME_AGENT)
 
-# More requests than may wait, each from another link address and for another home address.
+# More requests than can wait, each from another link address and for another home address.
 for number in range(1500):
     home, link_address = f"10.77.{number >> 8}.{number & 255}", mac(f"02000900{number:04x}")
     visited.send(AGENT_VISITED, link_address, udp(home, CARE_OF, 434, message(1, (3 << 32) | number, home)))

@@ -14,7 +14,7 @@ from bench import Daemon, Link, mac, udp
 AGENT, AGENT_MAC, OWN = "10.1.0.2", mac("020000000001"), mac("020000000009")
 CARE_OF, KEY = "10.3.0.1", bytes(range(16))
 NODES = [f"10.1.0.{last}" for last in range(7, 23)]  # a node is denied once a second: one for each attack
-daemon, link = Daemon(sys.argv[1], ignored=["no_route"]), Link(sys.argv[2])  # where answers go is no matter
+daemon, link = Daemon(sys.argv[1], ignored=["no_route"]), Link(sys.argv[2])  # the destinations of answers do not matter
 
 
 def ntp(ahead=0):
@@ -31,7 +31,7 @@ def request(home=None, agent=AGENT, care_of=CARE_OF, lifetime=300, identificatio
 
 
 def send(payload, src=CARE_OF, **more):
-    # The agent answers by its route to the care-of address; what it says is not read here.
+    # The agent answers by its route to the care-of address. The answer is not read here.
     return lambda: link.send(AGENT_MAC, OWN, udp(src, AGENT, 434, payload, **more))
 
 
@@ -53,7 +53,7 @@ daemon.attack("no-authentication", send(good[:24]))
 daemon.attack("fragment", send(good, fragment=0x2000))
 daemon.attack("lying-length", send(good, length=2000))
 
-# The authentic one is another matter; its replay is not.
+# The authentic request is accepted; its replay is not.
 authentic = request()
 daemon.attack("authentic", send(authentic))
 time.sleep(1.1)

@@ -1,4 +1,4 @@
-"""Hosts that are no end of an association of SCTP (RFC 9260), and one that opens one by hand.
+"""Hosts that are not an end of an SCTP association (RFC 9260), and one that opens an association.
 
 Arguments: the control socket. This host has the addresses 10.3.0.7 and 10.3.0.66.
 """
@@ -54,7 +54,7 @@ def send(data, src=PEER):
 
 
 def heard(src, kind):
-    """The content of the first chunk of this kind that comes."""
+    """Returns the content of the first chunk of this type that arrives."""
     while True:
         data = raw[src].recv(4000)[20:]
         if data[12] == kind:
@@ -65,7 +65,7 @@ def parameter(kind, content):
     return struct.pack("!HH", kind, 4 + len(content)) + content + b"\0" * (-len(content) % 4)
 
 
-# Addresses may change (RFC 5061), and what changes them is signed (RFC 4895): with SHA-256 or SHA-1.
+# Addresses can change (RFC 5061), and these chunks are authenticated (RFC 4895) with SHA-256 or SHA-1.
 EXTENSIONS = parameter(0x8008, b"\xc1\x80\x0f") + parameter(0x8002, bytes(range(32)))
 EXTENSIONS += parameter(0x8003, b"\xc1\x80") + parameter(0x8004, b"\0\3\0\1")
 
@@ -74,7 +74,7 @@ def opening(tag=TAG):
     return chunk(INIT, struct.pack("!IIHHI", tag, 65536, 10, 10, TSN) + EXTENSIONS)
 
 
-# The control: an association opens, and the daemon's state is another.
+# For comparison: an association opens, and the daemon's state changes.
 peers, cookie = 0, b""
 
 
@@ -102,7 +102,7 @@ daemon.attack("shutdown-complete-wrong-tag", send(packet(peers ^ 1, chunk(SHUTDO
 daemon.attack("wrong-checksum", send(packet(peers, chunk(ABORT))[:-1] + b"\x01"))
 daemon.attack("from-another-address", send(packet(peers, chunk(ABORT)), OTHER))
 daemon.attack("asconf-without-auth", send(packet(peers, chunk(ASCONF, ADD))))
-signed = struct.pack("!HH", 0, 3) + bytes(32)  # by a key that no one has
+signed = struct.pack("!HH", 0, 3) + bytes(32)  # by an unknown key
 daemon.attack("asconf-forged", send(packet(peers, chunk(15, signed), chunk(ASCONF, ADD))))
 daemon.attack("forged-cookie", send(packet(peers, chunk(COOKIE_ECHO, bytes(len(cookie))), port=9002)))
 daemon.attack("short-cookie", send(packet(peers, chunk(COOKIE_ECHO, b"x"), port=9002)))
@@ -127,7 +127,7 @@ def floods():
     for _ in range(1500):
         bad = bytearray(packet(chance.randrange(1 << 32), chunk(chance.randrange(256), os.urandom(chance.randrange(60)))))
         send(bytes(bad), chance.choice((PEER, OTHER)))()
-        # With the right tag, but of a kind that has no meaning (skipped by RFC 9260, section 3.2).
+        # With the right tag, and an unknown type (RFC 9260, section 3.2: it is skipped).
         send(packet(peers, chunk(0x80 | chance.randrange(2, 0x3F), os.urandom(chance.randrange(60)))), PEER)()
 
 
@@ -144,7 +144,7 @@ daemon.flood("openings-of-many", "", of_many(lambda number: packet(0, opening(ta
 forged, aborts = chunk(COOKIE_ECHO, os.urandom(len(cookie))), packet(peers, chunk(ABORT))
 daemon.flood("forged-cookies-of-many", "sctp_cookie_forged", of_many(lambda number: packet(number + 1, forged)), air, SERVER_LINK)
 daemon.flood("aborts-of-many", "sctp_no_association", of_many(lambda _: aborts), air, SERVER_LINK)
-# About the association, with a tag that is not the peer's, and with the peer's own address as the one that cannot be reached.
+# ICMP errors about the association: with a wrong tag, and with the peer's address as the unreachable one.
 disbelieved = "icmp_about_nothing icmp_ignored sctp_icmp_unknown sctp_icmp_tag"
 about = struct.pack("!HHII", PORT, OWN_PORT, peers ^ 1, 0)
 daemon.flood("icmp-errors-of-many", disbelieved, icmp_errors(SERVER, 132, PORT), air, SERVER_LINK)
@@ -171,7 +171,7 @@ def newcomer():
 
 flood = lambda: of_many(lambda number: packet(0, opening(tag=number + 1)))
 print("a-newcomer-in-the-flood", during(flood, air, SERVER_LINK, newcomer), flush=True)
-# It answers its peer still.
+# It still answers its peer.
 send(packet(peers, chunk(HEARTBEAT, parameter(1, b"question"))))()
 print("alive", "answered" if heard(PEER, 5)[4:] == b"question" else "another")
 daemon.attack("abort", send(packet(peers, chunk(ABORT))))

@@ -1,4 +1,4 @@
-"""Hosts that open TCP connections to a server and say nothing, more than the daemon has descriptors.
+"""Hosts that open TCP connections to a server and send nothing, more than the daemon has descriptors.
 
 Arguments: the control socket. This host has the addresses 10.3.0.11 to 10.3.0.18.
 """
@@ -20,13 +20,13 @@ with daemon.connect() as client:
 
 
 def cpu():
-    """Seconds that the daemon's threads ran."""
+    """Returns the processor time of the daemon's threads, in seconds."""
     fields = open(f"/proc/{pid}/stat").read().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def calls():
-    """Connections, all at the same time; those that the daemon or its kernel refuses are left out."""
+    """Opens connections at the same time. Returns those that the daemon and its kernel accept."""
     held = []
     for source in ADDRESSES:
         for _ in range(EACH):
@@ -71,7 +71,7 @@ def served():
 
 
 print("answers", served(), "bytes")
-# The daemon is to end while its descriptors are used up.
+# The daemon must end while it has no free descriptors.
 held = calls()
 time.sleep(0.5)
 os.kill(pid, 15)

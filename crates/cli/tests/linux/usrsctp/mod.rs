@@ -14,7 +14,7 @@ use crate::world::in_world;
 use driver::{Driver, byte};
 use os::{End, EndPlace, NetNs, Netlink};
 use peer::Peer;
-use sctp::{Change, Config, Ended, Event, Open, Outcome, PathState};
+use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, PathState};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use wire::{Duration, Ipv4Addr, Mac, Reason};
@@ -121,18 +121,18 @@ fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     driver.hears(&Event::Opened);
     progress(wire, driver);
     driver.change(&[Change::Add(new)]);
-    driver.hears(&Event::Changed(Change::Add(new), Outcome::Done));
+    driver.hears(&Event::Changed(Change::Add(new), ChangeOutcome::Done));
     driver.until("usrsctp's word of the new address", |_| {
         peer.has_said("added 10.0.0.8") && peer.has_said("confirmed 10.0.0.8")
     });
     progress(wire, driver);
     driver.prefer(new);
     driver.change(&[Change::SetPrimary(new)]);
-    driver.hears(&Event::Changed(Change::SetPrimary(new), Outcome::Done));
+    driver.hears(&Event::Changed(Change::SetPrimary(new), ChangeOutcome::Done));
     driver.until("usrsctp's word of the primary", |_| peer.has_said("primary 10.0.0.8"));
     progress(wire, driver);
     driver.change(&[Change::Delete(old)]);
-    driver.hears(&Event::Changed(Change::Delete(old), Outcome::Done));
+    driver.hears(&Event::Changed(Change::Delete(old), ChangeOutcome::Done));
     driver.until("usrsctp's word of the old address", |_| peer.has_said("removed 10.0.0.7"));
     assert_eq!(driver.association().local_addresses().collect::<Vec<_>>(), [new]);
     progress(wire, driver);

@@ -1,0 +1,340 @@
+//! The route-updates of a mobile host: when they are repeated, and from which clock their timestamps are.
+
+use crate::config::{MobileConfig, Station};
+use crate::message::{Authentication, RouteUpdate, Skipped};
+use node::Seed;
+use std::num::NonZeroU64;
+use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
+
+/// The maximum difference between two clocks that count as the same, in nanoseconds: far below any replay window.
+const SAME_CLOCK: i64 = 1_000_000_000;
+/// Former clocks that are remembered at a time (ours). When there are more, the oldest is forgotten.
+const FORMER_CLOCKS: usize = 8;
+/// How long a former clock is remembered (ours). A node accepts no timestamp that is further ahead than its
+/// `replay_window` (5 s by default). With a `replay_window` of more than this, a host can still be locked out.
+const FORMER_CLOCK_LIFETIME: Duration = Duration::from_mins(1);
+
+/// The configured repetitions of one route-update.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    since: Instant,
+    sent: usize,
+}
+
+impl Repeats {
+    /// Starts the repetitions of a route-update that was sent; returns when the first is due.
+    pub(crate) fn begin(&mut self, now: Instant, configured: &[Duration]) -> Option<Instant> {
+        *self = Self { since: now, sent: 0 };
+        self.next(configured)
+    }
+
+    /// Counts a repetition that was sent; returns when the next is due.
+    pub(crate) fn repeated(&mut self, configured: &[Duration]) -> Option<Instant> {
+        self.sent += 1;
+        self.next(configured)
+    }
+
+    /// Ends the repetitions, because a route-update was sent that is not repeated.
+    pub(crate) const fn end(&mut self, now: Instant) {
+        *self = Self { since: now, sent: usize::MAX };
+    }
+
+    /// Returns when repetitions were last started or ended.
+    pub(crate) const fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn next(&self, configured: &[Duration]) -> Option<Instant> {
+        configured.get(self.sent).map(|after| self.since + *after)
+    }
+}
+
+/// A clock and the last timestamp that was made from it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// The wall time at [`Instant::ZERO`].
+    wall: WallTime,
+    last: u64,
+    /// The first timestamp of the present attachment, if it was made from this clock.
+    since: Option<NonZeroU64>,
+}
+
+impl Clock {
+    /// Makes the next timestamp. Strictly increasing; the bits that nanoseconds leave unused are random (draft 3.3.2).
+    fn stamp(&mut self, now: Instant, rng: &mut Seed) {
+        let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
+        let next = self.last.wrapping_add(1);
+        self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
+    }
+
+    /// Returns the last timestamp, and the first one of this attachment.
+    fn last_and_first(&self) -> (u64, Option<u64>) {
+        (self.last, self.since.map(NonZeroU64::get))
+    }
+
+    const fn attached(&mut self) {
+        self.since = NonZeroU64::new(self.last);
+    }
+
+    const fn is_as(self, wall: WallTime) -> bool {
+        self.wall.0.abs_diff(wall.0) <= SAME_CLOCK.unsigned_abs()
+    }
+}
+
+/// The host's clock, and the clocks that it had before the clock was set.
+///
+/// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong,
+/// and the host cannot know which. So it sends a copy of each route-update for both clocks; the nodes accept the one
+/// that is right.
+///
+/// Nodes also refuse a timestamp below the last accepted one. If a clock is set forward and back, its time is below the
+/// timestamps that were signed meanwhile, which nodes may have accepted. So the host also continues from those
+/// timestamps, until its clock has passed them.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    clock: Clock,
+    /// Boxed, as few hosts have former clocks.
+    before: Option<Box<Before>>,
+    rng: Seed,
+}
+
+/// The clocks that a host had before.
+#[derive(Debug, Default)]
+struct Before {
+    /// The first former clock, until the host returns to it.
+    former: Option<Clock>,
+    /// Later former clocks that have signed, each with the time when it is forgotten; the oldest first.
+    left: Vec<(Clock, Instant)>,
+}
+
+impl Before {
+    fn leave(&mut self, now: Instant, clock: Clock) {
+        if clock.last == 0 {
+            return;
+        }
+        if self.left.len() >= FORMER_CLOCKS {
+            self.left.remove(0);
+        }
+        self.left.push((clock, now + FORMER_CLOCK_LIFETIME));
+    }
+
+    /// Returns the latest former clock that shows this time. It stays in the list: nodes may have accepted what it
+    /// signed, and it may soon be too far ahead again.
+    fn returned(&self, wall: WallTime) -> Option<Clock> {
+        let same = |(clock, _): &&(Clock, Instant)| clock.is_as(wall);
+        self.left.iter().rfind(same).map(|(clock, _)| *clock)
+    }
+}
+
+impl Clocks {
+    pub(crate) fn new(rng: Seed) -> Self {
+        Self { clock: Clock::default(), before: None, rng }
+    }
+
+    /// Sets the clock at the start of the host.
+    pub(crate) fn start(&mut self, wall: WallTime) {
+        self.clock.wall = wall;
+    }
+
+    /// Sets the clock. Returns whether it changed by more than `SAME_CLOCK`. The first former clock is kept until the
+    /// host returns to it.
+    pub(crate) fn set(&mut self, now: Instant, wall: WallTime) -> bool {
+        if self.clock.is_as(wall) {
+            self.clock.wall = wall;
+            return false;
+        }
+        let before = self.before.get_or_insert_with(Box::default);
+        let former = before.former.take();
+        let (same, other): (Option<Clock>, _) = match former {
+            Some(former) if former.is_as(wall) => (Some(former), None),
+            other => (before.returned(wall), other),
+        };
+        let left = std::mem::replace(&mut self.clock, Clock { wall, ..same.unwrap_or_default() });
+        if former.is_some() {
+            before.former = other;
+            before.leave(now, left);
+        } else {
+            before.former = Some(left);
+        }
+        true
+    }
+
+    /// Returns the timestamps of one route-update, each for a separate copy. With each is the timestamp by the same
+    /// clock at which the host attached, if there is one.
+    pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
+        let mut stamps = Vec::with_capacity(1);
+        let former = self.before.as_mut().and_then(|before| before.former.as_mut());
+        for clock in former.into_iter().chain([&mut self.clock]) {
+            clock.stamp(now, &mut self.rng);
+            stamps.push(clock.last_and_first());
+        }
+        let Some(before) = &mut self.before else { return stamps };
+        // Timestamps that all clocks have passed are forgotten.
+        let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
+        before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
+        for (clock, _) in &mut before.left {
+            clock.last = clock.last.wrapping_add(1);
+            // A clock that returned continues from the same timestamp. Nodes would refuse a second copy with it as a
+            // replay.
+            if stamps.iter().all(|(stamp, _)| *stamp != clock.last) {
+                stamps.push(clock.last_and_first());
+            }
+        }
+        stamps
+    }
+
+    /// Starts an attachment with the last timestamps.
+    pub(crate) fn attached(&mut self) {
+        self.clock.attached();
+        let Some(before) = &mut self.before else { return };
+        before
+            .former
+            .iter_mut()
+            .chain(before.left.iter_mut().map(|(clock, _)| clock))
+            .for_each(Clock::attached);
+    }
+}
+
+/// Returns a signed route-update for a base station. A semisoft one contains `since`, the timestamp of the route-update
+/// with which the host attached to the old base station.
+pub(crate) fn signed(
+    config: &MobileConfig,
+    station: &Station,
+    (timestamp, since): (u64, Option<u64>),
+    semisoft: bool,
+) -> Packet {
+    let since = since.filter(|_| semisoft);
+    let mut update = RouteUpdate {
+        mobile: config.address,
+        gateway: config.gateway,
+        timestamp,
+        semisoft,
+        auth: Authentication::unsigned(config.key_generation, config.r_mh.to_be_bytes()),
+        serving_bs: Some(station.id),
+        skipped: since.map(Skipped::attached_since).unwrap_or_default(),
+    };
+    update.sign(&config.session_key);
+    Packet::new(station.mac, update.emit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use auth::ReplayWindow;
+    use std::collections::BTreeSet;
+
+    /// 2000-01-01 00:00 UTC.
+    const RIGHT: WallTime = WallTime(946_684_800_000_000_000);
+
+    /// A clock that is `ms` milliseconds ahead of the right one.
+    fn ahead(ms: i64) -> WallTime {
+        WallTime(RIGHT.0 + ms * 1_000_000)
+    }
+
+    fn clocks(seed: u64) -> Clocks {
+        let mut clocks = Clocks::new(Seed::new(seed));
+        clocks.start(RIGHT);
+        clocks
+    }
+
+    /// A node whose clock is right, and the last timestamp that it has accepted.
+    #[derive(Default)]
+    struct Node(Option<u64>);
+
+    impl Node {
+        /// Receives all copies of a route-update in turn. Returns whether any is accepted.
+        fn accepts(&mut self, now: Instant, clocks: &mut Clocks) -> bool {
+            let window = ReplayWindow::new(Duration::from_secs(5));
+            let time = RIGHT.plus(now.since(Instant::ZERO)).to_ntp();
+            let mut any = false;
+            for (stamp, _) in clocks.stamps(now) {
+                if window.check(time, self.0, stamp).is_ok() {
+                    self.0 = Some(stamp);
+                    any = true;
+                }
+            }
+            any
+        }
+    }
+
+    /// The steps are a little less than the nodes' window, so that timestamps between them were accepted.
+    #[test]
+    fn two_steps_that_cancel_each_other_lock_no_host_out() {
+        for step in [4000, 4900] {
+            let (mut clocks, mut node) = (clocks(1), Node::default());
+            let at = Instant::from_millis;
+            assert!(node.accepts(at(1000), &mut clocks));
+            clocks.set(at(3000), ahead(step));
+            assert!(node.accepts(at(3000), &mut clocks));
+            clocks.set(at(3500), RIGHT);
+            for ms in (3500..10_000).step_by(100) {
+                assert!(node.accepts(at(ms), &mut clocks), "{step} ms, at {ms} ms");
+            }
+            assert_eq!(clocks.stamps(at(10_000)).len(), 1, "the clock has come as far");
+        }
+    }
+
+    /// The first clock is right, but the host cannot know it.
+    #[test]
+    fn whatever_steps_a_clock_makes_one_of_its_timestamps_is_accepted() {
+        for seed in 0..300 {
+            let (mut clocks, mut node, mut rng) = (clocks(seed), Node::default(), Seed::new(seed));
+            let mut now = Instant::ZERO;
+            for turn in 0..60 {
+                now += Duration::from_millis(1 + rng.draw() % 700);
+                if rng.draw().is_multiple_of(3) {
+                    let step = i64::try_from(rng.draw() % 9).unwrap();
+                    clocks.set(now, ahead(2000 * step - 8000));
+                }
+                assert!(node.accepts(now, &mut clocks), "seed {seed}, turn {turn}");
+            }
+        }
+    }
+
+    /// The clock is set back to a value just before the one that it was left at. It and its remembered copy would then
+    /// continue from the same timestamp.
+    #[test]
+    fn a_clock_that_returned_is_in_no_second_copy() {
+        let mut clocks = clocks(1);
+        let at = Instant::from_millis;
+        for (ms, wall) in [(2000, ahead(4000)), (2400, RIGHT), (2500, ahead(3600))] {
+            clocks.stamps(at(ms));
+            clocks.set(at(ms), wall);
+        }
+        for ms in (2500..4000).step_by(100) {
+            let stamps: Vec<u64> = clocks.stamps(at(ms)).iter().map(|(stamp, _)| *stamp).collect();
+            let distinct: BTreeSet<u64> = stamps.iter().copied().collect();
+            assert_eq!(stamps.len(), distinct.len(), "{stamps:?} at {ms} ms");
+        }
+    }
+
+    /// A clock jumps ahead, back, and ahead again. Nodes refuse its new timestamps, which are too far in the future.
+    /// They accept those that continue from its former timestamps.
+    #[test]
+    fn a_clock_that_returned_goes_on_from_its_former_timestamps_too() {
+        let (mut clocks, mut node) = (clocks(1), Node::default());
+        let at = Instant::from_millis;
+        for (from, to, wall) in [(1000, 3000, RIGHT), (3000, 4000, ahead(8000)), (4000, 8000, RIGHT)] {
+            clocks.set(at(from), wall);
+            for ms in (from..to).step_by(100) {
+                assert!(node.accepts(at(ms), &mut clocks), "at {ms} ms");
+            }
+        }
+        clocks.set(at(8000), ahead(8000));
+        for ms in (8000..15_000).step_by(100) {
+            assert!(node.accepts(at(ms), &mut clocks), "at {ms} ms");
+        }
+    }
+
+    #[test]
+    fn clocks_that_were_left_are_bounded_in_number_and_time() {
+        let mut clocks = clocks(1);
+        let at = Instant::from_millis;
+        for hour in 0..20 {
+            clocks.set(at(1000), ahead(3_600_000 * hour));
+            assert!(clocks.stamps(at(1000)).len() <= FORMER_CLOCKS + 2);
+        }
+        assert_eq!(clocks.stamps(at(60_999)).len(), FORMER_CLOCKS + 2);
+        assert_eq!(clocks.stamps(at(61_000)).len(), 2);
+    }
+}

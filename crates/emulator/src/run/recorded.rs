@@ -1,0 +1,103 @@
+//! The report of a run on Linux in its run directory: the field `linux` of `run.json`.
+
+use super::WorldReport;
+use recorder::backend::{BackendReport, Daemon, Machine, ProgramOutput};
+use recorder::run::Outcome;
+use recorder::rundir::{self, ReadError};
+use std::path::Path;
+use trace::Doubt;
+use wire::WallTime;
+
+impl WorldReport {
+    /// Converts the report to plain data for the run directory.
+    pub(super) fn to_data(&self) -> serde_json::Result<BackendReport> {
+        let daemons = self.hosts.iter().map(|host| Daemon {
+            host: host.name.clone(),
+            pid: host.pid,
+            exit: host.exit.clone(),
+        });
+        let programs = self
+            .programs
+            .iter()
+            .map(|program| ProgramOutput { file: program.log(), output: program.output.clone() });
+        Ok(BackendReport {
+            began: WallTime(self.began_ns),
+            machine: Machine { kernel: self.kernel.clone(), uid: self.uid },
+            daemons: daemons.collect(),
+            hosts_without_records: self.hosts_without_records().map(str::to_owned).collect(),
+            programs: programs.collect(),
+            details: serde_json::to_value(self)?,
+        })
+    }
+}
+
+/// Returns the report of a run on Linux, or `None` if it is no run on Linux.
+pub fn report_of(outcome: &Outcome) -> Option<WorldReport> {
+    serde_json::from_value(outcome.report.as_ref()?.details.clone()).ok()
+}
+
+/// Reads a run directory, and finds again the doubts of a run on Linux.
+///
+/// # Errors
+///
+/// Those of [`rundir::read`].
+pub fn read_run(dir: &Path) -> Result<Outcome, ReadError> {
+    rundir::read(dir, evaluate)
+}
+
+/// Evaluates the report in a run directory, as [`rundir::Evaluate`] says.
+fn evaluate(
+    details: serde_json::Value,
+    outcome: &Outcome,
+) -> serde_json::Result<(BackendReport, Vec<Doubt>)> {
+    let report: WorldReport = serde_json::from_value(details)?;
+    let found = report.find_doubts(outcome);
+    Ok((report.to_data()?, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::HostReport;
+    use recorder::run::{OnWorld, simulate};
+    use scenario::Scenario;
+
+    fn first() -> Outcome {
+        let (file, text) = Scenario::find("first").unwrap();
+        simulate(Scenario::plan(&file, &text, &[], 7).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn facts_and_doubts_of_a_linux_run_survive() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("run");
+        let dead = HostReport {
+            name: "b1".to_owned(),
+            pid: 42,
+            exit: "signal 9".to_owned(),
+            ..HostReport::default()
+        };
+        let report = WorldReport {
+            kernel: "6.18".to_owned(),
+            began_ns: 7,
+            hosts: vec![dead],
+            ..WorldReport::default()
+        };
+        let Outcome { plan, records, .. } = first();
+        let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
+        outcome.report = Some(report.to_data().unwrap());
+        let doubt = trace::Doubt::NoRecords { host: "b1".to_owned() };
+        outcome.doubts.push(doubt.clone());
+        let file = rundir::write(&outcome, &dir, &rundir::Options::default()).unwrap();
+        assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
+        let back = read_run(&dir).unwrap();
+        assert_eq!((back.world, back.fingerprint, report_of(&back)), (OnWorld::Linux, None, Some(report)));
+        assert_eq!(back.doubts, std::slice::from_ref(&doubt));
+        assert_eq!(back.epoch().0, 7, "when it began");
+        // Validity problems that follow from the records are found again, even if the file does not list them.
+        outcome.doubts.clear();
+        let dir = folder.path().join("without");
+        rundir::write(&outcome, &dir, &rundir::Options::default()).unwrap();
+        assert_eq!(read_run(&dir).unwrap().doubts, [doubt]);
+    }
+}

@@ -1,0 +1,513 @@
+//! The report of pid 1 of a lab, and the reasons for which a run is not valid.
+
+use super::timing::RADIO;
+use super::{CrashReport, ProgramReport, StopReport};
+use crate::control_run::Control;
+use crate::idle::Idle;
+use daemon::Refusal;
+use daemon::{Ages, DaemonSummary, Stall};
+use os::counters;
+use recorder::run::Outcome;
+use recorder::segment;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use trace::Doubt;
+use trace::What;
+use wire::ipv4::Header;
+use wire::{Duration, Iface, Instant, PacketId};
+
+/// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct WorldReport {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The id of the user who started the run, outside the user namespace.
+    pub uid: u32,
+    /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
+    pub uid_map: String,
+    /// How late the radio process sent frames, in microseconds: median, 99th percentile, worst.
+    pub lateness_us: [f64; 3],
+    /// Number of frames that the radio process sent.
+    pub frames: u64,
+    /// How long frames waited before the radio process read them.
+    pub read: Ages,
+    /// The longest time that the radio process did not run.
+    pub stall: Stall,
+    /// Its 1000 longest stalls of more than 5 ms.
+    pub stalls: Vec<Stall>,
+    /// The stalls of a thread that only slept beside the daemons.
+    pub idle: Idle,
+    /// The wall-clock time at which the run began, in nanoseconds since 1970.
+    pub began_ns: i64,
+    /// Steal time of this machine during the run, in milliseconds.
+    pub stolen_ms: u64,
+    /// Frames that the kernel dropped before the radio process read them.
+    pub capture_drops: u64,
+    /// Whether the wall clock was set during the run.
+    pub wall_clock_stepped: bool,
+    /// The counters of the radio process at each interface of a host.
+    pub interfaces: Vec<InterfaceReport>,
+    /// The daemons.
+    pub hosts: Vec<HostReport>,
+    /// The programs of the scenario.
+    pub programs: Vec<ProgramReport>,
+    /// Earlier runs of the same plan that were discarded because of their timing.
+    pub repeats: Vec<Repeat>,
+    /// The lateness of this machine without daemons. It is measured once per process, and again after a run with
+    /// timing errors. `None` if it could not be measured.
+    pub control: Option<Control>,
+}
+
+/// A run that was discarded and repeated.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Repeat {
+    /// Its number, from 1.
+    pub attempt: usize,
+    /// Why it was discarded.
+    pub reasons: Vec<Doubt>,
+}
+
+/// The counters of the radio process at an interface of a host.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct InterfaceReport {
+    /// The host, by its place in the scenario.
+    pub host: usize,
+    /// The interface's number, from 1.
+    pub number: u16,
+    /// Its name.
+    pub name: String,
+    /// Frames that the radio process read from it.
+    pub taken: u64,
+    /// Frames that the radio process put into it.
+    pub delivered: u64,
+    /// Frames that the kernel refused to put into it, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Whether it went down or was removed.
+    pub is_lost: bool,
+}
+
+/// The report about one daemon.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct HostReport {
+    /// Its host.
+    pub name: String,
+    /// Its process, by its number inside the lab's PID namespace.
+    pub pid: u32,
+    /// How it ended, in words.
+    pub exit: String,
+    /// Whether it ended when requested, without an error.
+    pub ended_well: bool,
+    /// Crashes that the scenario ordered.
+    #[serde(default)]
+    pub crashes: Vec<CrashReport>,
+    /// Times for which the scenario stopped it.
+    #[serde(default)]
+    pub stops: Vec<StopReport>,
+    /// Changes of its process state during the run that the scenario did not order.
+    pub changes: Vec<String>,
+    /// Its summary; `None` if it gave none.
+    pub summary: Option<DaemonSummary>,
+    /// Why there is no summary.
+    pub why_no_summary: Option<String>,
+    /// Number of its records that were read.
+    pub records_read: u64,
+}
+
+impl HostReport {
+    /// Returns whether all its records were read.
+    fn has_records(&self) -> bool {
+        if self.is_down() && self.summary.is_none() {
+            return true; // what it did until it was killed
+        }
+        self.summary.as_ref().is_some_and(|summary| summary.records == self.records_read)
+    }
+}
+
+impl HostReport {
+    /// Returns whether it had crashed, as the scenario ordered, when the run ended.
+    fn is_down(&self) -> bool {
+        self.crashes.last().is_some_and(|crash| crash.restarted_us.is_none())
+    }
+
+    /// Returns when the daemon of this summary began.
+    fn began(&self) -> Instant {
+        let restarted = self.crashes.last().and_then(|crash| crash.restarted_us);
+        Instant::ZERO + Duration::from_micros(restarted.unwrap_or_default())
+    }
+
+    /// Returns whether the scenario had stopped it during this stall.
+    pub(super) fn was_to_stall(&self, stall: Stall) -> bool {
+        let from = stall.until_us.saturating_sub(stall.us);
+        self.stops.iter().any(|stop| {
+            let until = stop.continued_us.map_or(u64::MAX, |at| at + SETTLES_US);
+            from + SETTLES_US >= stop.at_us && stall.until_us <= until
+        })
+    }
+}
+
+/// Tolerance in microseconds: a stall begins at the last look at the clock before the signal, and ends when the
+/// process runs again.
+const SETTLES_US: u64 = 15_000;
+
+impl WorldReport {
+    /// Returns the hosts without records, whose packets cannot be followed.
+    pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
+    }
+
+    /// Returns the failed programs of the scenario, each by name. The run is valid and its exit code is 1.
+    pub(super) fn failed_programs(&self) -> impl Iterator<Item = String> {
+        self.programs.iter().filter_map(|program| {
+            let ProgramReport { host, number, command, trouble, .. } = program;
+            let what = trouble.as_ref()?;
+            Some(format!("{host}: program {number} (`{command}`) {what}"))
+        })
+    }
+
+    /// Returns the reasons for which the run is not valid that only the Linux backend can find.
+    pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        for host in &self.hosts {
+            host_doubts(host, &mut doubts);
+        }
+        doubts.extend(self.timing_doubts());
+        self.radio_doubts(&mut doubts);
+        for (index, host) in self.hosts.iter().enumerate() {
+            if let Some(summary) = host.summary.as_ref().filter(|_| host.has_records()) {
+                self.kernel_doubts(outcome, index, summary, &mut doubts);
+                refusals(outcome, index, summary, &mut doubts);
+            }
+        }
+        self.interface_doubts(outcome, &mut doubts);
+        doubts
+    }
+
+    fn radio_doubts(&self, doubts: &mut Vec<Doubt>) {
+        let process = || RADIO.to_owned();
+        if self.capture_drops > 0 {
+            doubts.push(Doubt::CaptureDrops { process: process(), frames: self.capture_drops });
+        }
+        if self.wall_clock_stepped {
+            doubts.push(Doubt::WallClockSet { process: process() });
+        }
+    }
+
+    /// Compares the kernel's counters with the records of the host's applications and of its node.
+    fn kernel_doubts(
+        &self,
+        outcome: &Outcome,
+        index: usize,
+        summary: &DaemonSummary,
+        doubts: &mut Vec<Doubt>,
+    ) {
+        let host = &summary.name;
+        // Each daemon counts from its own begin. Packets before the begin of the last one have ended.
+        let began = self.hosts.get(index).map_or(Instant::ZERO, HostReport::began);
+        let count = |wanted: fn(&What) -> bool| {
+            let here = |r: &&trace::Record| r.host.index() == index && r.at >= began && wanted(&r.what);
+            outcome.records.iter().filter(here).count() as u64
+        };
+        let pairs = [
+            ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
+            ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
+        ];
+        // Only the kernel counts what a program does in this namespace.
+        let has_programs = self.programs.iter().any(|program| program.host == *host);
+        for (counter, whose, other) in pairs {
+            let Some(kernel) = counted(host, counters::value(&summary.counters, counter), doubts) else {
+                continue;
+            };
+            if kernel < other || (kernel > other && !has_programs) {
+                let (host, counter, whose) = (host.clone(), counter.to_owned(), whose.to_owned());
+                doubts.push(Doubt::Counts { host, counter, kernel, whose, other });
+            }
+        }
+        let read = counters::value(&summary.counters, "Udp.InDatagrams");
+        let refused = counters::value(&summary.counters, "Udp.NoPorts");
+        if let (Some(read), Some(refused)) = (counted(host, read, doubts), counted(host, refused, doubts)) {
+            let received = count(|what| matches!(what, What::AppReceived(_)));
+            let other = received + datagrams_ended(outcome, index, began);
+            let kernel = read + refused;
+            if kernel < other || (kernel > other && !has_programs) {
+                let (host, counter) = (host.clone(), "Udp.InDatagrams".to_owned());
+                let whose = "the application received".to_owned();
+                doubts.push(Doubt::Counts { host, counter, kernel, whose, other });
+            }
+        }
+        let received = summary.received.get("host").copied().ok_or("received.host");
+        let to_node = (counters::sent_to_node(&summary.counters), received);
+        let to_kernel = (Ok(summary.given_to_kernel), counters::taken_from_node(&summary.counters));
+        for (is_to_kernel, (sent, came)) in [(false, to_node), (true, to_kernel)] {
+            let both = (counted(host, sent, doubts), counted(host, came, doubts));
+            let (Some(sent), Some(came)) = both else { continue };
+            // Packets of a program on the loopback may be counted more often than they are sent.
+            let may_be_more =
+                has_programs && summary.counters.get("link.lo.tx_packets").is_some_and(|count| *count > 0);
+            if came < sent || (came > sent && !may_be_more) {
+                doubts.push(Doubt::Stack { host: host.clone(), to_kernel: is_to_kernel, sent, came });
+            }
+        }
+        let discarded = discarded(outcome, (index, began), summary, doubts);
+        doubts.extend(discarded.into_iter().map(|(counter, packets)| Doubt::Discarded {
+            host: host.clone(),
+            counter: counter.to_owned(),
+            packets,
+        }));
+    }
+
+    /// Compares the frames that left and entered each interface with those of the node and the links.
+    fn interface_doubts(&self, outcome: &Outcome, doubts: &mut Vec<Doubt>) {
+        let sent = frames_sent(outcome);
+        for interface in &self.interfaces {
+            let Some(host) = self.hosts.get(interface.host) else { continue };
+            let (name, host_name) = (interface.name.clone(), host.name.clone());
+            for (reason, packets) in &interface.refused {
+                doubts.push(Doubt::Refused {
+                    host: host_name.clone(),
+                    interface: name.clone(),
+                    reason: format!("arriving, {reason}"),
+                    packets: *packets,
+                });
+            }
+            let Some(summary) = &host.summary else { continue };
+            if interface.is_lost || summary.lost_interfaces.contains(&name) {
+                doubts.push(Doubt::InterfaceLost { host: host_name.clone(), interface: name.clone() });
+            }
+            let sent = sent.get(&(interface.host, interface.number)).copied().unwrap_or_default();
+            if host.has_records() && i64::try_from(interface.taken) != Ok(sent) {
+                let (host, interface, left) = (host_name.clone(), name.clone(), interface.taken);
+                doubts.push(Doubt::FramesOut { host, interface, left, sent: sent.max(0) as u64 });
+            }
+            let came = summary.received.get(&name).copied().ok_or_else(|| format!("received.{name}"));
+            let Some(came) = counted(&host_name, came.as_ref().copied().map_err(String::as_str), doubts)
+            else {
+                continue;
+            };
+            if came != interface.delivered {
+                let delivered = interface.delivered;
+                doubts.push(Doubt::FramesIn { host: host_name, interface: name, came, delivered });
+            }
+        }
+    }
+}
+
+/// Returns a count. If it is missing, adds a doubt that names the counter, and returns `None`.
+fn counted(host: &str, count: Result<u64, &str>, doubts: &mut Vec<Doubt>) -> Option<u64> {
+    let missing = |counter: &str| Doubt::NoCount { host: host.to_owned(), counter: counter.to_owned() };
+    count
+        .map_err(|counter| {
+            let doubt = missing(counter);
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        })
+        .ok()
+}
+
+/// Adds the doubts about a daemon's summary, or about its absence.
+fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
+    let name = &host.name;
+    doubts.extend(host.changes.iter().map(|what| Doubt::Changed { host: name.clone(), what: what.clone() }));
+    let Some(summary) = &host.summary else {
+        if host.is_down() {
+            return;
+        }
+        let why = host.why_no_summary.clone();
+        doubts.extend(why.map(|why| Doubt::NoSummary { host: name.clone(), why }));
+        doubts.push(Doubt::NoRecords { host: name.clone() });
+        return;
+    };
+    if !host.ended_well {
+        doubts.push(Doubt::BadEnd { host: name.clone(), exit: host.exit.clone() });
+    }
+    let (host, written, read) = (name.clone(), summary.records, host.records_read);
+    if written != read {
+        doubts.push(Doubt::RecordsLost { host, written, read });
+    }
+    if summary.capture_drops > 0 {
+        doubts.push(Doubt::CaptureDrops { process: name.clone(), frames: summary.capture_drops });
+    }
+    doubts.extend(summary.queues.iter().map(|(interface, kind)| Doubt::Queue {
+        host: name.clone(),
+        interface: interface.clone(),
+        kind: kind.clone(),
+    }));
+    if summary.wall_clock_stepped {
+        doubts.push(Doubt::WallClockSet { process: name.clone() });
+    }
+}
+
+/// Adds a doubt for packets that an interface or a socket refused. No scenario orders that, so this machine lost
+/// them.
+fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &mut Vec<Doubt>) {
+    let mut refused: BTreeMap<(Iface, Refusal), u64> = BTreeMap::new();
+    for record in outcome.records.iter().filter(|record| record.host.index() == index) {
+        if let What::Lost(iface, _, reason) = &record.what
+            && let Some(refusal) = Refusal::named(reason)
+        {
+            *refused.entry((*iface, refusal)).or_default() += 1;
+        }
+    }
+    for ((iface, refusal), packets) in refused {
+        let ports = outcome.plan.hosts.get(index).map(|host| host.ports.as_slice()).unwrap_or_default();
+        let port = usize::from(iface.0).checked_sub(1).and_then(|index| ports.get(index));
+        let interface = port.map_or("host".to_owned(), |port| port.name.clone());
+        doubts.push(Doubt::Refused {
+            host: summary.name.clone(),
+            interface,
+            reason: refusal.name().to_owned(),
+            packets,
+        });
+    }
+}
+
+/// Counts the frames that the nodes put on their interfaces, by host index and interface number.
+fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
+    let mut sent: BTreeMap<(usize, u16), i64> = BTreeMap::new();
+    for record in &outcome.records {
+        let (iface, change) = match &record.what {
+            What::Sent(iface, _) => (iface, 1),
+            // Frames that the kernel refused, and frames that went to the radio process directly, did not pass the
+            // interface.
+            What::Lost(iface, _, reason) if Refusal::named(reason).is_some_and(Refusal::is_of_interface) => {
+                (iface, -1)
+            }
+            What::Visited(iface, _) => (iface, -1),
+            // The daemon was killed while it sent the frame.
+            What::Lost(iface, _, reason) if reason == sim::reason::CRASHED.0 => (iface, -1),
+            _ => continue,
+        };
+        if *iface != Iface::HOST {
+            *sent.entry((record.host.index(), iface.0)).or_default() += change;
+        }
+    }
+    sent
+}
+
+/// Formats the timing of a run: a line for each daemon, the lateness of this machine without daemons, and the reasons
+/// for repetitions.
+pub fn timing(report: &WorldReport) -> String {
+    let mut out = String::new();
+    for summary in report.hosts.iter().filter_map(|host| host.summary.as_ref()) {
+        let DaemonSummary { name, read, stall, .. } = summary;
+        let _ = writeln!(
+            out,
+            "{name}: {} frames, read after {:.0} us (99 %), {:.0} us (worst); longest pause {} us",
+            read.count, read.p99_us, read.worst_us, stall.us
+        );
+    }
+    if let Some(Control { frames, sleeper, follows_this_run }) = &report.control {
+        let _ = writeln!(
+            out,
+            "this machine, without any daemon: frames late by {:.0} us (median), {:.0} us (99 %), {:.0} us (worst); a sleeping thread by {:.0} us (median), {:.0} us (99 %), {:.0} us (worst){}",
+            frames.median_us,
+            frames.p99_us,
+            frames.worst_us,
+            sleeper.median_us,
+            sleeper.p99_us,
+            sleeper.worst_us,
+            if *follows_this_run { "" } else { "; measured after an earlier run" }
+        );
+    }
+    for Repeat { attempt, reasons } in &report.repeats {
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let _ = writeln!(out, "attempt {attempt} was not kept: {}", reasons.join("; "));
+    }
+    out
+}
+
+/// Counters of packets that a kernel discards for reasons other than the node and the links. Counters that a scenario
+/// itself may raise are not included: segments without a connection, incomplete fragments, closed ports.
+const DISCARDS: [&str; 8] = [
+    "Ip.InHdrErrors",
+    "Ip.InAddrErrors",
+    "Ip.InUnknownProtos",
+    "Ip.InDiscards",
+    "Ip.OutDiscards",
+    "Ip.OutNoRoutes",
+    "Tcp.InCsumErrors",
+    "Udp.InErrors",
+];
+
+/// Returns the non-zero counters of packets that a host's kernel discarded. Packets that it received and gave to no
+/// protocol are the difference of `Ip.InReceives` and `Ip.InDelivers`. Loopback packets are in both, so they hide
+/// nothing.
+fn discarded(
+    outcome: &Outcome,
+    (index, began): (usize, Instant),
+    summary: &DaemonSummary,
+    doubts: &mut Vec<Doubt>,
+) -> Vec<(&'static str, u64)> {
+    let mut of = |counter| counted(&summary.name, counters::value(&summary.counters, counter), doubts);
+    let mut found: Vec<(&str, u64)> =
+        DISCARDS.iter().filter_map(|counter| Some((*counter, of(counter)?))).collect();
+    let of_ip = found.iter().filter(|(counter, _)| counter.starts_with("Ip.In"));
+    let named: u64 = of_ip.map(|(_, packets)| packets).sum();
+    let others =
+        ["Ip.InReceives", "Ip.InDelivers", "Ip.ForwDatagrams", "Ip.ReasmReqds", "Ip.ReasmOKs"].map(of);
+    if let [Some(received), Some(delivered), Some(forwarded), Some(parts), Some(whole)] = others {
+        let known = delivered + forwarded + parts.saturating_sub(whole) + named;
+        let packets = received.saturating_sub(known + from_itself(outcome, index, began));
+        found.push(("Ip.InReceives without Ip.InDelivers", packets));
+    }
+    found.retain(|(_, packets)| *packets > 0);
+    found
+}
+
+/// Counts packets that a node gave its kernel with one of the host's own addresses as source, such as ICMP errors
+/// about the kernel's packets. A kernel accepts none of these.
+fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
+    let own = outcome.plan.hosts.get(host).map(|host| host.config.all_addresses()).unwrap_or_default();
+    let own = |record: &&trace::Record| {
+        matches!(&record.what, What::Sent(Iface::HOST, packet)
+            if Header::parse(&packet.bytes).is_ok_and(|(header, _)| own.contains(&header.src)))
+    };
+    let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
+    here.filter(own).count() as u64
+}
+
+/// Counts datagrams that a host's kernel received and that no application received: no socket had the port, or
+/// the socket was closed (the daemon reads the rest), or the daemon has read them and no application has asked for
+/// them yet.
+fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
+    let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
+    let mut given: BTreeSet<PacketId> = BTreeSet::new();
+    let mut ended = 0;
+    for record in here {
+        match &record.what {
+            What::Sent(Iface::HOST, packet) if segment::is_datagram(packet) => _ = given.insert(packet.id),
+            // The kernel never received what its interface refused.
+            What::Lost(Iface::HOST, _, reason) if Refusal::named(reason).is_some() => {}
+            What::Lost(Iface::HOST, id, _) | What::Held(Some(Iface::HOST), id) => {
+                ended += u64::from(given.contains(id));
+            }
+            _ => {}
+        }
+    }
+    ended
+}
+
+/// Counts segments that a host's kernel received, without those that ended at its interface or are held there.
+fn segments_given(outcome: &Outcome, host: usize, began: Instant) -> u64 {
+    let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
+    let mut given: BTreeMap<PacketId, u64> = BTreeMap::new();
+    for record in here {
+        match &record.what {
+            What::Sent(Iface::HOST, packet) if segment::is_segment(packet) => {
+                *given.entry(packet.id).or_default() += 1;
+            }
+            What::Lost(Iface::HOST, id, _) | What::Held(Some(Iface::HOST), id) => {
+                if let Some(count) = given.get_mut(id) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+    given.values().sum()
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -1,0 +1,282 @@
+//! Whether both backends give the same results: the distributions of what applications experienced, not the messages.
+//!
+//! Many of these distributions have two modes, so medians are not enough: whole distributions and their means are
+//! compared. Two random samples of 40 and 12 values from one distribution have a Kolmogorov-Smirnov distance of 0.3 in
+//! two of five cases. So the simulator also runs at the phases of the valid Linux runs ([`scenario::Repetition`]),
+//! and these runs are evaluated. The remaining difference is that of the backends.
+
+mod chance;
+mod page;
+mod recorded;
+mod sample;
+mod text;
+
+pub use page::{is_page, page};
+pub use recorded::{Measured, Recorded};
+pub use sample::{NotCounted, Repeated, Run, Sample};
+pub use text::{csv, figure, json, text};
+pub(crate) use text::{distance, number, rule};
+
+use crate::batch::metric;
+use crate::contest::course;
+use crate::stats::{self, Difference};
+use scenario::ScenarioError;
+
+/// The largest Kolmogorov-Smirnov distance of two distributions that agree.
+pub const DISTANCE: f64 = 0.3;
+/// The largest difference of means that agree, as a share of the larger mean.
+pub const SHARE: f64 = 0.2;
+/// The smallest number of runs on each backend for a verdict.
+pub const LEAST: usize = 6;
+
+/// A metric that is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// The name, as in [`crate::batch::METRICS`].
+    pub metric: &'static str,
+    /// The resolution of the Linux backend. Values that differ by at most this are treated as equal.
+    pub resolution: Resolution,
+    /// Means that differ by at most this agree; in the metric's unit.
+    pub allowance: f64,
+}
+
+/// The largest difference of values that are treated as equal.
+#[derive(Clone, Copy, Debug)]
+pub enum Resolution {
+    /// In the metric's unit.
+    Absolute(f64),
+    /// As a share of the larger median.
+    Relative(f64),
+}
+
+/// The compared metrics. The emulator's frames are up to 2 ms late (a run with later ones is repeated). Packets are
+/// counted exactly. A goodput is as precise as its flow's duration.
+pub const COMPARED: [Compared; 4] = [
+    Compared { metric: "outage_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
+    Compared { metric: "longest_stall_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
+    Compared { metric: "goodput_kbps", resolution: Resolution::Relative(0.01), allowance: 0.0 },
+    Compared { metric: "lost_packets", resolution: Resolution::Absolute(0.0), allowance: 1.0 },
+];
+
+/// The scenarios that must agree, before those of [`legs`].
+pub const SCENARIOS: [&str; 5] =
+    ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"];
+
+/// Returns the names of all legs of `wayfare compare`.
+pub fn legs() -> Result<Vec<String>, ScenarioError> {
+    Ok(course()?.legs.iter().map(|leg| leg.name.clone()).collect())
+}
+
+/// The verdict on a metric, or on a scenario.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Agreement {
+    /// The distance and the means are within the limits.
+    Agrees,
+    /// Too few runs of one backend are valid.
+    Inconclusive,
+    /// The distance or the means are outside the limits, or only one backend has values.
+    Differs,
+}
+
+impl Agreement {
+    /// Returns the verdict as one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Inconclusive => "inconclusive",
+            Self::Differs => "differs",
+        }
+    }
+}
+
+/// The comparison of one metric of one scenario. Pairs have the simulator first, then Linux.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The name, as in [`crate::batch::METRICS`]; if there are several kinds of handoffs, the kind follows after a
+    /// dot.
+    pub metric: String,
+    /// The numbers of valid runs with this metric.
+    pub n: [usize; 2],
+    /// The medians; `None` if not measured.
+    pub medians: [Option<f64>; 2],
+    /// The means at the same phases, which are evaluated.
+    pub means: [Option<f64>; 2],
+    /// Linux's median minus the simulator's, with its 95 % confidence interval.
+    pub difference: Option<Difference>,
+    /// The Kolmogorov-Smirnov distance of all values, from 0 to 1.
+    pub distance: Option<f64>,
+    /// The distance at the same phases, with values within the resolution treated as equal. This one is evaluated.
+    pub judged_distance: Option<f64>,
+    /// The verdict.
+    pub agreement: Agreement,
+    /// A note, if only one backend has values or infinite outages.
+    pub note: Option<String>,
+}
+
+/// The results of both backends for a scenario.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The scenario.
+    pub scenario: String,
+    /// The numbers of requested runs: simulator, Linux.
+    pub runs: [u64; 2],
+    /// The numbers of valid runs.
+    pub counted: [usize; 2],
+    /// The invalid runs, with their numbers and the reasons.
+    pub untrusted: [Vec<NotCounted>; 2],
+    /// A row for each metric.
+    pub rows: Vec<Row>,
+    /// The worst verdict of the rows.
+    pub agreement: Agreement,
+    /// The cause of a difference, if it is known.
+    pub cause: Option<&'static str>,
+}
+
+/// Evaluates the runs of a scenario on both backends.
+pub fn report(measured: &Measured) -> Report {
+    report_of(measured.scenario(), [&measured.sim, &measured.same, &measured.linux])
+}
+
+/// Evaluates runs that are not recorded: in the simulator, in the simulator at the phases of the Linux runs, and on
+/// Linux.
+pub(crate) fn report_of(scenario: &str, [sim, same, linux]: [&Sample; 3]) -> Report {
+    let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
+    let mut names = sim.names();
+    names.extend(linux.names().into_iter().filter(|name| !sim.names().contains(name)));
+    let compared = |name: &str| COMPARED.iter().find(|compared| compared.metric == metric(name));
+    let rows: Vec<Row> =
+        names.into_iter().filter_map(|name| Some(row(compared(name)?, name, &samples))).collect();
+    let agreement = rows.iter().map(|row| row.agreement).max().unwrap_or(Agreement::Inconclusive);
+    Report {
+        scenario: scenario.to_owned(),
+        runs: [sim.of, linux.of],
+        counted: [sim.counted(), linux.counted()],
+        untrusted: [sim.untrusted(), linux.untrusted()],
+        rows,
+        agreement,
+        cause: (agreement == Agreement::Differs).then(|| cause(scenario)).flatten(),
+    }
+}
+
+/// The evaluated samples. `same`: the simulator at the phases of the valid Linux runs.
+struct Samples<'a> {
+    sim: &'a Sample,
+    linux: &'a Sample,
+    same: &'a Sample,
+}
+
+fn row(compared: &Compared, name: &str, samples: &Samples<'_>) -> Row {
+    let [sim, linux, same] = [samples.sim, samples.linux, samples.same].map(|sample| sample.values(name));
+    let all = [&sim, &linux];
+    let (agreement, note) = verdict(compared, name, samples);
+    Row {
+        metric: name.to_owned(),
+        n: all.map(Vec::len),
+        medians: all.map(|values| stats::median(values)),
+        means: [&same, &linux].map(|values| stats::mean(values)),
+        difference: stats::median_difference(&linux, &sim),
+        distance: stats::ks_distance(&sim, &linux),
+        judged_distance: compared.distance(&same, &linux),
+        agreement,
+        note,
+    }
+}
+
+/// Returns the verdict on one metric, as in [`report_of`].
+pub(crate) fn about(name: &str, [sim, same, linux]: [&Sample; 3]) -> Agreement {
+    let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
+    let compared = COMPARED.iter().find(|compared| compared.metric == metric(name));
+    compared.map_or(Agreement::Inconclusive, |compared| verdict(compared, name, &samples).0)
+}
+
+/// Returns the verdict on a metric, with a note if only one backend has values.
+fn verdict(compared: &Compared, name: &str, samples: &Samples<'_>) -> (Agreement, Option<String>) {
+    let all = [samples.sim, samples.linux, samples.same];
+    if all.iter().any(|sample| sample.counted() < LEAST) {
+        return (Agreement::Inconclusive, None);
+    }
+    let [same, linux] = [samples.same, samples.linux].map(|sample| sample.values(name));
+    if let Some(alone) = only_one_has(samples, [&same, &linux]) {
+        return (Agreement::Differs, Some(alone));
+    }
+    let agreement = compared.judge(&same, &linux);
+    (agreement, never(&same, &linux).filter(|_| agreement == Agreement::Differs))
+}
+
+/// Returns a note if the shares of runs that have the metric differ by more than [`DISTANCE`].
+fn only_one_has(samples: &Samples<'_>, values: [&Vec<f64>; 2]) -> Option<String> {
+    let of = [samples.same, samples.linux].map(Sample::counted);
+    let [same, linux] = values.map(Vec::len);
+    let shares = [same as f64 / of[0] as f64, linux as f64 / of[1] as f64];
+    match (same, linux) {
+        _ if (shares[0] - shares[1]).abs() <= DISTANCE => None,
+        (0, _) => Some("not measured in the simulator".to_owned()),
+        (_, 0) => Some("not measured on Linux".to_owned()),
+        _ => Some(format!(
+            "measured in {same} of {} runs in the simulator, in {linux} of {} on Linux",
+            of[0], of[1]
+        )),
+    }
+}
+
+/// Returns a note if the numbers of infinite outages differ.
+fn never(same: &[f64], linux: &[f64]) -> Option<String> {
+    let without_end = |values: &[f64]| values.iter().filter(|value| value.is_infinite()).count();
+    match (without_end(same), without_end(linux)) {
+        (a, b) if a == b => None,
+        (0, all) if all == linux.len() => Some("never on Linux".to_owned()),
+        (all, 0) if all == same.len() => Some("never in the simulator".to_owned()),
+        (a, b) => Some(format!(
+            "never in {a} of {} runs in the simulator, in {b} of {} on Linux",
+            same.len(),
+            linux.len()
+        )),
+    }
+}
+
+impl Compared {
+    /// Returns the Kolmogorov-Smirnov distance with values within the resolution treated as equal, or `None` if a
+    /// sample is empty.
+    fn distance(&self, a: &[f64], b: &[f64]) -> Option<f64> {
+        let resolution = match self.resolution {
+            Resolution::Absolute(resolution) => resolution,
+            Resolution::Relative(share) => {
+                share * [a, b].into_iter().filter_map(stats::median).fold(0.0, f64::max)
+            }
+        };
+        stats::ks_distance_within(a, b, resolution)
+    }
+
+    /// Returns the verdict on two samples.
+    fn judge(&self, a: &[f64], b: &[f64]) -> Agreement {
+        if a.len().min(b.len()) < LEAST {
+            return Agreement::Inconclusive;
+        }
+        let near = stats::mean(a).zip(stats::mean(b)).is_some_and(|(a, b)| are_near([a, b], self.allowance));
+        let distance = self.distance(a, b).unwrap_or(1.0);
+        if distance <= DISTANCE + 1e-9 && near { Agreement::Agrees } else { Agreement::Differs }
+    }
+}
+
+/// Returns whether two means agree. A mean with an infinite outage is infinite: either both are, or neither.
+fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
+    if a.is_infinite() || b.is_infinite() {
+        return a.is_infinite() && b.is_infinite();
+    }
+    let apart = (a - b).abs();
+    apart <= allowance || apart <= SHARE * a.abs().max(b.abs())
+}
+
+/// Known causes of differences, by the start of the scenario's name.
+const CAUSES: [(&str, &str); 1] = [(
+    "compare/indirect-tcp/gap/bulk",
+    "on Linux the relay's segments have PSH if its source has no more data at that time, and the mobile host's kernel \
+     acknowledges each of them (tcp_measure_rcv_mss): 2 % of the channel; the simulator acknowledges every second one",
+)];
+
+fn cause(scenario: &str) -> Option<&'static str> {
+    CAUSES.iter().find(|(name, _)| scenario.starts_with(name)).map(|(_, cause)| *cause)
+}
+
+#[cfg(test)]
+mod tests;

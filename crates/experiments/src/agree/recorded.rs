@@ -1,0 +1,151 @@
+//! Measurements in a file. A later call continues from them, and can evaluate them without new runs.
+
+use super::sample::{Key, Repeated, Sample};
+use super::{SCENARIOS, legs};
+use recorder::rundir::digest_of;
+use scenario::ScenarioError;
+use serde::{Deserialize, Serialize};
+
+/// The measurements of several scenarios.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The digest of the rest of the file.
+    sha256: String,
+    scenarios: Vec<Measured>,
+}
+
+/// Returns the first line of the file, with the digest of the lines below.
+fn head(digest: &str) -> String {
+    format!("{{\"sha256\": \"{digest}\", \"scenarios\": [\n")
+}
+
+fn digest(body: &str) -> Result<String, String> {
+    digest_of(&mut body.as_bytes()).map_err(|error| error.to_string())
+}
+
+/// The measurements of one scenario.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    #[serde(flatten)]
+    key: Key,
+    /// The kernel of the runs on Linux, as `uname -r` prints it.
+    pub(super) kernel: String,
+    /// The fingerprint of the simulator's first run. If it changes, the simulator's runs have to be repeated.
+    fingerprint: String,
+    /// The simulator's runs.
+    pub sim: Sample,
+    /// The simulator's runs at the phases of the runs on Linux.
+    pub same: Sample,
+    /// The runs on Linux.
+    pub linux: Sample,
+}
+
+impl Measured {
+    /// Returns measurements of a scenario without runs.
+    pub fn new(of: &Repeated, [sim, linux]: [u64; 2], kernel: &str) -> Self {
+        Self {
+            key: of.key(),
+            kernel: kernel.trim().to_owned(),
+            fingerprint: String::new(),
+            sim: Sample::new(sim),
+            same: Sample::new(linux),
+            linux: Sample::new(linux),
+        }
+    }
+
+    /// Returns the scenario's name.
+    pub fn scenario(&self) -> &str {
+        &self.key.scenario
+    }
+
+    /// Keeps the runs of `old` if it is of the same scenario, settings and seed. Linux runs are kept if the kernel
+    /// and their number are the same. Simulator runs are kept if the first run's fingerprint is the same.
+    #[must_use]
+    pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: u64) -> Self {
+        self.fingerprint = format!("{fingerprint:016x}");
+        let Some(old) = old.filter(|old| old.key == self.key) else { return self };
+        if old.kernel == self.kernel && old.linux.of == self.linux.of {
+            self.linux = old.linux.clone();
+        }
+        if old.fingerprint == self.fingerprint {
+            for (own, old) in [(&mut self.sim, &old.sim), (&mut self.same, &old.same)] {
+                if own.of == old.of {
+                    *own = old.clone();
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns the scenario as it is now. Returns an error if it has changed since the measurement.
+    pub fn repeated(&self) -> Result<Repeated, String> {
+        let set: Result<Vec<_>, _> = self.key.set.iter().map(|setting| setting.parse()).collect();
+        let scenario =
+            Repeated::of(self.scenario(), &set?, self.key.seed).map_err(|error| error.to_string())?;
+        if scenario.key() == self.key {
+            Ok(scenario)
+        } else {
+            Err(format!("{} is not the recorded scenario; its text has changed", self.scenario()))
+        }
+    }
+
+    /// Returns a copy with only the Linux runs.
+    #[must_use]
+    pub fn without_simulator(&self, fingerprint: u64) -> Self {
+        let (sim, same) = (Sample::new(self.sim.of), Sample::new(self.same.of));
+        let (linux, fingerprint) = (self.linux.clone(), format!("{fingerprint:016x}"));
+        Self { key: self.key.clone(), kernel: self.kernel.clone(), fingerprint, sim, same, linux }
+    }
+
+    /// Returns whether the simulator's first run has this fingerprint.
+    pub fn has_fingerprint(&self, fingerprint: u64) -> bool {
+        self.fingerprint == format!("{fingerprint:016x}")
+    }
+}
+
+impl Recorded {
+    /// Reads the output of [`Recorded::json`]. The error names line and column, or reports that the file was changed
+    /// after it was written, so that its values are not measurements.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut recorded: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let body = text.split_once('\n').map_or("", |(_, body)| body);
+        recorded.sha256.clear();
+        if head(&digest(body)?) + body != text {
+            return Err("it was changed since it was written (its digest differs); measure again".to_owned());
+        }
+        Ok(recorded)
+    }
+
+    /// Returns the text of the file: its digest, and a line for each scenario.
+    pub fn json(&self) -> std::io::Result<String> {
+        let lines: Result<Vec<String>, _> = self.scenarios.iter().map(serde_json::to_string).collect();
+        let body = format!("{}\n]}}\n", lines?.join(",\n"));
+        Ok(head(&digest(&body).map_err(std::io::Error::other)?) + &body)
+    }
+
+    /// Returns the measurements of a scenario, if there are any.
+    pub fn find(&self, scenario: &str) -> Option<&Measured> {
+        self.scenarios.iter().find(|measured| measured.scenario() == scenario)
+    }
+
+    /// Stores measurements, and replaces earlier ones of the same scenario. Scenarios are in the order of
+    /// [`SCENARIOS`] and [`legs`], followed by others.
+    pub fn keep(&mut self, measured: Measured) -> Result<(), ScenarioError> {
+        match self.scenarios.iter_mut().find(|old| old.scenario() == measured.scenario()) {
+            Some(old) => *old = measured,
+            None => self.scenarios.push(measured),
+        }
+        let order: Vec<String> = SCENARIOS.map(str::to_owned).into_iter().chain(legs()?).collect();
+        let place = |measured: &Measured| {
+            order.iter().position(|name| name == measured.scenario()).unwrap_or(order.len())
+        };
+        self.scenarios.sort_by_key(place);
+        Ok(())
+    }
+
+    /// Returns the measurements of all scenarios.
+    pub fn all(&self) -> &[Measured] {
+        &self.scenarios
+    }
+}

@@ -1,0 +1,241 @@
+//! Runs the benchmark: every leg of every protocol under test, at every phase.
+
+use super::course::{Course, Leg, course, nanos};
+use super::measure::{self, OUTAGE};
+use super::runs::values;
+use crate::catalogue;
+use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
+use crate::stats::Summary;
+use recorder::run::{OnWorld, Outcome};
+use scenario::{Plan, Scenario, ScenarioError, Setting};
+use std::collections::BTreeMap;
+use trace::NamedDoubt;
+use wire::Duration;
+
+/// The earliest departure of the host. The download has filled its window by then.
+const DEPARTURE: Duration = Duration::from_millis(1200);
+/// The range over which the phases are spread: one period of agent advertisements, which is 19 periods of the
+/// questions. So the repetitions also have different phases of the questions, unless 19 divides their number.
+pub(super) const PERIOD: Duration = Duration::from_millis(950);
+/// The capacity of a cell, in bit/s.
+const LOAD: u64 = 2_000_000;
+const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
+
+/// The numbers of simulator runs of a leg that are tried until its confidence interval is narrow. Each number has a
+/// separate set of phases.
+const STEPS: [usize; 3] = [10, 20, 40];
+/// The width of a narrow interval is below this share of the median.
+pub(super) const NARROW: f64 = 0.15;
+
+/// The number of runs of each leg.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Repeat {
+    /// This number on every backend.
+    Fixed(usize),
+    /// This number on Linux. In the simulator 10, 20 or 40: until the 95 % confidence interval of the median outage
+    /// is narrower than 15 % of the median, for every leg of a move and workload.
+    UntilNarrow(usize),
+}
+
+impl Repeat {
+    /// Returns the number of runs on Linux.
+    pub const fn on_linux(self) -> usize {
+        let (Self::Fixed(runs) | Self::UntilNarrow(runs)) = self;
+        runs
+    }
+}
+
+/// Returns whether the 95 % confidence interval of the median is narrower than 15 % of the median, or has no width.
+/// `false` if there is no interval.
+pub(super) fn is_narrow(values: &[f64]) -> bool {
+    let Some(summary) = Summary::of(values) else { return false };
+    let Some(interval) = summary.interval else { return false };
+    let same = interval.lo.total_cmp(&interval.hi).is_eq();
+    same || interval.hi - interval.lo < NARROW * summary.median.abs()
+}
+
+/// The results of a benchmark.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The benchmark scenario.
+    pub course: &'static Course,
+    /// The requested protocols, as indices into [`Course::contenders`].
+    pub wanted: Vec<usize>,
+    /// The number of runs of each leg.
+    pub repeat: Repeat,
+    /// The results by backend. A point is one repetition of a leg.
+    pub worlds: Vec<Results>,
+    /// The simulator's results at the phases of the Linux runs, if both backends were requested and the simulator's
+    /// main runs have other phases.
+    pub same: Option<Results>,
+    /// Requested backends that are not available on this machine, with the reason.
+    pub absent: Vec<(OnWorld, String)>,
+}
+
+impl Comparison {
+    /// Returns, by run, why the whole comparison is invalid.
+    pub fn untrusted(&self) -> Vec<NamedDoubt> {
+        doubts(&self.worlds, Validity::untrusted)
+    }
+
+    /// Returns, by run, why a run is invalid.
+    pub fn invalid(&self) -> Vec<NamedDoubt> {
+        doubts(&self.worlds, Validity::invalid)
+    }
+}
+
+/// A protocol under test, as an index into [`Course::contenders`].
+pub type Rival = usize;
+
+/// Returns the protocols under test that these words name; all if there are no words. A word is a name, or the first
+/// part of names before a `-`. Returns an error for an unknown word.
+pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
+    let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
+    let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
+    for word in words {
+        if !names.iter().any(|name| named(name, word)) {
+            let meant = scenario::did_you_mean(word, names.iter().copied());
+            return Err(format!("unknown protocol `{word}`{meant}; there are: {}", names.join(", ")));
+        }
+    }
+    let wanted = |name: &&str| words.is_empty() || words.iter().any(|word| named(name, word));
+    Ok((0..).zip(&names).filter(|(_, name)| wanted(name)).map(|(place, _)| place).collect())
+}
+
+/// Returns the number of runs of each leg at a scale. At least six are needed for a 95 % confidence interval of the
+/// median.
+pub const fn repetitions(scale: Scale) -> usize {
+    match scale {
+        Scale::Quick => 6,
+        Scale::Default | Scale::Full => 20,
+    }
+}
+
+/// Returns how long a comparison takes on Linux with `jobs` parallel runs, without repeated runs.
+pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
+    let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
+    let plans = points.iter().filter_map(|point| point.plans(&[]).ok()).flatten();
+    plans.map(|plan| plan.duration).sum::<Duration>() / jobs.max(1) as u32
+}
+
+/// Runs the benchmark on these backends.
+pub fn compare(
+    course: &'static Course,
+    wanted: &[Rival],
+    repeat: Repeat,
+    worlds: &[OnWorld],
+    how: &How<'_>,
+) -> Result<Comparison, String> {
+    let mut comparison = Comparison {
+        course,
+        wanted: wanted.to_vec(),
+        repeat,
+        worlds: Vec::new(),
+        same: None,
+        absent: Vec::new(),
+    };
+    let as_often = |world| {
+        let points = points(course, repeat.on_linux(), |leg| wanted.contains(&leg.contender));
+        reproduce::measure_all(&points, world, &[], how)
+    };
+    for world in worlds {
+        let results = match (world, repeat) {
+            (OnWorld::Sim, Repeat::UntilNarrow(_)) => until_narrow(course, wanted, how),
+            _ => as_often(*world),
+        };
+        match results {
+            Ok(results) => comparison.worlds.push(results),
+            Err(NotRun::Cannot(why)) => comparison.absent.push((*world, why)),
+            Err(NotRun::Broken(why)) => return Err(why),
+        }
+    }
+    if comparison.worlds.len() == 2 && repeat != Repeat::Fixed(repeat.on_linux()) {
+        comparison.same = match as_often(OnWorld::Sim) {
+            Ok(same) => Some(same),
+            Err(NotRun::Cannot(why) | NotRun::Broken(why)) => return Err(why),
+        };
+    }
+    Ok(comparison)
+}
+
+/// Runs the benchmark in the simulator. All legs of a move and workload have the same number of runs at the same
+/// phases, because they are compared in pairs.
+fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Result<Results, NotRun> {
+    let mut all = Results { world: OnWorld::Sim, rows: Vec::new() };
+    for r#move in 0..course.moves.len() {
+        for workload in 0..course.workloads.len() {
+            let here = |leg: &Leg| {
+                wanted.contains(&leg.contender) && leg.r#move == r#move && leg.workload == workload
+            };
+            let mut last = Vec::new();
+            for n in STEPS {
+                let results = reproduce::measure_all(&points(course, n, here), OnWorld::Sim, &[], how)?;
+                let mut legs = course.legs.iter().filter(|leg| here(leg));
+                let done = legs.all(|leg| is_narrow(&values(&results, leg, OUTAGE.name)));
+                last = results.rows;
+                if done {
+                    break;
+                }
+            }
+            all.rows.extend(last);
+        }
+    }
+    Ok(all)
+}
+
+/// Returns a point for each repetition of the wanted legs.
+pub(crate) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) -> bool) -> Vec<Point> {
+    let legs = course.legs.iter().filter(|leg| wanted(leg));
+    legs.flat_map(|leg| (0..n).map(move |number| point(course, leg, (number, n), FIRST_SEED))).collect()
+}
+
+/// The default seed of the phases.
+const FIRST_SEED: u64 = 1;
+
+/// Returns the plan of one of several repetitions of a leg, with additional settings. Another seed gives other
+/// phases.
+pub fn plan(
+    leg: &'static Leg,
+    (number, of): (u64, u64),
+    seed: u64,
+    more: &[Setting],
+) -> Result<Plan, ScenarioError> {
+    let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    let point = point(course()?, leg, (place(number), place(of)), seed);
+    let (file, text) = catalogue::find(point.scenario)?;
+    let settings: Vec<Setting> = point.overrides.iter().chain(more).cloned().collect();
+    Scenario::plan(&file, &text, &settings, seed)
+}
+
+/// Returns the values of a leg's run, by metric. Returns an error if the run cannot be evaluated.
+pub fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
+    let first = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), *values.first()?));
+    Ok(measure::measure(outcome)?.into_iter().filter_map(first).collect())
+}
+
+/// Returns one of `n` repetitions, from 0. The phases depend on a name that all legs share, so all legs have the same
+/// phases.
+fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize), seed: u64) -> Point {
+    let name = if seed == FIRST_SEED { "compare".to_owned() } else { format!("compare {seed}") };
+    let phase = reproduce::stratified(&name, n, PERIOD).get(number).copied().unwrap_or_default();
+    let departure = DEPARTURE + phase;
+    let window = course.moves.get(leg.r#move).map(|each| each.window).unwrap_or_default();
+    let mut overrides = leg.mover.departing(departure);
+    overrides.push(Setting::new("duration", nanos(departure + window)));
+    Point {
+        label: format!("{} {}/{n}", leg.name, number + 1),
+        setting: vec![("leg", leg.name.as_str().into())],
+        kind: Kind::Main,
+        worlds: BOTH,
+        scenario: &leg.name,
+        overrides,
+        runs: Vec::new(),
+        phases: false,
+        n: 1,
+        load: LOAD,
+        published: Vec::new(),
+        formula: Vec::new(),
+        base: None,
+        measure: measure::measure,
+    }
+}

@@ -1,0 +1,413 @@
+//! The benchmark scenario: one description of where and when a host moves, from which the scenario of each protocol
+//! under test is generated.
+
+use scenario::{Application, ScenarioError, Setting, roles_of};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use toml::map::Map;
+use toml::{Table, Value};
+use wire::Duration;
+
+/// The benchmark file. Protocols are in the order of the file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: String,
+    #[serde(deserialize_with = "node::config::span")]
+    at: Duration,
+    same: Table,
+    r#move: Map<String, Value>,
+    workload: Map<String, Value>,
+    part: BTreeMap<String, Table>,
+    contender: Map<String, Value>,
+}
+
+/// A protocol under test.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Contender {
+    /// Its name in commands and files.
+    #[serde(skip)]
+    pub name: String,
+    /// Its name in tables.
+    pub title: String,
+    /// Its description in this benchmark.
+    pub about: String,
+    /// Why it never recovers, if it is a protocol for which that is expected.
+    pub never: Option<String>,
+    /// Moves that it cannot make, each with the reason.
+    #[serde(default)]
+    pub cannot: BTreeMap<String, String>,
+    parts: Vec<String>,
+    /// The transports of the workload.
+    #[serde(default)]
+    transport: Carriers,
+    /// Its additions to a move's scenario, by the move's name.
+    #[serde(default)]
+    on: BTreeMap<String, Table>,
+    #[serde(flatten)]
+    scenario: Table,
+}
+
+/// The transports of a workload, if they are not the hosts' TCP.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Carriers {
+    /// The role that carries them at the host that moves.
+    client: Option<String>,
+    /// The role that carries them at its correspondent.
+    server: Option<String>,
+}
+
+impl Carriers {
+    /// Writes the transports into the workload's roles.
+    fn carry(&self, document: &mut Table) {
+        for role in roles_of(document) {
+            let carrier = match Application::of_table(role) {
+                Some(application) if application.is_client() => &self.client,
+                Some(application) if application.is_server() => &self.server,
+                _ => continue,
+            };
+            if let Some(carrier) = carrier {
+                role.insert("transport".to_owned(), carrier.clone().into());
+            }
+        }
+    }
+}
+
+/// A kind of move.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Move {
+    /// Its name.
+    #[serde(skip)]
+    pub name: String,
+    /// Its description, in one line.
+    pub about: String,
+    /// How long the run lasts after the departure.
+    #[serde(deserialize_with = "node::config::span")]
+    pub window: Duration,
+    #[serde(flatten)]
+    scenario: Table,
+}
+
+/// The traffic of the applications.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Workload {
+    /// Its name.
+    #[serde(skip)]
+    pub name: String,
+    /// Its description, in one line.
+    pub about: String,
+    #[serde(flatten)]
+    scenario: Table,
+}
+
+/// One scenario of the benchmark.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leg {
+    /// `compare/PROTOCOL/MOVE/WORKLOAD`.
+    pub name: String,
+    /// The protocol, as an index into [`Course::contenders`].
+    pub contender: usize,
+    /// The move, as an index into [`Course::moves`].
+    pub r#move: usize,
+    /// The workload, as an index into [`Course::workloads`].
+    pub workload: usize,
+    /// The text of the scenario file.
+    pub text: String,
+    /// The cause of the host's move.
+    pub mover: Mover,
+}
+
+/// The cause of a host's move.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Mover {
+    /// The timetable of a role, by the role's path in settings.
+    Timetable(String),
+    /// The course of the signal strength with which its radios receive each cell.
+    Course {
+        /// The courses of the cells, each by the path of its setting: points of time and dBm.
+        cells: Vec<(String, Vec<Value>)>,
+        /// The departure for which the courses are written.
+        at: Duration,
+    },
+}
+
+impl Mover {
+    /// Returns the role with a timetable, or the host with a course. `None` if there is neither.
+    fn of(document: &Table, at: Duration) -> Option<Self> {
+        let hosts = document.get("host")?.as_table()?;
+        let courses = hosts.iter().filter_map(|(name, host)| Some((name, host.get("course")?.as_table()?)));
+        let points = courses.flat_map(|(name, course)| {
+            let cell = move |(cell, points): (&String, &Value)| {
+                Some((format!("host.{name}.course.{cell}"), points.as_array()?.clone()))
+            };
+            course.iter().filter_map(cell)
+        });
+        let cells: Vec<_> = points.collect();
+        if !cells.is_empty() {
+            return Some(Self::Course { cells, at });
+        }
+        let mut roles = hosts.values().filter_map(|host| host.get("role")?.as_array()).flatten();
+        let role = roles.find(|role| role.get("moves").is_some())?;
+        role.get("kind")?.as_str()?.rsplit('/').next().map(|role| Self::Timetable(role.to_owned()))
+    }
+
+    /// Returns the settings that make the host depart at this instant.
+    pub(super) fn departing(&self, departure: Duration) -> Vec<Setting> {
+        match self {
+            Self::Timetable(role) => vec![Setting::new(&format!("{role}.moves.at"), nanos(departure))],
+            Self::Course { cells, at } => {
+                let shift = |(path, points): &(String, Vec<Value>)| {
+                    let points = points.iter().map(|point| shifted(point, *at, departure));
+                    Setting::new(path, points.collect::<Vec<_>>())
+                };
+                cells.iter().map(shift).collect()
+            }
+        }
+    }
+}
+
+/// Returns a duration as scenarios write it, in nanoseconds.
+pub(super) fn nanos(span: Duration) -> String {
+    format!("{}ns", span.as_nanos())
+}
+
+/// Returns a point of a course, shifted from one departure to another. A malformed point stays unchanged, and is
+/// rejected when the scenario is read.
+fn shifted(point: &Value, from: Duration, to: Duration) -> Value {
+    let time = |point: &Value| node::config::parse_span(point.get(0)?.as_str()?);
+    let mut point = point.clone();
+    if let (Some(time), Some(Value::String(text))) = (time(&point), point.get_mut(0)) {
+        *text = nanos((time + to).saturating_sub(from));
+    }
+    point
+}
+
+/// The whole benchmark.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Course {
+    /// Its description, in one line.
+    pub about: String,
+    /// The protocols under test.
+    pub contenders: Vec<Contender>,
+    /// The moves.
+    pub moves: Vec<Move>,
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+    /// The scenarios: every workload and move of every protocol that can make it.
+    pub legs: Vec<Leg>,
+}
+
+static BUILT_IN: LazyLock<Result<Course, String>> =
+    LazyLock::new(|| Course::read(include_str!("../../../../scenarios/compare/course.toml")));
+
+/// The pattern of the scenarios' names, shown in lists.
+pub const PATTERN: &str = "compare/PROTOCOL/MOVE/WORKLOAD";
+
+/// Returns the built-in benchmark. Returns an error if its file is wrong.
+pub fn course() -> Result<&'static Course, ScenarioError> {
+    BUILT_IN.as_ref().map_err(|problem| ScenarioError::new("compare/course (built in)", problem.clone()))
+}
+
+/// Returns the text of the benchmark scenario with this name.
+pub(crate) fn scenario(name: &str) -> Option<&'static str> {
+    let course = course().ok()?;
+    course.legs.iter().find(|leg| leg.name == name).map(|leg| leg.text.as_str())
+}
+
+impl Course {
+    /// Reads a benchmark file. Returns an error that names the problem.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut course = Self {
+            about: file.about.clone(),
+            contenders: named(&file.contender, |contender: &mut Contender, name| contender.name = name)?,
+            moves: named(&file.r#move, |each: &mut Move, name| each.name = name)?,
+            workloads: named(&file.workload, |each: &mut Workload, name| each.name = name)?,
+            legs: Vec::new(),
+        };
+        for (who, contender) in course.contenders.iter().enumerate() {
+            let moves = contender.cannot.keys().map(|name| ("cannot", name));
+            let mut moves = moves.chain(contender.on.keys().map(|name| ("on", name)));
+            if let Some((key, unknown)) = moves.find(|(_, name)| !file.r#move.contains_key(name.as_str())) {
+                return Err(format!("`contender.{}.{key}`: there is no move `{unknown}`", contender.name));
+            }
+            for (how, each) in course.moves.iter().enumerate() {
+                if contender.cannot.contains_key(&each.name) {
+                    continue;
+                }
+                for (load, workload) in course.workloads.iter().enumerate() {
+                    let leg = leg(&file, [contender.into(), each.into(), workload.into()], contender)?;
+                    course.legs.push(Leg { contender: who, r#move: how, workload: load, ..leg });
+                }
+            }
+        }
+        Ok(course)
+    }
+}
+
+/// A name, a description, and additions to a scenario.
+type Layer<'a> = (&'a str, &'a str, &'a Table);
+
+impl<'a> From<&'a Contender> for Layer<'a> {
+    fn from(contender: &'a Contender) -> Self {
+        (&contender.name, &contender.title, &contender.scenario)
+    }
+}
+
+impl<'a> From<&'a Move> for Layer<'a> {
+    fn from(each: &'a Move) -> Self {
+        (&each.name, &each.about, &each.scenario)
+    }
+}
+
+impl<'a> From<&'a Workload> for Layer<'a> {
+    fn from(workload: &'a Workload) -> Self {
+        (&workload.name, &workload.about, &workload.scenario)
+    }
+}
+
+fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg, String> {
+    let [(who, title, own), (how, moves, r#move), (load, _, workload)] = layers;
+    let mut document = Table::new();
+    document.insert("about".to_owned(), format!("{title}, {load}: {moves}").into());
+    lay_over(&mut document, &file.same);
+    lay_over(&mut document, r#move);
+    for part in &contender.parts {
+        let part =
+            file.part.get(part).ok_or_else(|| format!("`contender.{who}`: there is no part `{part}`"))?;
+        lay_over(&mut document, part);
+    }
+    // The roles of a protocol come before those of applications, so they handle events first.
+    lay_over(&mut document, own);
+    contender.on.get(how).into_iter().for_each(|more| lay_over(&mut document, more));
+    lay_over(&mut document, workload);
+    contender.transport.carry(&mut document);
+    let mover = Mover::of(&document, file.at)
+        .ok_or_else(|| format!("`contender.{who}`: no role has `moves`, and no host a `course`"))?;
+    let text = toml::to_string(&document).map_err(|error| error.to_string())?;
+    let name = format!("compare/{who}/{how}/{load}");
+    Ok(Leg { name, contender: 0, r#move: 0, workload: 0, text, mover })
+}
+
+fn named<T: serde::de::DeserializeOwned>(
+    all: &Map<String, Value>,
+    name: impl Fn(&mut T, String),
+) -> Result<Vec<T>, String> {
+    let read = |(key, value): (&String, &Value)| {
+        let mut one: T = value.clone().try_into().map_err(|error| format!("{key}: {error}"))?;
+        name(&mut one, key.clone());
+        Ok(one)
+    };
+    all.iter().map(read).collect()
+}
+
+/// Merges a table into another: tables are merged recursively, lists are appended, and other values are replaced.
+fn lay_over(base: &mut Table, more: &Table) {
+    for (key, value) in more {
+        match (base.get_mut(key), value) {
+            (Some(Value::Table(base)), Value::Table(more)) => lay_over(base, more),
+            (Some(Value::Array(base)), Value::Array(more)) => base.extend(more.iter().cloned()),
+            _ => {
+                base.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use node::config::parse_span;
+    use scenario::Scenario;
+
+    #[test]
+    fn every_leg_of_the_course_makes_a_plan() {
+        let course = course().unwrap_or_else(|error| panic!("{error}"));
+        for leg in &course.legs {
+            let (file, text) = catalogue::find(&leg.name).unwrap_or_else(|error| panic!("{error}"));
+            let plan = Scenario::plan(&file, &text, &[], 1).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert!(plan.world().is_ok(), "{}", leg.name);
+        }
+    }
+
+    #[test]
+    fn contenders_share_wires_cells_instants_and_traffic() {
+        let course = course().unwrap();
+        let shared = |leg: &Leg| {
+            let document: Table = toml::from_str(&leg.text).unwrap();
+            let of = |path: &str| {
+                let (table, key) = path.split_once('.').unwrap();
+                let each = document[table].as_table().unwrap().values();
+                each.map(|entry| entry[key].clone()).collect::<Vec<_>>()
+            };
+            let roles = document["host"].as_table().unwrap().values().filter_map(|host| host.get("role"));
+            let roles: Vec<&Value> = roles.filter_map(Value::as_array).flatten().collect();
+            let has = |key: &str| roles.iter().filter_map(|role| role.get(key)).cloned().collect::<Vec<_>>();
+            let mut instants: Vec<Value> = has("moves").iter().map(|moves| moves[0]["at"].clone()).collect();
+            let mut radio = document["radio"].clone();
+            if let Mover::Course { at, .. } = leg.mover {
+                instants.push(format!("{}ms", at.as_millis()).into());
+                // The time without reception is defined by the course.
+                radio["retune"] = course.moves[leg.r#move].scenario["radio"]["retune"].clone();
+            }
+            let instants: Vec<_> = instants.iter().map(|at| parse_span(at.as_str().unwrap())).collect();
+            let wires = ["wire.rate", "wire.delay", "cell.rate"].map(of);
+            let works = |role: &&&Value| role.get("moves").is_none();
+            let traffic = ["duration", "start"].map(|key| {
+                roles.iter().filter(works).filter_map(|role| role.get(key)).cloned().collect::<Vec<_>>()
+            });
+            (wires, instants, radio, traffic)
+        };
+        for leg in &course.legs {
+            let same = |other: &&Leg| other.r#move == leg.r#move && other.workload == leg.workload;
+            let first = course.legs.iter().find(same).unwrap();
+            let (ours, theirs) = (shared(leg), shared(first));
+            assert_eq!(ours, theirs, "{} and {}", leg.name, first.name);
+            assert_eq!(ours.1.len(), 1, "one move: {}", leg.name);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_course_is_named() {
+        let text = include_str!("../../../../scenarios/compare/course.toml");
+        for (from, to, says) in [
+            ("cannot.gap", "cannot.jump", "there is no move `jump`"),
+            ("parts = [\"routed\"]", "parts = [\"rooted\"]", "there is no part `rooted`"),
+            ("contender.sigma.on.gap", "contender.sigma.on.jump", "sigma.on: there is no move `jump`"),
+            ("moves = [", "ways = [", "no role has `moves`"),
+            ("[same]", "[shared]", "unknown field"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let refusal = Course::read(&text.replace(from, to)).unwrap_err();
+            assert!(refusal.contains(says), "{to}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_contender_who_cannot_has_no_leg_there() {
+        let course = course().unwrap();
+        let all = course.contenders.len() * course.moves.len() * course.workloads.len();
+        let cannot: usize = course.contenders.iter().map(|contender| contender.cannot.len()).sum();
+        assert_eq!(course.legs.len(), all - cannot * course.workloads.len());
+        assert!(cannot > 0 && scenario("compare/cellular-ip-semisoft/gap/bulk").is_none());
+    }
+
+    #[test]
+    fn every_leg_is_valid_by_the_schema() {
+        let options = jsonschema::draft202012::options().should_validate_formats(true);
+        let validator = options.build(&scenario::schema()).unwrap();
+        let legs = &course().unwrap().legs;
+        assert!(legs.len() > 10);
+        for leg in legs {
+            let document = serde_json::to_value(toml::from_str::<Table>(&leg.text).unwrap()).unwrap();
+            let problems: Vec<String> = validator
+                .iter_errors(&document)
+                .map(|error| format!("{} at {}", error, error.instance_path()))
+                .collect();
+            assert!(problems.is_empty(), "{}: {problems:#?}", leg.name);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The properties that must hold in a comparison, and the changes that must break them.
+
+use super::agreement::{Both, Claim};
+use super::carry_out::{Comparison, points, repetitions};
+use super::course::{Contender, Course, Leg};
+use super::measure::OUTAGE;
+use super::pairs::pair;
+use super::runs::{runs, values};
+use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
+use crate::stats::median;
+use recorder::run::OnWorld;
+use scenario::Setting;
+use std::cmp::Ordering;
+
+/// A property that must hold.
+#[derive(Debug)]
+pub struct MustHold {
+    /// The property as text.
+    pub text: &'static str,
+    /// The description of the value that decides it.
+    pub value: &'static str,
+    /// Selects the protocols whose runs are evaluated.
+    of: fn(&Contender) -> bool,
+    check: Asks,
+    breaker: Breaker,
+}
+
+#[derive(Debug)]
+enum Asks {
+    /// Evaluated for each backend separately.
+    Each(fn(&[&Leg], &Results) -> Check),
+    /// Evaluated for both backends together.
+    Both(fn(&[&Leg], &Both<'_>) -> Check),
+}
+
+/// Settings for the runs of one protocol, or of all protocols that the property evaluates.
+#[derive(Debug)]
+struct Breaker {
+    who: Option<&'static str>,
+    set: &'static [&'static str],
+}
+
+/// Two medians that differ by less than this many milliseconds, or by less than this share of the larger, are not
+/// ordered.
+const NEAR_MS: f64 = 30.0;
+const NEAR_SHARE: f64 = 0.15;
+
+const MUST_HOLD: &[MustHold] = &[
+    MustHold {
+        text: "without a mobility protocol, a flow never recovers from the move",
+        value: "runs that recovered",
+        of: |contender| contender.never.is_some(),
+        check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
+        // The host does not leave its network.
+        breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
+    },
+    MustHold {
+        text: "all other protocols recover from each move that they support",
+        value: "runs that did not recover",
+        of: |contender| contender.never.is_none(),
+        check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
+        breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
+    },
+    MustHold {
+        text: "both backends rank two protocols alike, if one distinguishes them (by more than 30 ms and 15 %) and both agree about their outages",
+        value: "share of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
+        of: |_| true,
+        check: Asks::Both(order),
+        // On Linux, the new cell loses all frames, and no host keeps a second radio in the old cell.
+        breaker: Breaker { who: None, set: &["cell.2.loss=1.0", "host.mobile.radios=1"] },
+    },
+];
+
+/// A property and its evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// The property.
+    pub must_hold: &'static MustHold,
+    /// The backend; `None` for both together.
+    pub world: Option<OnWorld>,
+    /// The value that decides it; `None` if there were no runs to evaluate.
+    pub value: Option<f64>,
+    /// Whether a run that it needs is invalid.
+    pub invalid: bool,
+    holds: bool,
+}
+
+impl Verdict {
+    fn new(must_hold: &'static MustHold, world: Option<OnWorld>, check: Check, invalid: bool) -> Self {
+        Self { must_hold, world, value: check.value, invalid, holds: check.holds }
+    }
+
+    /// Returns whether the property holds, and all runs that it needs are valid.
+    pub const fn holds(&self) -> bool {
+        self.holds && !self.invalid
+    }
+
+    /// Returns the name of the backend, or `both`.
+    pub fn worlds(&self) -> &'static str {
+        self.world.map_or("both", OnWorld::name)
+    }
+
+    /// Returns the verdict as one to three words.
+    pub const fn word(&self) -> &'static str {
+        match (self.invalid, self.holds, self.value) {
+            (true, ..) => "INVALID",
+            (false, true, _) => "holds",
+            (false, false, Some(_)) => "DOES NOT HOLD",
+            (false, false, None) => "NOT EVALUATED",
+        }
+    }
+}
+
+/// Returns the verdicts for which there are runs. Properties of both backends need both.
+pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for must_hold in MUST_HOLD {
+        let legs = must_hold.legs(comparison.course, |leg| comparison.wanted.contains(&leg.contender));
+        let doubtful = |results: &Results| {
+            legs.iter().any(|leg| runs(results, leg).any(|measured| !measured.is_valid()))
+        };
+        match (&must_hold.check, Both::of(comparison)) {
+            _ if legs.is_empty() => {}
+            (Asks::Each(check), _) => verdicts.extend(comparison.worlds.iter().map(|results| {
+                Verdict::new(must_hold, Some(results.world), check(&legs, results), doubtful(results))
+            })),
+            (Asks::Both(check), Some(both)) if has_pairs(&legs) => {
+                let invalid = doubtful(both.sim) || doubtful(both.linux);
+                verdicts.push(Verdict::new(must_hold, None, check(&legs, &both), invalid));
+            }
+            (Asks::Both(_), _) => {}
+        }
+    }
+    verdicts
+}
+
+impl MustHold {
+    /// Returns the legs that the property evaluates.
+    fn legs<'a>(&self, course: &'a Course, wanted: impl Fn(&Leg) -> bool) -> Vec<&'a Leg> {
+        let concerns = |leg: &&Leg| course.contenders.get(leg.contender).is_some_and(self.of) && wanted(leg);
+        course.legs.iter().filter(concerns).collect()
+    }
+}
+
+/// Returns the number of runs of these legs with such an outage, or `None` if there was no run.
+fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
+    let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
+    (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)
+}
+
+fn none(value: Option<f64>) -> Check {
+    Check::within(value, 0.0..=0.0)
+}
+
+/// Returns every pair of legs with the same move and workload.
+fn pairs<'a>(legs: &[&'a Leg]) -> impl Iterator<Item = (&'a Leg, &'a Leg)> {
+    let beside = |a: &'a Leg, b: &&'a Leg| b.r#move == a.r#move && b.workload == a.workload;
+    let each = |(place, a): (usize, &&'a Leg)| {
+        let others = legs.iter().skip(place + 1).copied();
+        others.filter(|b| beside(a, b)).map(|b| (*a, b)).collect::<Vec<_>>()
+    };
+    legs.iter().enumerate().flat_map(each).collect::<Vec<_>>().into_iter()
+}
+
+fn has_pairs(legs: &[&Leg]) -> bool {
+    pairs(legs).next().is_some()
+}
+
+/// Returns the share of the distinguished pairs whose order is checked and equal on both backends; both backends have
+/// to agree about both legs. A single pair with different orders makes the property fail.
+fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
+    let claims: Vec<Claim> = pairs(legs).map(|(a, b)| both.claim(a, b)).collect();
+    let is = |of: fn(&Claim) -> bool| claims.iter().filter(|claim| of(claim)).count();
+    let told = is(|claim| *claim != Claim::NotToldApart);
+    let share = (told > 0).then(|| is(|claim| matches!(claim, Claim::Same(_))) as f64 / told as f64);
+    let other = is(|claim| *claim == Claim::Other);
+    Check { value: share, holds: other == 0 && share.is_some_and(|share| share > 0.0) }
+}
+
+/// Returns the order of two protocols by outage on one backend, or `None` if they are not distinguished or near.
+pub(super) fn order_of(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
+    let of = |leg| median(&values(results, leg, OUTAGE.name));
+    let medians = (of(a)?, of(b)?);
+    pair(results, a, b).order().filter(|_| !near(medians))
+}
+
+/// Returns the order by the median difference at the same phase, without regard to its confidence. `None` if the
+/// difference is zero.
+pub(super) fn paired(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
+    let difference = pair(results, a, b).difference?.median;
+    Some(difference.total_cmp(&0.0)).filter(|_| difference != 0.0)
+}
+
+fn near((a, b): (f64, f64)) -> bool {
+    if a.is_infinite() && b.is_infinite() {
+        return true;
+    }
+    let apart = (a - b).abs();
+    apart < NEAR_MS || apart < NEAR_SHARE * a.max(b)
+}
+
+/// The effect of a breaker.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The property that should fail.
+    pub must_hold: &'static MustHold,
+    /// The settings of the breaker.
+    pub set: String,
+    /// The result without the breaker.
+    pub whole: Check,
+    /// The result with the breaker.
+    pub check: Check,
+}
+
+impl Broken {
+    /// Returns whether the property held without the breaker and failed with it. If nothing can be measured with the
+    /// breaker, the test proves nothing.
+    pub const fn broke(&self) -> bool {
+        self.whole.holds && !self.check.holds && self.check.value.is_some()
+    }
+}
+
+/// Runs every breaker in the simulator. For properties of both backends, the runs with the breaker take the place of
+/// Linux.
+pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, NotRun> {
+    let run = |legs: &[&Leg], set: &[Setting]| {
+        let wanted =
+            points(course, repetitions(Scale::Default), |leg| legs.iter().any(|one| one.name == leg.name));
+        reproduce::measure_all(&wanted, OnWorld::Sim, set, how)
+    };
+    let all: Vec<&Leg> = course.legs.iter().collect();
+    let whole = run(&all, &[])?;
+    let mut tests = Vec::new();
+    for must_hold in MUST_HOLD {
+        let legs = must_hold.legs(course, |_| true);
+        let Breaker { who, set } = &must_hold.breaker;
+        let meant = |leg: &&&Leg| {
+            let name = course.contenders.get(leg.contender).map(|contender| contender.name.as_str());
+            who.is_none_or(|who| name == Some(who))
+        };
+        let broken: Vec<&Leg> = legs.iter().filter(meant).copied().collect();
+        let settings: Result<Vec<Setting>, String> = set.iter().map(|text| text.parse()).collect();
+        let with = replaced(&whole, run(&broken, &settings.map_err(NotRun::Broken)?)?);
+        let (before, after) = match must_hold.check {
+            Asks::Each(check) => (check(&legs, &whole), check(&legs, &with)),
+            Asks::Both(check) => {
+                let beside = |linux| Both { sim: &whole, same: &whole, linux };
+                (check(&legs, &beside(&whole)), check(&legs, &beside(&with)))
+            }
+        };
+        let whom = who.map_or(String::new(), |who| format!("{who}: "));
+        let set = format!("{whom}{}", set.join(" "));
+        tests.push(Broken { must_hold, set, whole: before, check: after });
+    }
+    Ok(tests)
+}
+
+/// Returns the results, with these rows in place of those with the same labels.
+fn replaced(whole: &Results, broken: Results) -> Results {
+    let mut with = whole.clone();
+    for (point, measured) in broken.rows {
+        if let Some(row) = with.rows.iter_mut().find(|(other, _)| other.label == point.label) {
+            row.1 = measured;
+        }
+    }
+    with
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_near_has_no_order() {
+        for (pair, is) in [
+            ((100.0, 129.0), true),
+            ((100.0, 131.0), false),
+            ((1000.0, 1150.0), true),
+            ((1000.0, 1200.0), false),
+            ((f64::INFINITY, 1000.0), false),
+            ((f64::INFINITY, f64::INFINITY), true),
+        ] {
+            assert_eq!(near(pair), is, "{pair:?}");
+            assert_eq!(near((pair.1, pair.0)), is, "{pair:?}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Evaluates one run of the benchmark: the cost of its one move.
+
+use crate::reproduce::Samples;
+use crate::stats;
+use node::{Stage, Value};
+use recorder::decode::Control;
+use recorder::handoff::Handoff;
+use recorder::run::Outcome;
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant};
+
+/// A metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// Its name, which ends with the unit if it has one.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The title of its column.
+    pub title: &'static str,
+    /// The number of decimals.
+    pub digits: usize,
+    /// Its exact definition.
+    pub about: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    title: &'static str,
+    digits: usize,
+    about: &'static str,
+) -> Metric {
+    Metric { name, unit, title, digits, about }
+}
+
+/// The time without new data for the application from the cut on, in milliseconds; infinite if no new data came any
+/// more.
+pub(super) const OUTAGE: Metric = metric(
+    "outage_ms",
+    "ms",
+    "outage",
+    1,
+    "from the cut to the next bytes that the application reads; 0 if nothing was lost and there was no gap",
+);
+/// The longest time without data for the application, in milliseconds.
+pub(super) const STALL: Metric = metric(
+    "longest_stall_ms",
+    "ms",
+    "longest stall",
+    1,
+    "the longest time without bytes for the application, from the move to the end; >: until the end",
+);
+/// Packets with data that the handoff lost, of all flows.
+pub(super) const LOST: Metric = metric(
+    "lost_packets",
+    "packets",
+    "lost",
+    1,
+    "packets of the host's flows that were lost, in both directions",
+);
+/// The application's goodput from the move to the end of the run.
+pub(super) const GOODPUT: Metric = metric(
+    "goodput_kbps",
+    "kb/s",
+    "goodput",
+    0,
+    "bytes that the application received, from the move to the end",
+);
+/// The median time from a question to its answer.
+pub(super) const EXCHANGE: Metric = metric(
+    "exchange_ms",
+    "ms",
+    "exchange",
+    1,
+    "median time from a request to its answer, for requests after the outage",
+);
+/// The time from the cut until the new path is ready, plus one transit down that path.
+pub(super) const HANDOFF: Metric = metric(
+    "handoff_latency_ms",
+    "ms",
+    "handoff",
+    1,
+    "from the cut until the network has the new path, plus one delay down it",
+);
+/// The bytes of the protocol's control messages.
+pub(super) const SIGNALLING: Metric = metric(
+    "signalling_bytes",
+    "bytes",
+    "signalling",
+    0,
+    "IP bytes of control messages on every link, from the move or its preparation to the end; no beacons, no advertisements",
+);
+
+/// The columns of the first table.
+pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
+
+/// The parts of the outage by cause, in the order of a handoff.
+pub const OWNERS: [Metric; 9] = [
+    owner("link_ms", "link"),
+    owner("detection_ms", "detection"),
+    owner("address_ms", "address"),
+    owner("registration_ms", "registration"),
+    owner("path_switch_ms", "path switch"),
+    owner("traffic_ms", "traffic"),
+    owner("recovery_ms", "recovery"),
+    owner("first_byte_ms", "first byte"),
+    owner("unexplained_ms", "unexplained"),
+];
+
+const fn owner(name: &'static str, title: &'static str) -> Metric {
+    metric(name, "ms", title, 1, "a part of the outage")
+}
+
+/// Returns the name of the metric for this cause; `None` is the unexplained part.
+fn owned_by(stage: Option<Stage>) -> &'static str {
+    let name = stage.map_or("unexplained", Stage::name);
+    OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[8].name, |owner| owner.name)
+}
+
+/// The name of the host that moves.
+const MOBILE: &str = "mobile";
+
+/// Evaluates a run of the benchmark. Returns an error if it did not have exactly one handoff of the right host after
+/// the first data.
+pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
+    let [handoff] = outcome.handoffs.as_slice() else {
+        return Err(format!("{} handoffs instead of one", outcome.handoffs.len()));
+    };
+    if outcome.host(handoff.host) != MOBILE {
+        return Err(format!("`{}` moved, and not `{MOBILE}`", outcome.host(handoff.host)));
+    }
+    let run = Run { outcome, handoff, end: outcome.plan.end() };
+    if run.reads().all(|(at, _)| at > handoff.begun) {
+        return Err("the application received nothing before the move".to_owned());
+    }
+    let mut samples = Samples::new();
+    let mut add = |metric: &'static str, value: Option<f64>| {
+        if let Some(value) = value {
+            samples.insert(metric, vec![value]);
+        }
+    };
+    add(OUTAGE.name, handoff.outage_ms());
+    add(STALL.name, Some(run.longest_stall()));
+    add(LOST.name, Some(handoff.lost() as f64));
+    add(GOODPUT.name, Some(run.goodput()));
+    add(EXCHANGE.name, run.exchange());
+    add(HANDOFF.name, handoff.latency.map(millis));
+    add(SIGNALLING.name, Some(run.signalling() as f64));
+    if !handoff.is_never() {
+        for owner in &OWNERS {
+            add(owner.name, Some(run.owned(owner.name)));
+        }
+    }
+    Ok(samples)
+}
+
+/// A run, its one move, and the end of the observed time.
+struct Run<'a> {
+    outcome: &'a Outcome,
+    handoff: &'a Handoff,
+    end: Instant,
+}
+
+impl Run<'_> {
+    fn records(&self, host: HostId) -> impl Iterator<Item = &Record> {
+        self.outcome.records.iter().filter(move |record| record.host == host)
+    }
+
+    /// Returns when the host's application read data, and how many bytes.
+    fn reads(&self) -> impl Iterator<Item = (Instant, u64)> {
+        self.records(self.handoff.host).filter_map(|record| Some((record.at, record.what.read()?)))
+    }
+
+    fn owned(&self, metric: &str) -> f64 {
+        let owners = self.handoff.outage().into_iter().flat_map(|outage| &outage.owners);
+        millis(
+            owners.filter(|owner| owned_by(owner.stage) == metric).map(recorder::handoff::Owner::span).sum(),
+        )
+    }
+
+    fn longest_stall(&self) -> f64 {
+        let mut last = None;
+        let mut longest = Duration::ZERO;
+        for at in self.reads().map(|(at, _)| at).chain([self.end]) {
+            if let Some(before) = last.replace(at)
+                && at > self.handoff.begun
+            {
+                longest = longest.max(at.since(before));
+            }
+        }
+        millis(longest)
+    }
+
+    /// Returns the goodput in kbit/s.
+    fn goodput(&self) -> f64 {
+        let begun = self.handoff.begun;
+        let bytes: u64 = self.reads().filter(|(at, _)| *at > begun).map(|(_, bytes)| bytes).sum();
+        bytes as f64 * 8.0 / self.end.since(begun).as_secs_f64() / 1e3
+    }
+
+    fn exchange(&self) -> Option<f64> {
+        let back = self.handoff.outage().map_or(self.handoff.cut, |outage| outage.to);
+        let took: Vec<f64> = self
+            .records(self.handoff.host)
+            .filter_map(|record| {
+                let What::Marked(mark) = &record.what else { return None };
+                let field =
+                    |name: &str| mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+                let nanos = field("latency_ns")
+                    .and_then(Value::as_int)
+                    .and_then(|nanos| u64::try_from(nanos).ok())?;
+                let asked = Instant(record.at.0.checked_sub(nanos)?);
+                (mark.name == "answered" && asked >= back).then_some(nanos as f64 / 1e6)
+            })
+            .collect();
+        stats::median(&took)
+    }
+
+    /// Returns when a radio first tuned to the cell that the host moved to. A host with two radios prepares the move
+    /// before the handoff.
+    fn prepared(&self) -> Option<Instant> {
+        let stations = self.outcome.plan.hosts.iter().find(|host| host.config.name == self.handoff.to)?;
+        let cell = stations.ports.iter().find_map(|port| port.radio.as_ref()?.cell)?;
+        let tuned = |record: &&Record| matches!(record.what, What::Tuned(_, to) if to == cell);
+        Some(self.records(self.handoff.host).find(tuned)?.at)
+    }
+
+    /// Returns the bytes of control messages on all links. A message that crosses two links counts twice.
+    fn signalling(&self) -> usize {
+        let begun = self.prepared().map_or(self.handoff.begun, |at| at.min(self.handoff.begun));
+        let since = self.outcome.records.iter().filter(|record| record.at >= begun);
+        let bytes = since.filter_map(|record| match &record.what {
+            What::Sent(iface, packet) if *iface != Iface::HOST => {
+                Control::of(packet).map(|_| packet.bytes.len())
+            }
+            _ => None,
+        });
+        bytes.sum()
+    }
+}
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}

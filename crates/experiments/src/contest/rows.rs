@@ -1,0 +1,113 @@
+//! The rows of the table, from the results.
+
+use super::carry_out::Comparison;
+use super::course::Leg;
+use super::measure::{METRICS, Metric, OUTAGE, OWNERS};
+use super::runs::{runs, values};
+use crate::reproduce::Results;
+use crate::stats::Summary;
+use draw::Csv;
+use recorder::run::OnWorld;
+
+/// One metric of one protocol on one leg, on one backend.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The protocol's name in commands.
+    pub protocol: String,
+    /// The name of the move.
+    pub r#move: String,
+    /// The name of the workload.
+    pub workload: String,
+    /// The backend.
+    pub world: OnWorld,
+    /// The metric.
+    pub metric: Metric,
+    /// The summary of the values; `None` if there are none, and then `why_not` may have the reason.
+    pub median: Option<Summary>,
+    /// The number of valid repetitions.
+    pub n: usize,
+    /// The number of invalid repetitions, which are not in `n`.
+    pub invalid: usize,
+    /// Why there is no value, or why it is infinite.
+    pub why_not: Option<String>,
+}
+
+/// Returns all rows: by move, workload, protocol, backend and metric.
+pub fn rows(comparison: &Comparison) -> Vec<Row> {
+    let course = comparison.course;
+    let mut rows = Vec::new();
+    for (how, each) in course.moves.iter().enumerate() {
+        for (load, workload) in course.workloads.iter().enumerate() {
+            for who in &comparison.wanted {
+                let Some(contender) = course.contenders.get(*who) else { continue };
+                let made = |leg: &&Leg| leg.contender == *who && leg.r#move == how && leg.workload == load;
+                let leg = course.legs.iter().find(made);
+                for results in &comparison.worlds {
+                    let row = |metric: &Metric| Row {
+                        protocol: contender.name.clone(),
+                        r#move: each.name.clone(),
+                        workload: workload.name.clone(),
+                        world: results.world,
+                        metric: *metric,
+                        median: None,
+                        n: 0,
+                        invalid: 0,
+                        why_not: contender.cannot.get(&each.name).cloned(),
+                    };
+                    let fill = |metric: &Metric| match leg {
+                        Some(leg) => filled(row(metric), results, leg, contender.never.as_deref()),
+                        None => row(metric),
+                    };
+                    rows.extend(METRICS.iter().chain(&OWNERS).map(fill));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Row {
+    let values = values(results, leg, row.metric.name);
+    row.median = Summary::of(&values);
+    row.n = values.len();
+    row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
+    let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.median.is_infinite());
+    if lost {
+        row.why_not = Some(never.unwrap_or("it did not recover before the end of the run").to_owned());
+    } else if row.median.is_none() && row.invalid > 0 {
+        row.why_not = Some("no run can be trusted".to_owned());
+    }
+    row
+}
+
+/// Returns all rows as CSV.
+pub fn csv(comparison: &Comparison) -> String {
+    let mut csv = Csv::default();
+    csv.row([
+        "protocol", "move", "workload", "world", "metric", "unit", "median", "lo", "hi", "n", "invalid",
+        "why_not",
+    ]);
+    for row in rows(comparison) {
+        let number = |value: Option<f64>| match value {
+            Some(value) if value.is_infinite() => "inf".to_owned(),
+            Some(value) => format!("{value:.*}", row.metric.digits.max(3)),
+            None => String::new(),
+        };
+        let interval = row.median.and_then(|median| median.interval);
+        csv.row([
+            row.protocol.clone(),
+            row.r#move.clone(),
+            row.workload.clone(),
+            row.world.name().to_owned(),
+            row.metric.name.to_owned(),
+            row.metric.unit.to_owned(),
+            number(row.median.map(|median| median.median)),
+            number(interval.map(|interval| interval.lo)),
+            number(interval.map(|interval| interval.hi)),
+            row.n.to_string(),
+            row.invalid.to_string(),
+            row.why_not.clone().unwrap_or_default(),
+        ]);
+    }
+    csv.finish()
+}

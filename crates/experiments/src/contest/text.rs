@@ -1,0 +1,329 @@
+//! The comparison as text.
+
+use super::agreement::{Both, Claim};
+use super::carry_out::{Comparison, Repeat, is_narrow};
+use super::course::{Leg, Move, Workload};
+use super::judge::{Broken, verdicts};
+use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
+use super::pairs::{pair, pairs};
+use super::rows::{Row, rows};
+use super::runs::values;
+use crate::agree::{self, Agreement, Report};
+use crate::reproduce::invalid;
+use crate::stats::median;
+use draw::Table;
+use recorder::run::OnWorld;
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+/// Returns all tables by move and workload, the legs that were not possible with the reason, and the properties that
+/// must hold.
+pub fn text(comparison: &Comparison) -> String {
+    let course = comparison.course;
+    let mut out = format!("{}\n", course.about);
+    out.push_str(&repetitions(comparison));
+    let all = rows(comparison);
+    for (how, each) in course.moves.iter().enumerate() {
+        for (load, workload) in course.workloads.iter().enumerate() {
+            let here = |row: &&Row| row.r#move == each.name && row.workload == workload.name;
+            let here: Vec<&Row> = all.iter().filter(here).collect();
+            out.push_str(&leg(comparison, each, workload, &here));
+            out.push_str(&order(comparison, how, load));
+            if let Some(both) = Both::of(comparison) {
+                out.push_str(&agreement(comparison, &both, how, load));
+            }
+        }
+    }
+    out.push('\n');
+    for metric in METRICS.iter().filter(|metric| metric.name != HANDOFF.name) {
+        let _ = writeln!(out, "{:14}  {}", metric.title, metric.about);
+    }
+    let _ = writeln!(
+        out,
+        "not told apart  the 95 % interval of the median difference of runs at the same phase contains 0, or n < 6"
+    );
+    let _ = writeln!(out, "A < B, C        A is told apart from B and from C; B and C are not told apart");
+    if Both::of(comparison).is_some() {
+        let _ = writeln!(out, "both backends   at the same phases; {}", agree::rule());
+    }
+    out.push_str(&invalid(&comparison.worlds));
+    for (world, why) in &comparison.absent {
+        let _ = writeln!(out, "\nnot on {}: {why}", world.name());
+    }
+    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
+    for verdict in verdicts(comparison) {
+        let must_hold = verdict.must_hold;
+        table.push([
+            verdict.word(),
+            verdict.worlds(),
+            &value(verdict.value),
+            must_hold.text,
+            must_hold.value,
+        ]);
+    }
+    let _ = write!(out, "\nmust hold\n{}", table.render());
+    out
+}
+
+/// Describes the number of runs and the meaning of the brackets.
+fn repetitions(comparison: &Comparison) -> String {
+    let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+    let mut out =
+        "medians of n runs, each at another phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
+    for results in &comparison.worlds {
+        let _ = match (comparison.repeat, results.world) {
+            (Repeat::UntilNarrow(_), OnWorld::Sim) => writeln!(
+                out,
+                "sim: runs are added until the interval of every outage is below 15 % of it, up to 40"
+            ),
+            (Repeat::UntilNarrow(runs), OnWorld::Linux) => writeln!(
+                out,
+                "linux: {} of each leg, for any width of the interval; more with --runs",
+                fixed(runs)
+            ),
+            (Repeat::Fixed(runs), world) => {
+                writeln!(out, "{}: {} of each leg, for any width of the interval", world.name(), fixed(runs))
+            }
+        };
+    }
+    out
+}
+
+/// Returns the order of the protocols by outage, and which of them are not distinguished.
+fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
+    let course = comparison.course;
+    let title =
+        |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
+    let all = pairs(comparison);
+    let mut out = String::new();
+    for results in &comparison.worlds {
+        let here = |leg: &&Leg| {
+            leg.r#move == each && leg.workload == workload && comparison.wanted.contains(&leg.contender)
+        };
+        let outages = course.legs.iter().filter(here).map(|leg| (leg, values(results, leg, OUTAGE.name)));
+        let outages: Vec<(&Leg, Vec<f64>)> = outages.filter(|(_, values)| !values.is_empty()).collect();
+        let medians = outages.iter().filter_map(|(leg, values)| Some((median(values)?, *leg)));
+        let medians: Vec<(f64, &Leg)> = medians.collect();
+        if medians.len() < 2 {
+            continue;
+        }
+        let order = ranks(medians, title, |a, b| pair(results, a, b).order() == Some(Ordering::Less));
+        let mine = all.iter().filter(|pair| pair.world == results.world && pair.legs.iter().all(here));
+        let blurred: Vec<String> = mine
+            .filter(|pair| pair.order().is_none())
+            .map(|pair| pair.legs.map(title).join(" and "))
+            .collect();
+        let world = results.world.place();
+        let _ = writeln!(out, "  {world}, by outage: {order}");
+        if !blurred.is_empty() {
+            let _ = writeln!(out, "  {world}, not told apart: {}", blurred.join("; "));
+        }
+        let wide: Vec<&str> =
+            outages.iter().filter(|(_, values)| !is_narrow(values)).map(|(leg, _)| title(leg)).collect();
+        if !wide.is_empty() {
+            let _ = writeln!(out, "  {world}, interval wider than 15 % of the median: {}", wide.join(", "));
+        }
+    }
+    out
+}
+
+/// Describes whether the backends agree about each leg at the same phases, and the order that both have for legs on
+/// which they agree.
+fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: usize) -> String {
+    let course = comparison.course;
+    let here = |leg: &&Leg| {
+        leg.r#move == each && leg.workload == workload && comparison.wanted.contains(&leg.contender)
+    };
+    let title =
+        |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
+    let mut table =
+        Table::new(["both backends", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
+    let mut agreed: Vec<(f64, &Leg)> = Vec::new();
+    for leg in course.legs.iter().filter(here) {
+        let report = both.report(leg);
+        let Some(row) = report.rows.iter().find(|row| row.metric == OUTAGE.name) else { continue };
+        let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        let [mean_sim, mean_linux] = row.means.map(agree::number);
+        table.push([
+            title(leg).to_owned(),
+            report.counted[1].to_string(),
+            format!("{}{note}", row.agreement.name()),
+            agree::distance(row.judged_distance),
+            mean_sim,
+            mean_linux,
+            others(&report),
+        ]);
+        let median = median(&values(both.sim, leg, OUTAGE.name));
+        agreed.extend(median.filter(|_| row.agreement == Agreement::Agrees).map(|median| (median, leg)));
+    }
+    let order = if agreed.is_empty() {
+        "none agree".to_owned()
+    } else {
+        ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
+    };
+    let mut out = format!("\n{}  on both, by outage, where the outages agree: {order}\n", table.render());
+    let legs: Vec<&Leg> = course.legs.iter().filter(here).collect();
+    let all: Vec<(Claim, String)> = legs
+        .iter()
+        .enumerate()
+        .flat_map(|(place, a)| legs.iter().skip(place + 1).map(move |b| (*a, *b)))
+        .map(|(a, b)| (both.claim(a, b), [title(a), title(b)].join(" and ")))
+        .collect();
+    for (what, is) in CLAIMS {
+        let names: Vec<&str> =
+            all.iter().filter(|(claim, _)| is(claim)).map(|(_, name)| name.as_str()).collect();
+        if !names.is_empty() {
+            let _ = writeln!(out, "  pairs {what}: {}", names.join("; "));
+        }
+    }
+    out
+}
+
+type Is = fn(&Claim) -> bool;
+
+/// The headings for pairs of protocols on both backends, by claim.
+const CLAIMS: [(&str, Is); 4] = [
+    ("checked, the same order on both", |claim| matches!(claim, Claim::Same(_))),
+    ("checked, DIFFERENT ORDER", |claim| *claim == Claim::Other),
+    ("not checked, the backends differ in one of them", |claim| *claim == Claim::NotClaimed),
+    ("not checked, told apart by neither backend, or near", |claim| *claim == Claim::NotToldApart),
+];
+
+/// Returns the names in the order of their medians, with `<` where all names before it are distinguished from all
+/// names after it.
+fn ranks<'a>(
+    mut medians: Vec<(f64, &'a Leg)>,
+    title: impl Fn(&'a Leg) -> &'a str,
+    is_less: impl Fn(&'a Leg, &'a Leg) -> bool,
+) -> String {
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let legs: Vec<&Leg> = medians.into_iter().map(|(_, leg)| leg).collect();
+    let mut text = String::new();
+    for (place, leg) in legs.iter().enumerate() {
+        let (before, behind) = legs.split_at(place);
+        let is_cut = before.iter().all(|a| behind.iter().all(|b| is_less(a, b)));
+        text.push_str(match (place, is_cut) {
+            (0, _) => "",
+            (_, true) => " < ",
+            (_, false) => ", ",
+        });
+        text.push_str(title(leg));
+    }
+    if legs.len() > 1 && !text.contains(" < ") { format!("no order of {text}") } else { text }
+}
+
+/// Describes the other metrics of a leg: that all agree, or which do not.
+fn others(report: &Report) -> String {
+    let other =
+        report.rows.iter().filter(|row| row.metric != OUTAGE.name && row.agreement != Agreement::Agrees);
+    let other: Vec<String> = other
+        .map(|row| {
+            format!("{} {} ({})", row.metric, row.agreement.name(), agree::distance(row.judged_distance))
+        })
+        .collect();
+    if other.is_empty() { "agree".to_owned() } else { other.join(", ") }
+}
+
+fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row]) -> String {
+    let mut out = format!("\n{}, {}: {}; {}\n\n", each.name, workload.name, each.about, workload.about);
+    let measured = |metric: &&Metric| {
+        let mut rows = here.iter().filter(|row| row.metric == **metric);
+        rows.any(|row| row.median.is_some()) && metric.name != HANDOFF.name
+    };
+    let metrics: Vec<&Metric> = METRICS.iter().filter(measured).collect();
+    let heads = metrics.iter().map(|metric| format!("{} {}", metric.title, metric.unit));
+    out.push_str(&table(comparison, here, ["n".to_owned()].into_iter().chain(heads), |of| {
+        let n = of(&OUTAGE).map_or(0, |row| row.n).to_string();
+        [n].into_iter().chain(metrics.iter().map(|metric| cell(of, metric))).collect()
+    }));
+    out.push_str(&reasons(comparison, here));
+    let has = |owner: &&Metric| {
+        let mut rows = here.iter().filter(|row| row.metric == **owner);
+        rows.any(|row| row.median.is_some_and(|median| median.median > 0.0))
+    };
+    let owners: Vec<&Metric> = OWNERS.iter().filter(has).collect();
+    if !owners.is_empty() {
+        out.push_str("\noutage by owner, ms\n\n");
+        let heads = owners.iter().map(|owner| owner.title.to_owned());
+        let only = |of: &dyn Fn(&Metric) -> Option<Row>, owner: &Metric| {
+            let median = of(owner).and_then(|row| row.median);
+            median.map_or("-".to_owned(), |median| format!("{:.1}", median.median))
+        };
+        out.push_str(&table(comparison, here, heads, |of| {
+            owners.iter().map(|owner| only(of, owner)).collect()
+        }));
+    }
+    out
+}
+
+/// Returns the table with a row for each protocol under test and backend that has values.
+fn table(
+    comparison: &Comparison,
+    here: &[&Row],
+    heads: impl Iterator<Item = String>,
+    cells: impl Fn(&dyn Fn(&Metric) -> Option<Row>) -> Vec<String>,
+) -> String {
+    let mut table = Table::new(["protocol".to_owned(), "world".to_owned()].into_iter().chain(heads));
+    for who in comparison.wanted.iter().filter_map(|who| comparison.course.contenders.get(*who)) {
+        for results in &comparison.worlds {
+            let ours = |row: &&&Row| row.protocol == who.name && row.world == results.world;
+            let of = |metric: &Metric| {
+                let row = here.iter().filter(ours).find(|row| row.metric == *metric)?;
+                Some((*row).clone())
+            };
+            let mut row = vec![who.title.clone(), results.world.name().to_owned()];
+            if of(&OUTAGE).is_some_and(|row| row.median.is_none() && row.why_not.is_some()) {
+                row.push("cannot".to_owned());
+            } else {
+                row.extend(cells(&of));
+            }
+            table.push(row);
+        }
+    }
+    table.render()
+}
+
+fn cell(of: &dyn Fn(&Metric) -> Option<Row>, metric: &Metric) -> String {
+    let Some(median) = of(metric).and_then(|row| row.median) else { return "-".to_owned() };
+    let never = of(&OUTAGE).and_then(|row| row.median).is_some_and(|median| median.median.is_infinite());
+    let more = if never && metric.name == STALL.name { ">" } else { "" };
+    format!("{more}{}", median.text(metric.digits))
+}
+
+/// Describes why a protocol cannot make a move, or never recovers.
+fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
+    let mut out = String::new();
+    for who in comparison.wanted.iter().filter_map(|who| comparison.course.contenders.get(*who)) {
+        let ours = |row: &&&Row| row.protocol == who.name && row.metric == OUTAGE;
+        let mut said: Vec<&str> = Vec::new();
+        for row in here.iter().filter(ours) {
+            let Some(why) = row.why_not.as_deref().filter(|why| !said.contains(why)) else { continue };
+            let word = if row.median.is_some() { "never" } else { "cannot" };
+            let _ = writeln!(out, "  {} {word}: {why}", who.title);
+            said.push(why);
+        }
+    }
+    out
+}
+
+/// Describes the effect of each breaker.
+pub fn self_test_text(tests: &[Broken]) -> String {
+    let mut table =
+        Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
+    for test in tests {
+        let word = match (test.broke(), test.whole.holds) {
+            (true, _) => "broke it",
+            (false, false) => "DID NOT HOLD BEFORE",
+            (false, true) => "STILL HOLDS",
+        };
+        let (whole, with) = (value(test.whole.value), value(test.check.value));
+        table.push([word, &whole, &with, test.must_hold.text, &test.set]);
+    }
+    format!("compare: self-test, in the simulator\n{}", table.render())
+}
+
+fn value(value: Option<f64>) -> String {
+    value.map_or("nothing measured".to_owned(), |value| {
+        if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.2}") }
+    })
+}

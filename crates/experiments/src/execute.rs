@@ -1,0 +1,50 @@
+//! Executes a plan on a backend: the one place where a measurement depends on it.
+
+use emulator::run::{self, LinuxError, Programs};
+use recorder::run::{OnWorld, Outcome, simulate};
+use scenario::Plan;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trace::Doubt;
+
+/// Why a run did not take place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotRun {
+    /// The backend is not available on this machine; the text says what is missing.
+    Cannot(String),
+    /// The scenario, the plan or the run failed.
+    Broken(String),
+}
+
+/// Options for runs.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// The number of parallel runs.
+    pub jobs: usize,
+    /// The programs for runs on Linux; `None` if Linux is not available.
+    pub linux: Option<&'a Programs>,
+    /// If set, Linux runs are ended, and no further run begins.
+    pub stop: &'a AtomicBool,
+    /// Called with the label of a point after each of its runs.
+    pub progress: &'a (dyn Fn(&str) + Sync),
+    /// Called with the label of a point when its runs are repeated, and the reasons.
+    pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
+}
+
+/// Runs a plan on a backend. No other function of this crate depends on the backend.
+pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, NotRun> {
+    if how.stop.load(Ordering::Relaxed) {
+        return Err(NotRun::Broken("interrupted".to_owned()));
+    }
+    match world {
+        OnWorld::Sim => simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
+        OnWorld::Linux => {
+            let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;
+            run::run(plan, programs, how.stop).map_err(|error| match error {
+                missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {
+                    NotRun::Cannot(missing.to_string())
+                }
+                error => NotRun::Broken(error.to_string()),
+            })
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Experiments with Cellular IP.
+
+pub(super) mod udp_loss;

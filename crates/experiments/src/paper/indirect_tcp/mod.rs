@@ -1,0 +1,3 @@
+//! Experiments with Indirect TCP.
+
+pub(super) mod handoff_time;

@@ -1,0 +1,30 @@
+//! The experiments of papers: one folder for a paper's protocol, one module for an experiment.
+//!
+//! An experiment `PAPER/NAME` is in `paper/PAPER/NAME`, and its scenario in `scenarios/PAPER/NAME.toml`.
+
+mod cellular_ip;
+mod indirect_tcp;
+mod sigma;
+
+use crate::reproduce::Experiment;
+
+/// All experiments.
+pub const EXPERIMENTS: &[Experiment] =
+    &[cellular_ip::udp_loss::EXPERIMENT, sigma::handoff::EXPERIMENT, indirect_tcp::handoff_time::EXPERIMENT];
+
+/// Returns the experiments that these words name; all if there are no words. A word is an id, or a paper, which is
+/// the part before the slash. Returns an error for an unknown word.
+pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
+    let named = |experiment: &Experiment, word: &str| {
+        experiment.id == word || experiment.id.split('/').next() == Some(word)
+    };
+    for word in words {
+        if !EXPERIMENTS.iter().any(|experiment| named(experiment, word)) {
+            let ids: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
+            let meant = scenario::did_you_mean(word, ids.iter().copied());
+            return Err(format!("no paper and no experiment `{word}`{meant}; there are: {}", ids.join(", ")));
+        }
+    }
+    let wanted = |experiment: &&Experiment| words.is_empty() || words.iter().any(|w| named(experiment, w));
+    Ok(EXPERIMENTS.iter().filter(wanted).collect())
+}

@@ -1,0 +1,224 @@
+//! The evaluation of a run.
+
+use super::{ADD, AFTER, AMISS, BEFORE, GAP, MOBILE, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
+use crate::reproduce::Samples;
+use node::Mark;
+use recorder::run::Outcome;
+use recorder::segment;
+use scenario::Application;
+use sctp::message::Chunk;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Table;
+use trace::{Record, What};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, ipv4};
+
+pub(super) const EMPTY: &str = "empty_bins";
+
+/// The width of the bins in which empty times of goodput are counted.
+const BIN: Duration = Duration::from_millis(100);
+/// The time over which the goodput before and after the move is measured.
+const WINDOW: Duration = Duration::from_secs(1);
+const CORRESPONDENT: &str = "correspondent";
+
+/// Evaluates a download by SIGMA.
+pub(super) fn sigma(outcome: &Outcome) -> Result<Samples, String> {
+    let right = ended(outcome).and_then(|mark| field(mark, "wrong_at").or_else(|| field(mark, "bytes")));
+    let mut samples = association(outcome, [CORRESPONDENT, MOBILE])?;
+    samples.insert(AMISS, vec![amiss(outcome, right)]);
+    Ok(samples)
+}
+
+/// Evaluates an upload by SIGMA.
+pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
+    let is_right = ended(outcome).is_some_and(|mark| field(mark, "wrong_at").is_none());
+    let read: u64 = reads(outcome, CORRESPONDENT).iter().map(|(_, bytes)| bytes).sum();
+    let mut samples = association(outcome, [MOBILE, CORRESPONDENT])?;
+    samples.insert(AMISS, vec![amiss(outcome, is_right.then_some(read.cast_signed()))]);
+    Ok(samples)
+}
+
+/// Evaluates a download by Mobile IP.
+pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
+    let moved = outcome.handoffs.first().ok_or("there was no handoff")?.begun;
+    let data =
+        || arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet)).map(|(at, _)| at);
+    let [old, new] = [data().filter(|at| *at <= moved).last(), data().find(|at| *at > moved)];
+    let mut samples = goodput(outcome, MOBILE, old.zip(new))?;
+    let right = ended(outcome).and_then(|mark| field(mark, "wrong_at").or_else(|| field(mark, "bytes")));
+    samples.insert(AMISS, vec![amiss(outcome, right)]);
+    Ok(samples)
+}
+
+/// Returns the values of an association that carries data from the first to the second host.
+fn association(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> Result<Samples, String> {
+    // The mobile node's address of each packet, in either direction.
+    let data: Vec<(Instant, Ipv4Addr)> = arrivals(outcome, receiver)
+        .filter_map(|(at, packet)| {
+            let (from, to) = ipv4::addresses(&packet.bytes).filter(|_| segment::is_sctp_data(packet))?;
+            Some((at, if receiver == MOBILE { to } else { from }))
+        })
+        .collect();
+    // Data lost on the old path may be retransmitted to the new address before the move (RFC 9260, section 6.3.3).
+    let moved = outcome.handoffs.first().map(|handoff| handoff.begun);
+    let is_new = |(at, by): &&(Instant, Ipv4Addr)| *by == NEW && moved.is_some_and(|moved| *at >= moved);
+    let new = data.iter().find(is_new).map(|(at, _)| *at);
+    let old = data.iter().filter(|(at, by)| *by == OLD && new.is_none_or(|new| *at < new));
+    let old = old.map(|(at, _)| *at).next_back();
+    let mut samples = goodput(outcome, receiver, old.zip(new))?;
+    let mut add = |metric, value: Option<f64>| samples.insert(metric, vec![value.unwrap_or(f64::INFINITY)]);
+    add(ADD, add_time(outcome));
+    let proved = proof(outcome);
+    add(PROOF, proved.map(|(sent, proved)| millis(proved.since(sent))));
+    add(PRIMARY, moved.zip(new).map(|(moved, new)| millis(new.since(moved))));
+    add(SPURIOUS, Some(spurious(outcome, [sender, receiver]) as f64));
+    let early = departures(outcome, CORRESPONDENT).filter(|(at, packet)| {
+        let to = ipv4::addresses(&packet.bytes).map(|(_, to)| to);
+        to == Some(NEW) && segment::is_sctp_data(packet) && proved.is_none_or(|(_, proved)| *at < proved)
+    });
+    add(UNPROVED, Some(early.count() as f64));
+    Ok(samples)
+}
+
+/// Returns the time from the ASCONF with ADD to its acknowledgment, in milliseconds.
+fn add_time(outcome: &Outcome) -> Option<f64> {
+    let address = NEW.to_string();
+    let is_new = |mark: &Mark| {
+        mark.fields.iter().any(|(key, value)| *key == "address" && value.as_text() == Some(address.as_str()))
+    };
+    let marks = || marks(outcome).filter(|(at, _)| *at > Instant::ZERO);
+    let (answered, _) = marks().find(|(_, mark)| mark.name == "add_acknowledged" && is_new(mark))?;
+    let (asked, _) = marks().filter(|(at, mark)| mark.name == "add_sent" && *at <= answered).last()?;
+    Some(millis(answered.since(asked)))
+}
+
+/// Returns the time of the correspondent's first HEARTBEAT to the new address, and of the first HEARTBEAT ACK from
+/// there.
+fn proof(outcome: &Outcome) -> Option<(Instant, Instant)> {
+    let has = |packet: &Packet, wanted: fn(&Chunk) -> bool| {
+        segment::sctp_of(packet).is_some_and(|sctp| sctp.chunks.iter().any(wanted))
+    };
+    let asked = departures(outcome, CORRESPONDENT).find(|(_, packet)| {
+        ipv4::addresses(&packet.bytes).is_some_and(|(_, to)| to == NEW)
+            && has(packet, |chunk| matches!(chunk, Chunk::Heartbeat(_)))
+    });
+    let answered = arrivals(outcome, CORRESPONDENT).find(|(_, packet)| {
+        ipv4::addresses(&packet.bytes).is_some_and(|(from, _)| from == NEW)
+            && has(packet, |chunk| matches!(chunk, Chunk::HeartbeatAck(_)))
+    });
+    Some((asked?.0, answered?.0))
+}
+
+/// Counts retransmissions of data chunks of which an earlier copy arrived.
+fn spurious(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> usize {
+    let arrived: BTreeSet<PacketId> = arrivals(outcome, receiver).map(|(_, packet)| packet.id).collect();
+    let mut sent: BTreeMap<u32, Vec<PacketId>> = BTreeMap::new();
+    for (_, packet) in departures(outcome, sender) {
+        for chunk in segment::sctp_of(packet).into_iter().flat_map(|sctp| sctp.chunks) {
+            if let Chunk::Data(data) = chunk {
+                sent.entry(data.tsn).or_default().push(packet.id);
+            }
+        }
+    }
+    let again = |copies: &Vec<PacketId>| {
+        let first = copies.iter().position(|copy| arrived.contains(copy));
+        first.map_or(0, |first| copies.len() - 1 - first)
+    };
+    sent.values().map(again).sum()
+}
+
+/// Returns goodput, stall and gap. `cut`: the time of the last packet on the old path, and of the first on the new
+/// one.
+fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -> Result<Samples, String> {
+    let reads = reads(outcome, receiver);
+    let (Some((first, _)), Some((last, _))) = (reads.first(), reads.last()) else {
+        return Err("the application received nothing".to_owned());
+    };
+    let goodput = |from: Instant| {
+        let within = reads.iter().filter(|(at, _)| *at >= from && at.since(from) < WINDOW);
+        within.map(|(_, bytes)| *bytes).sum::<u64>() as f64 * 8.0 / WINDOW.as_secs_f64() / 1e6
+    };
+    // The last bin is incomplete, so it is left out.
+    let whole = (last.since(*first).as_nanos() / BIN.as_nanos()) as usize;
+    let mut bins = vec![0; whole];
+    for (at, bytes) in &reads {
+        let bin = (at.since(*first).as_nanos() / BIN.as_nanos()) as usize;
+        bins.get_mut(bin).into_iter().for_each(|bin| *bin += bytes);
+    }
+    let stalls = reads.iter().zip(reads.iter().skip(1)).map(|((one, _), (next, _))| next.since(*one));
+    let mut samples = Samples::new();
+    samples.insert(EMPTY, vec![bins.iter().filter(|bytes| **bytes == 0).count() as f64]);
+    samples.insert(STALL, vec![millis(stalls.max().unwrap_or_default())]);
+    if let Some((old, new)) = cut {
+        samples.insert(GAP, vec![millis(new.since(old))]);
+        samples.insert(BEFORE, vec![goodput(old - WINDOW)]);
+        samples.insert(AFTER, vec![goodput(new)]);
+    }
+    Ok(samples)
+}
+
+/// Returns the number of bytes that the application did not receive correctly: all after the first wrong byte, and
+/// all missing ones.
+fn amiss(outcome: &Outcome, right: Option<i64>) -> f64 {
+    (expected(outcome).unwrap_or_default() - right.unwrap_or_default() as f64).abs()
+}
+
+/// Returns the number of bytes to transfer, from the scenario.
+fn expected(outcome: &Outcome) -> Option<f64> {
+    let document: Table = toml::from_str(&outcome.plan.document).ok()?;
+    let hosts = document.get("host")?.as_table()?;
+    let roles = hosts.values().filter_map(|host| host.get("role")?.as_array()).flatten();
+    let bytes = roles.filter_map(|role| {
+        let number = |key: &str| role.get(key)?.as_integer();
+        match Application::of_table(role.as_table()?)? {
+            Application::BulkServer => number("bytes"),
+            Application::RequestClient => Some(number("question")? * number("exchanges")?),
+            _ => None,
+        }
+    });
+    bytes.map(|bytes| bytes as f64).next()
+}
+
+/// Returns the last mark of the mobile node's application.
+fn ended(outcome: &Outcome) -> Option<&Mark> {
+    marks(outcome).map(|(_, mark)| mark).find(|mark| ["done", "failed"].contains(&mark.name))
+}
+
+fn field(mark: &Mark, name: &str) -> Option<i64> {
+    mark.fields.iter().find(|(key, _)| *key == name).and_then(|(_, value)| value.as_int())
+}
+
+fn marks(outcome: &Outcome) -> impl Iterator<Item = (Instant, &Mark)> {
+    here(outcome, MOBILE).filter_map(|record| match &record.what {
+        What::Marked(mark) => Some((record.at, mark)),
+        _ => None,
+    })
+}
+
+/// Returns when a host's applications read data, and how many bytes.
+fn reads(outcome: &Outcome, host: &str) -> Vec<(Instant, u64)> {
+    here(outcome, host).filter_map(|record| Some((record.at, record.what.read()?))).collect()
+}
+
+/// Returns the packets that a host receives from its links.
+fn arrivals<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Instant, &'a Packet)> {
+    here(outcome, host).filter_map(|record| match &record.what {
+        What::Received(iface, packet) if *iface != Iface::HOST => Some((record.at, packet)),
+        _ => None,
+    })
+}
+
+/// Returns the packets that a host sends on its links.
+fn departures<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Instant, &'a Packet)> {
+    here(outcome, host).filter_map(|record| match &record.what {
+        What::Sent(iface, packet) if *iface != Iface::HOST => Some((record.at, packet)),
+        _ => None,
+    })
+}
+
+fn here<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = &'a Record> {
+    outcome.records.iter().filter(move |record| outcome.host(record.host) == host)
+}
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}

@@ -1,0 +1,274 @@
+//! `sigma/handoff`: the gap in a download while a mobile node's association changes its address, compared with Mobile
+//! IP on the same moves.
+//!
+//! The new address is known and verified while the old one still carries data. So the gap is the time between two
+//! packets, plus the additional delay of the new path. A Mobile IP mobile node first has to detect that it moved.
+
+mod measure;
+mod points;
+
+use crate::drawn::style;
+use crate::reproduce::figure::Drawn;
+use crate::reproduce::{Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, Statistic};
+use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style};
+use measure::EMPTY;
+use recorder::run::OnWorld;
+use wire::Ipv4Addr;
+
+const GAP: &str = "gap_ms";
+const BEFORE: &str = "goodput_before_mbps";
+const AFTER: &str = "goodput_after_mbps";
+const AMISS: &str = "bytes_amiss";
+const STALL: &str = "longest_stall_ms";
+const ADD: &str = "add_round_trip_ms";
+const PROOF: &str = "proof_ms";
+const PRIMARY: &str = "primary_to_packet_ms";
+const SPURIOUS: &str = "spurious_resent";
+const UNPROVED: &str = "sent_before_proof";
+
+const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
+const SIM: &[OnWorld] = &[OnWorld::Sim];
+const SIGMA: &str = "SIGMA";
+const MOBILE_IP: &str = "Mobile IP";
+
+const MOBILE: &str = "mobile";
+/// The mobile node's addresses (table I).
+const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
+const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
+
+/// The transmission time of a packet of 1500 bytes with its link header in a cell of 2.6 Mb/s.
+const PACKET_MS: f64 = 1514.0 * 8.0 / 2600.0;
+/// The round trip over two wires of 0.5 ms each.
+const LINK_RTT_MS: f64 = 2.0;
+const MOST_MS: f64 = 2.0 * PACKET_MS + LINK_RTT_MS;
+/// The permitted stall with losses: a retransmission time-out at its minimum of 200 ms that doubles three times.
+const LONG_STALL_MS: f64 = 2000.0;
+
+/// The experiment.
+pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
+    id: "sigma/handoff",
+    about: "the gap in a download when its association changes its address, compared with Mobile IP",
+    paper: "Sivagurunathan et al. 2004",
+    source: "Sivagurunathan et al. 2004 (TR-OU-TNRL-04-105), figures 4 to 7; one run of each protocol",
+    notes: &[
+        "Scenario: 2 MB from the correspondent, cells 2.6 Mb/s, wires 0.5 ms, window 16 KiB, smallest RTO 200 ms (our choice). Each",
+        "run has one move, and its own phase within 1 s, for the start of the download and for the move. SIGMA has two radios, and",
+        "moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms, and moves at the same",
+        "time.",
+        "gap: from the last data packet before the move, by any path, to the first one by the new path. SIGMA knows the new address",
+        "before the move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
+        "add_round_trip: from ASCONF with ADD to its acknowledgment. proof: from HEARTBEAT to the new address to the first answer.",
+        "primary_to_packet: from SET PRIMARY to the first packet there. spurious_resent: retransmitted chunks whose earlier copy",
+        "arrives.",
+        "sent_before_proof: packets with data to the new address before the proof (RFC 9260, section 5.4, allows none).",
+        "empty_bins: intervals of 100 ms without a read. bytes_amiss: lost, duplicated or out of order, as the application saw",
+        "them.",
+        "Goodput: in the second before the move, and in the second after the first data by the new path.",
+        "overlap: from the second cell at -80 dBm to the first cell at -88 dBm, 4.4 s. speed: signals fall from -50 to -96 dBm in 5",
+        "s.",
+        "Cell lost: 4 MB; the first cell ends at once, 0 or 1 s after the host hears the second, weaker one. Lost: of all frames in",
+        "both cells. Cross traffic: a neighbor in each cell receives 0.8 Mb/s. Correspondent receives: 2 MB from the mobile node.",
+        "Mobile IP: lifetime 10 s, which has no effect here, because an agent is heard before it ends; advertisements 1/s, no link",
+        "trigger.",
+        "Our mobile node asks the first agent that it hears. The paper's waited for the end of its registration, hence 8 s.",
+    ],
+    worlds: BOTH,
+    metrics: &[
+        metric(GAP, 2, Statistic::Mean, true),
+        metric(BEFORE, 3, Statistic::Mean, true),
+        metric(AFTER, 3, Statistic::Mean, true),
+        metric(ADD, 2, Statistic::Median, false),
+        metric(PROOF, 2, Statistic::Median, false),
+        metric(PRIMARY, 2, Statistic::Median, false),
+        metric(SPURIOUS, 2, Statistic::Mean, false),
+        metric(UNPROVED, 2, Statistic::Mean, false),
+        metric(STALL, 1, Statistic::Mean, false),
+        metric(EMPTY, 2, Statistic::Mean, false),
+        metric(AMISS, 0, Statistic::Mean, false),
+    ],
+    points: points::points,
+    must_hold: MUST_HOLD,
+    observed: OBSERVED,
+    figures,
+};
+
+const fn metric(name: &'static str, digits: usize, statistic: Statistic, official: bool) -> Metric {
+    Metric { name, digits, statistic, official }
+}
+
+// --- what must hold ------------------------------------------------------------------------------------------------
+
+/// A single radio loses its cell later than two radios change theirs, so the download has to be longer.
+const DOWNLOAD: &str = "bulk-server.bytes=2200000";
+/// One radio has both addresses: nothing can be prepared, and the old path is lost before the new one exists.
+const ONE_RADIO: &[&str] = &["host.mobile.radios=1", DOWNLOAD];
+/// The same, with a retune time that leaves at least one bin empty.
+const ONE_SLOW_RADIO: &[&str] = &["host.mobile.radios=1", "radio.retune=300ms", DOWNLOAD];
+/// It never has an address in the second network, and the first cell is out of range before the download ends.
+const ONE_ADDRESS: &[&str] = &[
+    "mobile-node.addresses=[\"10.1.8.100\"]",
+    "host.mobile.course.1=[[\"0s\", -50], [\"3s\", -50], [\"7s\", -96]]",
+];
+
+/// The target cell and the wires are faster, and the download is larger.
+const FAST_CELL: &[&str] = &["cell.2.rate=5Mb/s", "bulk-server.bytes=4000000"];
+
+const MUST_HOLD: &[MustHold] = &[
+    MustHold {
+        text: "SIGMA, at every overlap and speed: gap <= 2 packet times + link RTT (11.3 ms) in every run",
+        value: "the longest gap, ms",
+        worlds: BOTH,
+        needs: is_smooth,
+        check: |results| Check::within(worst(results, is_smooth, GAP), ..=MOST_MS),
+        breakers: &[ONE_RADIO],
+    },
+    MustHold {
+        text: "SIGMA, at every overlap and speed: no 100 ms bin without goodput in any run",
+        value: "the most such bins in a run",
+        worlds: BOTH,
+        needs: is_smooth,
+        check: |results| Check::within(worst(results, is_smooth, EMPTY), ..=0.0),
+        breakers: &[ONE_SLOW_RADIO],
+    },
+    MustHold {
+        text: "SIGMA, at every overlap and speed: 0 bytes lost, duplicated or reordered to the application in every run",
+        value: "the most in a run",
+        worlds: BOTH,
+        needs: is_smooth,
+        check: |results| Check::within(worst(results, is_smooth, AMISS), ..=0.0),
+        breakers: &[ONE_ADDRESS],
+    },
+    MustHold {
+        text: "Mobile IP's gap on the same moves >= 20 times SIGMA's, means over the phases",
+        value: "the ratio",
+        worlds: BOTH,
+        needs: is_main,
+        check: ratio,
+        breakers: &[ONE_SLOW_RADIO],
+    },
+    MustHold {
+        text: points::RATIO,
+        value: "after / before",
+        worlds: BOTH,
+        needs: |point| point.label == MOBILE_IP,
+        check: |results| {
+            let mean = |metric| results.named(MOBILE_IP)?.mean(metric).filter(|mbps| *mbps > 0.0);
+            Check::within(mean(AFTER).zip(mean(BEFORE)).map(|(after, before)| after / before), ..=1.01)
+        },
+        breakers: &[FAST_CELL],
+    },
+];
+
+/// Properties beyond the paper that users will ask about: losses, other hosts in the cells, and uploads.
+const OBSERVED: &[MustHold] = &[
+    MustHold {
+        text: "SIGMA, frames or the first cell lost: 0 bytes lost, duplicated or reordered to the application in every run of 60 s",
+        value: "the most in a run",
+        worlds: SIM,
+        needs: is_hard,
+        check: |results| Check::within(worst(results, is_hard, AMISS), ..=0.0),
+        breakers: &[],
+    },
+    MustHold {
+        text: "SIGMA, frames or the first cell lost: the application waits for at most 2 s in every run",
+        value: "the longest wait, ms",
+        worlds: SIM,
+        needs: is_hard,
+        check: |results| Check::within(worst(results, is_hard, STALL), ..=LONG_STALL_MS),
+        breakers: &[],
+    },
+    MustHold {
+        text: "SIGMA, everywhere: no data to an address that is not proved (RFC 9260, section 5.4)",
+        value: "the most such packets in a run",
+        worlds: BOTH,
+        needs: is_sigma,
+        check: |results| Check::within(worst(results, is_sigma, UNPROVED), ..=0.0),
+        breakers: &[],
+    },
+    MustHold {
+        text: "SIGMA, cross traffic, and where the correspondent receives: gap <= 11.3 ms in every run",
+        value: "the longest gap, ms",
+        worlds: BOTH,
+        needs: is_other_traffic,
+        check: |results| Check::within(worst(results, is_other_traffic, GAP), ..=MOST_MS),
+        breakers: &[],
+    },
+    MustHold {
+        text: "SIGMA, cross traffic, and where the correspondent receives: 0 bytes lost, duplicated or reordered in every run",
+        value: "the most in a run",
+        worlds: BOTH,
+        needs: is_other_traffic,
+        check: |results| Check::within(worst(results, is_other_traffic, AMISS), ..=0.0),
+        breakers: &[],
+    },
+];
+
+fn is_main(point: &Point) -> bool {
+    point.kind == Kind::Main
+}
+
+fn is_sigma(point: &Point) -> bool {
+    point.has("protocol", SIGMA)
+}
+
+fn is_lossy(point: &Point) -> bool {
+    point.number(points::LOSS).is_some()
+}
+
+fn is_cell_lost(point: &Point) -> bool {
+    point.number(points::CELL_LOST).is_some()
+}
+
+/// Returns whether packets are lost, or the old path.
+fn is_hard(point: &Point) -> bool {
+    is_lossy(point) || is_cell_lost(point)
+}
+
+fn is_other_traffic(point: &Point) -> bool {
+    point.has(points::TRAFFIC, "cross") || point.has(points::TRAFFIC, "upload")
+}
+
+/// Returns whether the point is like the paper's, except for the overlap of the cells and the host's speed.
+fn is_smooth(point: &Point) -> bool {
+    is_sigma(point) && !is_hard(point) && !is_other_traffic(point)
+}
+
+fn worst(results: &Results, wanted: fn(&Point) -> bool, metric: &str) -> Option<f64> {
+    let samples = results.rows(wanted).filter_map(|(_, measured)| measured.samples.get(metric));
+    samples.flatten().copied().max_by(f64::total_cmp)
+}
+
+fn ratio(results: &Results) -> Check {
+    let mean = |protocol| results.named(protocol)?.mean(GAP).filter(|gap| *gap > 0.0);
+    let ratio = mean(MOBILE_IP).zip(mean(SIGMA)).map(|(theirs, ours)| theirs / ours);
+    Check::within(ratio, 20.0..)
+}
+
+// --- the figure ----------------------------------------------------------------------------------------------------
+
+fn figures(report: &Report) -> Vec<Drawn> {
+    let mut samples = Vec::new();
+    for point in report.points.iter().filter(|point| is_main(point)) {
+        for results in &report.worlds {
+            let gaps = results.named(&point.label).filter(|measured| measured.is_valid());
+            let gaps = gaps.and_then(|measured| measured.samples.get(GAP));
+            samples.extend(gaps.map(|gaps| Sample::new(&point.label, style(results.world), gaps.clone())));
+        }
+        let published = point.published(GAP).map(|published| vec![published.value]);
+        samples.extend(published.map(|one| Sample::new(&point.label, Style::Published, one)));
+    }
+    let panel = DistributionPanel {
+        title: String::new(),
+        axis: Axis::new("time without data in a move", "ms").in_decades(),
+        samples,
+    };
+    vec![Drawn::Distribution(DistributionFigure {
+        title: "SIGMA and Mobile IP: time without data in a move (figures 5 and 7)".to_owned(),
+        panels: vec![panel],
+        caption: format!(
+            "Published: SIGMA 6 ms, Mobile IP 8 s, one run each: {}. Measured: each run at a separate phase, scale {}.",
+            report.experiment.source,
+            report.scale.name()
+        ),
+    })]
+}

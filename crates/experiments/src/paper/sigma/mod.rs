@@ -1,0 +1,3 @@
+//! Experiments with SIGMA.
+
+pub(super) mod handoff;

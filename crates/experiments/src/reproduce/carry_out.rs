@@ -1,0 +1,415 @@
+//! Runs the points of an experiment, on one backend or both.
+
+use super::{Check, Experiment, MustHold, Point, Samples, Scale};
+use crate::execute::{How, NotRun, run_point};
+use recorder::run::{OnWorld, Outcome};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use trace::{Doubt, NamedDoubt};
+use wire::Duration;
+
+/// The largest total load of parallel runs on Linux, in bit/s.
+const SIDE_BY_SIDE: u64 = 50_000_000;
+/// How often an invalid run on Linux is repeated, not in parallel with others.
+const REPEATS: usize = 2;
+
+/// The validity of a measurement.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Validity {
+    /// It is valid.
+    Valid,
+    /// It is invalid, and so were its repetitions: properties that need it do not hold.
+    Invalid(Vec<Doubt>),
+    /// The ledger does not balance: nothing that was measured counts.
+    Untrusted(Vec<Doubt>),
+}
+
+impl Validity {
+    /// Returns why it is invalid.
+    pub(crate) fn invalid(&self) -> &[Doubt] {
+        if let Self::Invalid(why) = self { why } else { &[] }
+    }
+
+    /// Returns why the ledger does not balance.
+    pub(crate) fn untrusted(&self) -> &[Doubt] {
+        if let Self::Untrusted(why) = self { why } else { &[] }
+    }
+}
+
+/// The results of a point on one backend.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The values.
+    pub samples: Samples,
+    /// The validity of the values.
+    pub validity: Validity,
+}
+
+impl Measured {
+    /// Returns the mean of a metric over the repetitions, or `None` if there is no value.
+    pub fn mean(&self, metric: &str) -> Option<f64> {
+        crate::stats::mean(self.samples.get(metric)?)
+    }
+
+    /// Returns whether the values are valid.
+    pub fn is_valid(&self) -> bool {
+        self.validity == Validity::Valid
+    }
+}
+
+/// The results of all points of an experiment on one backend.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The backend.
+    pub world: OnWorld,
+    /// The points in their order, with their results; `None` if the point is not for this backend.
+    pub rows: Vec<(Point, Option<Measured>)>,
+}
+
+impl Results {
+    /// Returns the wanted points that were measured.
+    pub fn rows(&self, wanted: impl Fn(&Point) -> bool) -> impl Iterator<Item = (&Point, &Measured)> {
+        let measured = self.rows.iter().filter_map(|(point, measured)| Some((point, measured.as_ref()?)));
+        measured.filter(move |(point, _)| wanted(point))
+    }
+
+    /// Returns the results of the point with this label.
+    pub fn named(&self, label: &str) -> Option<&Measured> {
+        self.rows.iter().find(|(point, _)| point.label == label)?.1.as_ref()
+    }
+}
+
+/// A property on one backend.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// The property.
+    pub must_hold: &'static MustHold,
+    /// The backend.
+    pub world: OnWorld,
+    /// The result of the check.
+    pub check: Check,
+    /// Whether a run that it needs is invalid.
+    pub invalid: bool,
+}
+
+impl Verdict {
+    /// Returns whether the property holds, and all runs that it needs are valid.
+    pub const fn holds(&self) -> bool {
+        self.check.holds && !self.invalid
+    }
+}
+
+/// The results of an experiment.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The experiment.
+    pub experiment: &'static Experiment,
+    /// The number and the length of the runs.
+    pub scale: Scale,
+    /// All points of the experiment.
+    pub points: Vec<Point>,
+    /// The results by backend.
+    pub worlds: Vec<Results>,
+    /// Requested backends that are not available on this machine, with the reason.
+    pub absent: Vec<(OnWorld, String)>,
+}
+
+impl Report {
+    /// Returns the results on a backend, or `None` if it was not measured.
+    pub fn results(&self, world: OnWorld) -> Option<&Results> {
+        self.worlds.iter().find(|results| results.world == world)
+    }
+
+    /// Returns the verdict on every property on every measured backend.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        self.worlds.iter().flat_map(|results| verdicts(self.experiment.must_hold, results)).collect()
+    }
+
+    /// Returns the verdicts on the observed properties, which do not decide the result.
+    pub fn observed(&self) -> Vec<Verdict> {
+        self.worlds.iter().flat_map(|results| verdicts(self.experiment.observed, results)).collect()
+    }
+
+    /// Returns, by point, why the whole report is invalid.
+    pub fn untrusted(&self) -> Vec<NamedDoubt> {
+        doubts(&self.worlds, Validity::untrusted)
+    }
+
+    /// Returns, by point, why its values are invalid.
+    pub fn invalid(&self) -> Vec<NamedDoubt> {
+        doubts(&self.worlds, Validity::invalid)
+    }
+}
+
+/// Returns the selected validity problems, by point and backend.
+pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<NamedDoubt> {
+    let all = worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
+    all.flat_map(|(results, (point, measured))| {
+        let name = format!("{} on {}", point.label, results.world.name());
+        NamedDoubt::all(&name, of(&measured.validity))
+    })
+    .collect()
+}
+
+/// Returns the verdicts on these properties on one backend.
+fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
+    let here = all.iter().filter(|must_hold| must_hold.worlds.contains(&results.world));
+    here.map(|must_hold| {
+        let invalid = results.rows(must_hold.needs).any(|(_, measured)| !measured.is_valid());
+        Verdict { must_hold, world: results.world, check: (must_hold.check)(results), invalid }
+    })
+    .collect()
+}
+
+/// Runs an experiment on these backends.
+pub fn reproduce(
+    experiment: &'static Experiment,
+    scale: Scale,
+    worlds: &[OnWorld],
+    how: &How<'_>,
+) -> Result<Report, String> {
+    let points = (experiment.points)(scale);
+    let mut report = Report { experiment, scale, points, worlds: Vec::new(), absent: Vec::new() };
+    for world in worlds.iter().filter(|world| experiment.worlds.contains(world)) {
+        match measure_all(&report.points, *world, &[], how) {
+            Ok(results) => report.worlds.push(results),
+            Err(NotRun::Cannot(why)) => report.absent.push((*world, why)),
+            Err(NotRun::Broken(why)) => return Err(format!("{}: {why}", experiment.id)),
+        }
+    }
+    Ok(report)
+}
+
+/// One run of one point, by their indices.
+#[derive(Clone, Copy)]
+struct Unit {
+    point: usize,
+    run: usize,
+    duration: Duration,
+}
+
+/// Returns all runs of these points, the longest first, so that all workers end at about the same time.
+fn units(points: &[Point], world: OnWorld, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
+    let mut units = Vec::new();
+    for (place, point) in points.iter().enumerate().filter(|(_, point)| point.worlds.contains(&world)) {
+        for run in 0..point.count() {
+            let duration = point.plan(run, more).map_err(broken)?.duration;
+            units.push(Unit { point: place, run, duration });
+        }
+    }
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.duration));
+    Ok(units)
+}
+
+fn broken(error: impl std::fmt::Display) -> NotRun {
+    NotRun::Broken(error.to_string())
+}
+
+/// Returns how long these points take on Linux with `jobs` parallel runs, or the virtual time with one.
+pub(super) fn span(points: &[Point], world: OnWorld, jobs: usize) -> Duration {
+    let mut busy = vec![Duration::ZERO; workers(points, world, jobs)];
+    for unit in units(points, world, &[]).into_iter().flatten() {
+        if let Some(worker) = busy.iter_mut().min() {
+            *worker += unit.duration;
+        }
+    }
+    busy.into_iter().max().unwrap_or_default()
+}
+
+/// Measures points on one backend, with `more` settings after their own.
+pub(crate) fn measure_all(
+    points: &[Point],
+    world: OnWorld,
+    more: &[scenario::Setting],
+    how: &How<'_>,
+) -> Result<Results, NotRun> {
+    let units = units(points, world, more)?;
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(point) = points.get(unit.point) else { break };
+            let reading = Reading::of(point, unit.run, world, more, how);
+            let ended = reading.is_err();
+            done.push((*unit, reading));
+            (how.progress)(&point.label);
+            if ended {
+                break;
+            }
+        }
+        done
+    };
+    let mut done = Vec::new();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers(points, world, how.jobs)).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+    });
+    // A failed run may have kept other runs from starting, so its error alone is reported.
+    let is_there = done.iter().any(|(_, reading)| reading.is_ok());
+    done.sort_by_key(|(unit, _)| (unit.point, unit.run));
+    let mut readings: Vec<Vec<Reading>> = points.iter().map(|_| Vec::new()).collect();
+    for (unit, reading) in done {
+        let label = points.get(unit.point).map(|point| point.label.as_str()).unwrap_or_default();
+        let reading = reading.map_err(|error| match error {
+            // If a run succeeded, the backend is available: an unavailable backend is then reported as a failure.
+            NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{label}: {why}")),
+            error => error,
+        })?;
+        if let Some(all) = readings.get_mut(unit.point) {
+            all.push(reading);
+        }
+    }
+    let mut results = Results { world, rows: Vec::new() };
+    for (point, readings) in points.iter().zip(readings) {
+        let here = point.worlds.contains(&world);
+        let believed = here.then(|| believed(point, world, more, how, readings)).transpose()?;
+        results.rows.push((point.clone(), believed));
+    }
+    Ok(results)
+}
+
+/// Returns the number of parallel runs. On Linux, their total load is limited.
+fn workers(points: &[Point], world: OnWorld, jobs: usize) -> usize {
+    let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
+    let room = if world == OnWorld::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
+    let runs = points.iter().filter(|point| point.worlds.contains(&world)).map(Point::count).sum();
+    jobs.min(room).min(runs).max(1)
+}
+
+/// Returns the results of a point. Its invalid runs on Linux are repeated, not in parallel with others.
+fn believed(
+    point: &Point,
+    world: OnWorld,
+    more: &[scenario::Setting],
+    how: &How<'_>,
+    mut readings: Vec<Reading>,
+) -> Result<Measured, NotRun> {
+    let mut measured = judge(point, &readings);
+    for _ in 0..REPEATS {
+        let Some(doubts) = worth_repeating(&measured.validity, world, !more.is_empty()) else { break };
+        (how.repeated)(&point.label, doubts);
+        let all = metrics(&readings);
+        for (run, reading) in readings.iter_mut().enumerate() {
+            if !reading.doubts.is_empty() || reading.is_short(point, &all) {
+                *reading = Reading::of(point, run, world, more, how)?;
+            }
+        }
+        measured = judge(point, &readings);
+    }
+    Ok(measured)
+}
+
+/// Returns the problems of an invalid Linux run, if a repetition may be valid: timing of the machine, frames dropped
+/// by its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change.
+/// Neither would a run with a `broken` mechanism that has too few values. A repeated simulator run gives the same
+/// result.
+pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool) -> Option<&[Doubt]> {
+    let Validity::Invalid(doubts) = validity else { return None };
+    let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
+    let expected = broken && doubts.iter().all(is_short);
+    let of_the_machine = |doubt: &Doubt| doubt.is_timing() || matches!(doubt, Doubt::CaptureDrops { .. });
+    let may_do_better = doubts.iter().all(|doubt| of_the_machine(doubt) || is_short(doubt));
+    (world == OnWorld::Linux && !expected && may_do_better).then_some(doubts)
+}
+
+/// The values of one run of a point.
+#[derive(Clone, Default)]
+struct Reading {
+    samples: Samples,
+    doubts: Vec<Doubt>,
+    is_open: bool,
+}
+
+impl Reading {
+    /// Runs a point once and evaluates the run.
+    fn of(
+        point: &Point,
+        run: usize,
+        world: OnWorld,
+        more: &[scenario::Setting],
+        how: &How<'_>,
+    ) -> Result<Self, NotRun> {
+        let plan = point.plan(run, more).map_err(broken)?;
+        Ok(Self::from(point, &run_point(plan, world, how)?))
+    }
+
+    fn from(point: &Point, outcome: &Outcome) -> Self {
+        let mut doubts = outcome.doubts.clone();
+        let samples = (point.measure)(outcome).unwrap_or_else(|why| {
+            doubts.push(Doubt::NotMeasured { why });
+            Samples::new()
+        });
+        Self { samples, doubts, is_open: !outcome.ledger.balances() }
+    }
+
+    /// Returns whether it has fewer values of one of these metrics than its share of the point's repetitions.
+    fn is_short(&self, point: &Point, metrics: &BTreeSet<&'static str>) -> bool {
+        let share = point.n / point.count();
+        metrics.iter().any(|metric| self.samples.get(metric).map_or(0, Vec::len) != share)
+    }
+}
+
+/// Returns all metrics for which at least one of these runs has a value.
+fn metrics(readings: &[Reading]) -> BTreeSet<&'static str> {
+    readings.iter().flat_map(|reading| reading.samples.keys().copied()).collect()
+}
+
+/// Combines the runs of a point, and determines their validity.
+fn judge(point: &Point, readings: &[Reading]) -> Measured {
+    let mut samples = Samples::new();
+    for (metric, values) in readings.iter().flat_map(|reading| &reading.samples) {
+        samples.entry(metric).or_default().extend(values);
+    }
+    let mut doubts: Vec<Doubt> = readings.iter().flat_map(|reading| reading.doubts.clone()).collect();
+    for (metric, values) in samples.iter().filter(|(_, values)| values.len() != point.n) {
+        let (metric, values) = ((*metric).to_owned(), values.len());
+        doubts.push(Doubt::Short { metric, values, repetitions: point.n });
+    }
+    let is_open = readings.iter().any(|reading| reading.is_open);
+    let validity = match (is_open, doubts.is_empty()) {
+        (true, _) => Validity::Untrusted(doubts),
+        (false, false) => Validity::Invalid(doubts),
+        (false, true) => Validity::Valid,
+    };
+    Measured { samples, validity }
+}
+
+/// Evaluates the only run of a point, and determines its validity.
+#[cfg(test)]
+pub(crate) fn judge_one(point: &Point, outcome: &Outcome) -> Measured {
+    judge(point, &[Reading::from(point, outcome)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_that_are_invalid_are_repeated() {
+        let mut point = (crate::paper::EXPERIMENTS[1].points)(Scale::Quick).remove(0);
+        point.runs.truncate(3);
+        point.n = 3;
+        let gap = Reading { samples: Samples::from([("gap_ms", vec![1.0])]), ..Reading::default() };
+        let set = || Doubt::WallClockSet { process: "mobile".to_owned() };
+        let late = Reading { doubts: vec![set()], ..gap.clone() };
+        let readings = [gap, Reading::default(), late];
+        let all = metrics(&readings);
+        let again = readings.each_ref().map(|one| !one.doubts.is_empty() || one.is_short(&point, &all));
+        assert_eq!(again, [false, true, true]);
+        let short = Doubt::Short { metric: "gap_ms".to_owned(), values: 2, repetitions: 3 };
+        let why = vec![set(), short];
+        assert_eq!(judge(&point, &readings).validity, Validity::Invalid(why));
+    }
+
+    #[test]
+    fn runs_of_one_point_go_side_by_side_the_longest_first() {
+        let points = (crate::paper::EXPERIMENTS[1].points)(Scale::Quick);
+        let main: Vec<Point> = points.into_iter().take(2).collect();
+        let [one, four] = [1, 4].map(|jobs| span(&main, OnWorld::Linux, jobs));
+        assert_eq!(four * 4, one, "all of these last as long, and there are four for each of four workers");
+        let units = units(&main, OnWorld::Linux, &[]).unwrap_or_default();
+        assert!(units.len() == 16 && units.is_sorted_by(|one, next| one.duration >= next.duration));
+    }
+}

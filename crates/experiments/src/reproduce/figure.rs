@@ -1,0 +1,70 @@
+//! The figures of an experiment, as file contents.
+
+use super::{Experiment, Report};
+use crate::drawn::whisker;
+use crate::stats::Interval;
+use draw::{DistributionFigure, PointFigure, Series, Style};
+
+/// One figure: the contents of two files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Figure {
+    /// The files' name without extension, relative to the output directory.
+    pub name: String,
+    /// The drawing, as SVG.
+    pub svg: String,
+    /// The plotted numbers, as CSV.
+    pub csv: String,
+}
+
+/// A figure before it is written.
+pub(crate) enum Drawn {
+    /// Values over a setting.
+    Points(PointFigure),
+    /// The distribution of each series.
+    Distribution(DistributionFigure),
+}
+
+impl Drawn {
+    fn written(&self) -> [String; 2] {
+        match self {
+            Self::Points(figure) => [figure.svg(), figure.csv()],
+            Self::Distribution(figure) => [figure.svg(), figure.csv()],
+        }
+    }
+}
+
+/// Returns one point of a figure, with its confidence interval.
+pub(crate) fn draw_at(x: f64, y: f64, interval: Option<Interval>) -> draw::Point {
+    draw::Point { x, y, whisker: interval.map(whisker) }
+}
+
+/// Returns one series of a figure.
+pub(crate) fn line(name: &str, style: Style, points: impl Iterator<Item = draw::Point>) -> Series {
+    Series { name: name.to_owned(), style, points: points.collect() }
+}
+
+/// The largest number of figures of an experiment.
+const MOST: usize = 9;
+
+/// Returns the name of a figure: the experiment's id for the first, with a number from 2 for the others.
+fn name(experiment: &Experiment, number: usize) -> String {
+    if number == 1 { experiment.id.to_owned() } else { format!("{}-{number}", experiment.id) }
+}
+
+/// Returns all names that figures of an experiment may have.
+pub fn figure_names(experiment: &'static Experiment) -> impl Iterator<Item = String> {
+    (1..=MOST).map(|number| name(experiment, number))
+}
+
+/// Returns all figures of a report.
+pub fn figures(report: &Report) -> Vec<Figure> {
+    let drawn = (report.experiment.figures)(report);
+    debug_assert!(drawn.len() <= MOST);
+    (1..)
+        .zip(drawn)
+        .map(|(i, figure)| {
+            let [svg, csv] = figure.written();
+            Figure { name: name(report.experiment, i), svg, csv }
+        })
+        .collect()
+}

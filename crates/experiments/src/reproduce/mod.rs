@@ -1,0 +1,144 @@
+//! The experiments of the papers: published and measured values, and whether the properties that must hold do.
+//!
+//! ```text
+//! Experiment ─ points(scale) ─> Point ─ scenario + overrides ─> Plan ─ run_point ─> Outcome ─ measure ─> Samples
+//!      │                          └ published numbers                (on a backend)                        │
+//!      └ must_hold ── check(results) <──────────────────────────────────────────────────────────── Results ┘
+//!           └ breakers: settings with which it must fail
+//! ```
+//!
+//! A scale changes the number and the length of runs. It never changes a rate, delay, timer, topology, threshold or
+//! property.
+
+mod carry_out;
+pub(crate) mod figure;
+mod json;
+mod phases;
+mod point;
+mod published;
+mod recorded;
+mod self_test;
+mod table;
+mod text;
+
+pub use crate::execute::{How, NotRun, run_point};
+pub use carry_out::{Measured, Report, Results, Validity, Verdict, reproduce};
+pub(crate) use carry_out::{doubts, measure_all};
+pub use figure::{Figure, figure_names, figures};
+pub use json::{json, self_test_json};
+pub(crate) use phases::stratified;
+pub use point::{Kind, Measure, Point, Samples, Setting};
+pub use published::{Counts, Estimate, Judged, OnBackend, Published, Statistic, Word, counts, judged};
+pub use recorded::Recorded;
+pub use self_test::{Broken, self_test};
+pub use table::{is_table, short, table};
+pub(crate) use text::invalid;
+pub use text::{self_test_text, summary, text};
+
+use recorder::run::OnWorld;
+use wire::Duration;
+
+/// The number and the length of the runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Scale {
+    /// Seconds, for every change of the code.
+    Quick,
+    /// Minutes.
+    #[default]
+    Default,
+    /// The numbers and lengths of the paper.
+    Full,
+}
+
+impl Scale {
+    /// Returns the name used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Default => "default",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A metric of an experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// Its name, as in the list of experiments.
+    pub name: &'static str,
+    /// The number of decimals in reports.
+    pub digits: usize,
+    /// The statistic that combines its repetitions.
+    pub statistic: Statistic,
+    /// Whether it belongs to the published experiment. Other metrics help to explain the result, and are left out of
+    /// the JSON.
+    pub official: bool,
+}
+
+/// One experiment of a paper.
+#[derive(Debug)]
+pub struct Experiment {
+    /// The identifier, `PAPER/NAME`.
+    pub id: &'static str,
+    /// A description in one line.
+    pub about: &'static str,
+    /// The paper's authors and year.
+    pub paper: &'static str,
+    /// Where the published numbers are printed.
+    pub source: &'static str,
+    /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
+    pub notes: &'static [&'static str],
+    /// The backends on which it can run.
+    pub worlds: &'static [OnWorld],
+    /// The metrics.
+    pub metrics: &'static [Metric],
+    /// Returns the points of the experiment.
+    pub points: fn(Scale) -> Vec<Point>,
+    /// The properties that must hold.
+    pub must_hold: &'static [MustHold],
+    /// Properties that are checked and printed, but decide neither verdict nor exit status. They need no breakers.
+    pub observed: &'static [MustHold],
+    /// Returns the figures: title, axes and series, from the measured values.
+    pub(crate) figures: fn(&Report) -> Vec<figure::Drawn>,
+}
+
+/// A property that must hold, and the changes that must make it fail.
+#[derive(Debug)]
+pub struct MustHold {
+    /// The property as text, which also names the value. [`Published::shape`] refers to a property by this text.
+    pub text: &'static str,
+    /// A description of the value.
+    pub value: &'static str,
+    /// The backends on which it is required.
+    pub worlds: &'static [OnWorld],
+    /// Selects the points that it evaluates. If one of them is invalid, the property does not hold.
+    pub needs: fn(&Point) -> bool,
+    /// Checks whether it holds on one backend.
+    pub check: fn(&Results) -> Check,
+    /// The breakers. Each is a list of settings of the same scenario that disable the mechanism.
+    pub breakers: &'static [&'static [&'static str]],
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Check {
+    /// The number that decided it; `None` if it could not be measured, and then the check fails.
+    pub value: Option<f64>,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+impl Check {
+    /// Holds if there is a value, and it is in this range.
+    pub fn within(value: Option<f64>, allowed: impl std::ops::RangeBounds<f64>) -> Self {
+        Self { value, holds: value.is_some_and(|value| allowed.contains(&value)) }
+    }
+}
+
+/// Returns how long an experiment takes on Linux with `jobs` parallel runs, or the virtual time with one.
+pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
+    carry_out::span(&(experiment.points)(scale), world, jobs)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! One point: a scenario with settings, the published numbers, and the evaluation of its runs.
+
+use super::Published;
+use crate::catalogue;
+use recorder::run::{OnWorld, Outcome};
+use scenario::{Plan, Repetition, Scenario, ScenarioError};
+use std::collections::BTreeMap;
+
+/// The purpose of a point.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// The published experiment.
+    Main,
+    /// A counter-check, which has to give another result.
+    Control,
+    /// A variation of a parameter that the paper leaves open.
+    Sensitivity,
+}
+
+impl Kind {
+    /// Returns the name used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Control => "control",
+            Self::Sensitivity => "sensitivity",
+        }
+    }
+}
+
+/// The value of a setting in JSON.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Setting {
+    /// A text.
+    Text(&'static str),
+    /// A number.
+    Number(f64),
+}
+
+impl From<&'static str> for Setting {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<f64> for Setting {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+/// The values of a run by metric, one for each repetition.
+pub type Samples = BTreeMap<&'static str, Vec<f64>>;
+
+/// Evaluates a run. Returns an error if the run cannot be evaluated.
+pub type Measure = fn(&Outcome) -> Result<Samples, String>;
+
+/// One point of an experiment.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The name in tables; it is unique.
+    pub label: String,
+    /// The varied parameters, by name.
+    pub setting: Vec<(&'static str, Setting)>,
+    /// Its purpose.
+    pub kind: Kind,
+    /// The backends on which it runs.
+    pub worlds: &'static [OnWorld],
+    /// The name of the built-in scenario.
+    pub scenario: &'static str,
+    /// The settings that differ from the scenario.
+    pub overrides: Vec<scenario::Setting>,
+    /// The additional settings of each run, if its repetitions take several runs. Empty: one run contains all
+    /// repetitions.
+    pub runs: Vec<Vec<scenario::Setting>>,
+    /// Whether its runs are repetitions at the scenario's own phases, each with a separate seed ([`Repetition`]).
+    pub phases: bool,
+    /// The number of repetitions.
+    pub n: usize,
+    /// The offered load in bit/s. It limits the number of parallel runs on Linux.
+    pub load: u64,
+    /// The published numbers, at most one for each metric.
+    pub published: Vec<Published>,
+    /// The values of a formula, by metric.
+    pub formula: Vec<(&'static str, f64)>,
+    /// The label of the point relative to which this point's shape is given.
+    pub base: Option<String>,
+    /// The evaluation of a run.
+    pub measure: Measure,
+}
+
+impl Point {
+    /// Returns whether a parameter has this value.
+    pub fn has(&self, name: &str, value: impl Into<Setting>) -> bool {
+        self.number_or_text(name) == Some(value.into())
+    }
+
+    /// Returns the numeric value of a parameter, or `None` if there is none.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.number_or_text(name)? {
+            Setting::Number(number) => Some(number),
+            Setting::Text(_) => None,
+        }
+    }
+
+    /// Returns the published number for a metric, if there is one.
+    pub fn published(&self, metric: &str) -> Option<&Published> {
+        self.published.iter().find(|published| published.metric == metric)
+    }
+
+    /// Returns the number of runs.
+    pub fn count(&self) -> usize {
+        self.runs.len().max(1)
+    }
+
+    /// Returns the plan of a run (from 0), with `more` settings after its own. Its name is that of the scenario.
+    pub fn plan(&self, run: usize, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
+        let (file, text) = catalogue::find(self.scenario)?;
+        let own = self.runs.get(run).into_iter().flatten();
+        let overrides: Vec<_> = self.overrides.iter().chain(own).chain(more).cloned().collect();
+        if !self.phases {
+            return Scenario::plan(&file, &text, &overrides, 1);
+        }
+        let (number, of) = (run as u64, self.count() as u64);
+        Scenario::repetition(&file, &text, &overrides, 1 + number, Repetition { number, of, seed: 1 })
+    }
+
+    /// Returns the plans of all runs.
+    pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
+        (0..self.count()).map(|run| self.plan(run, more)).collect()
+    }
+
+    fn number_or_text(&self, name: &str) -> Option<Setting> {
+        self.setting.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
+    }
+}

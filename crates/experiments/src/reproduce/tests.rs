@@ -1,0 +1,234 @@
+//! Tests of the framework with the built-in experiments, all in the simulator.
+
+use super::*;
+use crate::paper::{EXPERIMENTS, select};
+use trace::Doubt;
+
+static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+const HOW: How<'_> = How { jobs: 2, linux: None, stop: &NEVER, progress: &|_| {}, repeated: &|_, _| {} };
+
+fn quick(id: &str) -> Report {
+    let experiment = select(&[id.to_owned()]).unwrap()[0];
+    reproduce(experiment, Scale::Quick, &[OnWorld::Sim], &HOW).unwrap()
+}
+
+#[test]
+fn words_select_papers_and_ids() {
+    assert_eq!(select(&[]).unwrap().len(), EXPERIMENTS.len());
+    assert_eq!(select(&["cellular-ip/udp-loss".to_owned()]).unwrap()[0].id, "cellular-ip/udp-loss");
+    assert!(select(&["cellular-ip".to_owned()]).unwrap().iter().all(|e| e.id.starts_with("cellular-ip/")));
+    assert!(select(&["cellular".to_owned()]).unwrap_err().contains("there are: cellular-ip/udp-loss"));
+}
+
+#[test]
+fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
+    for experiment in EXPERIMENTS {
+        let mut settings = Vec::new();
+        for scale in [Scale::Quick, Scale::Default, Scale::Full] {
+            let points = (experiment.points)(scale);
+            let mut labels: Vec<&str> = points.iter().map(|point| point.label.as_str()).collect();
+            labels.sort_unstable();
+            labels.dedup();
+            assert_eq!(labels.len(), points.len(), "{}", experiment.id);
+            for point in &points {
+                point.plans(&[]).unwrap_or_else(|error| panic!("{}: {error}", point.label));
+                let base = point.base.as_deref().unwrap_or(&point.label);
+                assert!(labels.binary_search(&base).is_ok(), "{base}");
+            }
+            settings.push(points.into_iter().map(|point| (point.label, point.setting)).collect::<Vec<_>>());
+        }
+        assert!(settings.iter().all(|each| *each == settings[0]), "a scale changes no setting");
+        for must_hold in experiment.must_hold {
+            assert!(!must_hold.breakers.is_empty(), "{}", must_hold.text);
+        }
+    }
+}
+
+/// The documented time limits, with four parallel runs. The simulator may take at most a hundredth of the virtual
+/// time. It takes hardly any time after a download has ended, and where packets are lost, most of a run is a margin
+/// for slow downloads.
+#[test]
+fn no_scale_takes_longer_than_promised() {
+    for experiment in EXPERIMENTS {
+        let wide = experiment.id.starts_with("compare/");
+        let limits =
+            [(Scale::Quick, if wide { 120 } else { 60 }), (Scale::Default, if wide { 900 } else { 300 })];
+        for (scale, limit) in limits {
+            let span = span(experiment, scale, OnWorld::Linux, 4).as_secs();
+            assert!(span < limit, "{} {}: {span} s", experiment.id, scale.name());
+        }
+        assert!(span(experiment, Scale::Quick, OnWorld::Sim, 1).as_secs() < 3000);
+    }
+}
+
+#[test]
+fn all_holds_in_the_simulator() {
+    for experiment in EXPERIMENTS {
+        let report = quick(experiment.id);
+        assert_eq!(report.untrusted(), []);
+        for verdict in report.verdicts() {
+            assert!(verdict.holds(), "{}: {:?}", verdict.must_hold.text, verdict.check);
+        }
+    }
+}
+
+/// `WAYFARE_BLESS=1` rewrites the file, as does `wayfare reproduce --quick --on sim --write-table
+/// docs/reproduced.md`.
+#[test]
+fn the_table_of_published_numbers_is_what_the_simulator_gives() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let recorded = std::fs::read_to_string(docs.join("reproduced.linux.json")).unwrap();
+    let recorded = Recorded::read(&recorded).unwrap();
+    let reports: Vec<Report> = EXPERIMENTS.iter().map(|experiment| quick(experiment.id)).collect();
+    let now = table(&reports, Some(&recorded));
+    let path = docs.join("reproduced.md");
+    #[expect(clippy::disallowed_methods, reason = "a switch for maintainers of the table")]
+    if std::env::var("WAYFARE_BLESS").is_ok() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let then = std::fs::read_to_string(&path).unwrap();
+    let differs = then.lines().zip(now.lines()).find(|(then, now)| then != now);
+    assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it again with WAYFARE_BLESS=1");
+}
+
+/// The README has the short form.
+#[test]
+fn readme_counts_what_the_table_has() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let recorded = Recorded::read(&read("docs/reproduced.linux.json")).unwrap();
+    let reports: Vec<Report> = EXPERIMENTS.iter().map(|experiment| quick(experiment.id)).collect();
+    let (readme, short) = (read("README.md"), short(&reports, Some(&recorded)));
+    assert!(readme.contains(&short), "README.md, What is reproduced?\n{short}");
+    let page = table(&reports, Some(&recorded));
+    let counts = page.lines().find(|line| line.starts_with("**")).unwrap();
+    assert!(readme.contains(counts), "README.md, What is reproduced? {counts}");
+}
+
+#[test]
+fn a_shape_is_made_of_must_holds_that_are_there_and_look_at_the_point() {
+    for experiment in EXPERIMENTS {
+        for point in (experiment.points)(Scale::Quick) {
+            for published in &point.published {
+                for name in published.shape {
+                    let of = experiment.must_hold.iter().find(|must_hold| must_hold.text == *name);
+                    let of = of.unwrap_or_else(|| panic!("{}: no must-hold {name}", experiment.id));
+                    assert!((of.needs)(&point), "{}: {name} does not look at {}", experiment.id, point.label);
+                    assert!(point.worlds.iter().all(|world| of.worlds.contains(world)), "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_verdict_needs_the_value_and_what_must_hold() {
+    let mut report = quick("cellular-ip/udp-loss");
+    let word = |report: &Report, label: &str| {
+        judged(report).iter().find(|judged| judged.point.label == label).unwrap().word()
+    };
+    assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::Reproduced);
+    // One more lost packet in each handoff: the number differs, and a property that must hold fails.
+    let lose_more = |report: &mut Report, label: &str| {
+        let row = report.worlds[0].rows.iter_mut().find(|(point, _)| point.label == label).unwrap();
+        let lost = row.1.as_mut().unwrap().samples.get_mut("lost_per_handoff").unwrap();
+        for lost in lost {
+            *lost += 1.0;
+        }
+    };
+    lose_more(&mut report, "semisoft 50/s RTT 43");
+    assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::NotReproduced);
+    // At all three points of a line: its slope is unchanged, and no ratio is required at RTT 3.
+    for round_trip in [3, 43, 83] {
+        lose_more(&mut report, &format!("hard 25/s RTT {round_trip}"));
+    }
+    assert_eq!(word(&report, "hard 25/s RTT 3"), Word::Shape);
+    assert_eq!(word(&report, "hard 25/s RTT 43"), Word::NotReproduced, "the ratio of 50/s to 25/s is lost");
+}
+
+#[test]
+fn every_breaker_breaks() {
+    for experiment in EXPERIMENTS {
+        for broken in self_test(experiment, OnWorld::Sim, &HOW).unwrap() {
+            assert!(broken.broke(), "{:?} left it whole: {}", broken.breaker, broken.must_hold.text);
+        }
+    }
+}
+
+#[test]
+fn the_json_has_the_promised_shape() {
+    let report = quick("cellular-ip/udp-loss");
+    let json = json(std::slice::from_ref(&report));
+    let experiment = &json["experiments"][0];
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&json), ["experiments", "verdicts"]);
+    assert_eq!(keys(experiment), ["id", "scale", "points", "must_hold", "observed", "numbers", "verdicts"]);
+    assert_eq!(keys(&json["verdicts"]), ["reproduced", "shape", "not reproduced"]);
+    let counted: u64 =
+        json["verdicts"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(counted, 12, "each published number has one verdict");
+    for number in experiment["numbers"].as_array().unwrap() {
+        assert!(Word::ALL.iter().any(|word| number["verdict"] == word.name()), "{number}");
+        let is_sure = number["verdict"] == "reproduced" && number["is_weak"] == false;
+        assert_eq!(number["why"].is_null(), is_sure, "{number}");
+    }
+    let point = experiment["points"].as_array().unwrap().iter().find(|point| {
+        let hard = serde_json::json!({"handoff": "hard", "rate_pps": 25, "rtt_ms": 43});
+        point["setting"] == hard && point["kind"] == "main" && point["metric"] == "lost_per_handoff"
+    });
+    let point = point.unwrap();
+    assert_eq!(keys(point), ["setting", "kind", "metric", "published", "sim", "linux", "n"]);
+    assert_eq!(point["setting"].to_string(), r#"{"handoff":"hard","rate_pps":25,"rtt_ms":43}"#);
+    assert_eq!((&point["published"], &point["n"]), (&serde_json::json!(1.22), &serde_json::json!(10)));
+    assert!(point["sim"].is_f64() && point["linux"].is_null());
+    let metrics = ["lost_per_handoff", "duplicates_per_handoff", "handoff_latency_ms"];
+    for point in experiment["points"].as_array().unwrap() {
+        assert!(metrics.contains(&point["metric"].as_str().unwrap()));
+        assert!(["main", "control", "sensitivity"].contains(&point["kind"].as_str().unwrap()));
+    }
+    for must_hold in experiment["must_hold"].as_array().unwrap() {
+        assert_eq!(keys(must_hold), ["text", "world", "holds", "value"]);
+        assert_eq!(must_hold["world"], "sim");
+    }
+}
+
+#[test]
+fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
+    let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
+    let mut outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
+    assert!(carry_out::judge_one(point, &outcome).is_valid());
+    let late = || vec![Doubt::WallClockSet { process: "b1".to_owned() }];
+    outcome.doubts = late();
+    assert_eq!(carry_out::judge_one(point, &outcome).validity, Validity::Invalid(late()));
+    outcome.ledger.sent += 1;
+    assert_eq!(carry_out::judge_one(point, &outcome).validity, Validity::Untrusted(late()));
+    outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
+    outcome.handoffs.pop();
+    assert!(!carry_out::judge_one(point, &outcome).is_valid(), "a repetition is missing");
+}
+
+#[test]
+fn a_run_is_repeated_where_another_may_do_better() {
+    let late = Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None };
+    let short = Doubt::Short { metric: "frames".to_owned(), values: 2, repetitions: 4 };
+    let repeats = |doubts: &[&Doubt], world, broken| {
+        let validity = Validity::Invalid(doubts.iter().map(|doubt| (*doubt).clone()).collect());
+        carry_out::worth_repeating(&validity, world, broken).is_some()
+    };
+    assert!(repeats(&[&late], OnWorld::Linux, false) && repeats(&[&short], OnWorld::Linux, false));
+    assert!(repeats(&[&late], OnWorld::Linux, true) && repeats(&[&short, &late], OnWorld::Linux, true));
+    assert!(!repeats(&[&short], OnWorld::Linux, true), "as it was meant to be");
+    assert!(
+        !repeats(&[&late, &Doubt::Unbalanced], OnWorld::Linux, false),
+        "a busy machine excuses no other doubt"
+    );
+    assert!(!repeats(&[&late], OnWorld::Sim, false));
+    assert!(carry_out::worth_repeating(&Validity::Valid, OnWorld::Linux, false).is_none());
+}
+
+#[test]
+fn a_world_that_is_not_to_be_had_is_absent_and_says_why() {
+    let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[OnWorld::Linux], &HOW).unwrap();
+    assert!(report.worlds.is_empty() && report.verdicts().is_empty());
+    assert_eq!(report.absent.len(), 1);
+}

@@ -1,0 +1,213 @@
+//! The report as text.
+
+use super::carry_out::{Validity, Verdict};
+use super::published::{Judged, counts, judged};
+use super::table::{tolerance, value};
+use super::{Broken, Experiment, Measured, Metric, Point, Report, Results};
+use draw::Table;
+use recorder::run::OnWorld;
+use std::fmt::Write;
+
+/// Returns the published and the measured values, and which properties hold.
+pub fn text(report: &Report) -> String {
+    let experiment = report.experiment;
+    let mut out = format!("{}: {}\n", experiment.id, experiment.about);
+    let _ = writeln!(out, "scale {}; published: {}", report.scale.name(), experiment.source);
+    for note in experiment.notes {
+        let _ = writeln!(out, "  {note}");
+    }
+    let worlds: Vec<OnWorld> = report.worlds.iter().map(|results| results.world).collect();
+    let is_published = |metric: &&Metric| report.points.iter().any(|p| p.published(metric.name).is_some());
+    for metric in experiment.metrics.iter().filter(is_published) {
+        let _ = write!(
+            out,
+            "\n{} ({})\n{}",
+            metric.name,
+            metric.statistic.name(),
+            published(report, metric, &worlds)
+        );
+    }
+    let others: Vec<&Metric> = experiment.metrics.iter().filter(|metric| !is_published(metric)).collect();
+    if !others.is_empty() {
+        let _ = write!(out, "\nalso measured, not published\n{}", also(report, &others, &worlds));
+    }
+    out.push_str(&invalid(&report.worlds));
+    for (world, why) in &report.absent {
+        let _ = writeln!(out, "\nnot on {}: {why}", world.name());
+    }
+    let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
+    let observed = report.observed();
+    if !observed.is_empty() {
+        let _ = write!(out, "\nalso checked, without effect on the verdict\n{}", must_hold(&observed));
+    }
+    let judged = judged(report);
+    if !judged.is_empty() {
+        let _ = write!(out, "\npublished numbers\n{}", numbers(&judged, &worlds));
+        let _ = writeln!(out, "\n{}: {}", experiment.id, counts(&judged));
+    }
+    out
+}
+
+/// Returns the numbers of verdicts on these reports' published numbers.
+pub fn summary(reports: &[Report]) -> String {
+    let all: Vec<Judged<'_>> = reports.iter().flat_map(judged).collect();
+    format!("published numbers: {}\n", counts(&all))
+}
+
+fn numbers(judged: &[Judged<'_>], worlds: &[OnWorld]) -> String {
+    let mut headers = vec!["verdict".to_owned(), "point".to_owned(), "metric".to_owned()];
+    headers.extend(["published", "tolerance"].map(str::to_owned));
+    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
+    headers.push("why".to_owned());
+    let mut table = Table::new(headers);
+    for judged in judged {
+        let (metric, published) = (judged.metric, judged.published);
+        let name = format!("{} ({})", metric.name, metric.statistic.name());
+        let mut row = vec![judged.verdict(), judged.point.label.clone(), name];
+        row.push(format!("{:.*}", metric.digits, published.value));
+        row.push(tolerance(published.tolerance));
+        row.extend(worlds.iter().map(|world| {
+            let estimate = judged.on.iter().find(|on| on.world == *world).and_then(|on| on.estimate);
+            estimate.map_or("-".to_owned(), |estimate| value(estimate, metric))
+        }));
+        row.push(judged.why().unwrap_or_default());
+        table.push(row);
+    }
+    let mut from: Vec<&str> = judged.iter().map(|judged| judged.published.tolerance_from).collect();
+    from.dedup();
+    format!("{}tolerances: {}\n", table.render(), from.join("; "))
+}
+
+fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
+    let shaped = report.points.iter().any(|point| point.base.is_some());
+    let mut headers: Vec<String> = ["kind", "point", "n", "published"].map(str::to_owned).into();
+    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
+    let has_formula = report.points.iter().any(|point| formula(point, metric).is_some());
+    headers.extend(has_formula.then(|| "formula".to_owned()));
+    if shaped {
+        headers.push("shape published".to_owned());
+        headers.extend(worlds.iter().map(|world| format!("shape {}", world.name())));
+    }
+    let mut table = Table::new(headers);
+    for point in &report.points {
+        let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.*}", metric.digits));
+        let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
+        row.push(number(point.published(metric.name).map(|published| published.value)));
+        row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
+        if has_formula {
+            row.push(number(formula(point, metric)));
+        }
+        if shaped {
+            let base = report.points.iter().find(|base| Some(&base.label) == point.base.as_ref());
+            let of = |value: &dyn Fn(&Point) -> Option<f64>| {
+                let fraction = value(point).zip(base.and_then(value)).filter(|(_, base)| *base != 0.0);
+                fraction.map_or("-".to_owned(), |(value, base)| format!("{:.2}", value / base))
+            };
+            row.push(of(&|point| point.published(metric.name).map(|published| published.value)));
+            row.extend(
+                worlds.iter().map(|world| of(&|point| middle(measured(report, point, *world), metric))),
+            );
+        }
+        table.push(row);
+    }
+    table.render()
+}
+
+fn also(report: &Report, metrics: &[&Metric], worlds: &[OnWorld]) -> String {
+    let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
+    for metric in metrics {
+        headers.extend(worlds.iter().map(|world| format!("{} {}", metric.name, world.name())));
+    }
+    let mut table = Table::new(headers);
+    for point in &report.points {
+        let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
+        for metric in metrics {
+            row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
+        }
+        table.push(row);
+    }
+    table.render()
+}
+
+fn must_hold(verdicts: &[Verdict]) -> String {
+    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
+    for verdict in verdicts {
+        let word = match (verdict.invalid, verdict.check.holds) {
+            (true, _) => "INVALID",
+            (false, true) => "holds",
+            (false, false) => "DOES NOT HOLD",
+        };
+        let (text, value) = (verdict.must_hold.text, verdict.must_hold.value);
+        table.push([word, verdict.world.name(), &decided_by(verdict.check.value), text, value]);
+    }
+    table.render()
+}
+
+/// Describes which runs are invalid, and why.
+pub(crate) fn invalid(worlds: &[Results]) -> String {
+    let mut out = String::new();
+    for results in worlds {
+        for (point, measured) in results.rows(|_| true) {
+            let (word, why) = match &measured.validity {
+                Validity::Valid => continue,
+                Validity::Invalid(why) => ("invalid", why),
+                Validity::Untrusted(why) => ("not trusted", why),
+            };
+            let _ = writeln!(
+                out,
+                "\n{word} on {}: {}: {}",
+                results.world.name(),
+                point.label,
+                trace::doubt::joined(why)
+            );
+        }
+    }
+    out
+}
+
+/// Describes the effect of each breaker.
+pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
+    let headers =
+        ["breaker", "world", "value without", "value with it", "statement that must fail", "settings"];
+    let mut table = Table::new(headers);
+    for broken in broken {
+        let word = match (broken.broke(), broken.whole.holds, broken.check.value) {
+            (true, ..) => "broke it",
+            (false, false, _) => "DID NOT HOLD BEFORE",
+            (false, true, None) => "MEASURES NOTHING",
+            (false, true, Some(_)) => "STILL HOLDS",
+        };
+        table.push([
+            word,
+            broken.world.name(),
+            &decided_by(broken.whole.value),
+            &decided_by(broken.check.value),
+            broken.must_hold.text,
+            &broken.breaker.join(" "),
+        ]);
+    }
+    format!("{}: self-test\n{}", experiment.id, table.render())
+}
+
+fn measured<'a>(report: &'a Report, point: &Point, world: OnWorld) -> Option<&'a Measured> {
+    report.results(world)?.named(&point.label)
+}
+
+fn middle(measured: Option<&Measured>, metric: &Metric) -> Option<f64> {
+    Some(measured.filter(|measured| measured.is_valid())?.estimate(metric)?.value)
+}
+
+fn cell(measured: Option<&Measured>, metric: &Metric) -> String {
+    match measured {
+        Some(measured) if !measured.is_valid() => "invalid".to_owned(),
+        _ => middle(measured, metric).map_or("-".to_owned(), |value| format!("{value:.*}", metric.digits)),
+    }
+}
+
+fn formula(point: &Point, metric: &Metric) -> Option<f64> {
+    point.formula.iter().find(|(name, _)| *name == metric.name).map(|(_, value)| *value)
+}
+
+fn decided_by(value: Option<f64>) -> String {
+    value.map_or("nothing measured".to_owned(), |value| format!("{value:.3}"))
+}

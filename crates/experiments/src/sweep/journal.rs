@@ -1,0 +1,243 @@
+//! The journal of a sweep, `runs.jsonl`: one line for each run, written when the run ends.
+
+use super::{Job, Sweep, Values, measure};
+use recorder::run::{OnWorld, Outcome};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use trace::{Doubt, Fingerprint};
+
+/// A run that has ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Done {
+    /// Its index in the sweep's list of jobs.
+    pub job: usize,
+    /// The index of its point in the grid.
+    pub point: usize,
+    /// Its random seed.
+    pub seed: u64,
+    /// The fingerprint of a simulated run, in hexadecimal; `None` on Linux.
+    pub fingerprint: Option<String>,
+    /// Reasons for which the run is not valid.
+    pub doubts: Vec<Doubt>,
+    /// Failures, such as a flow that never recovered or a program that failed.
+    #[serde(default)]
+    pub failures: Vec<String>,
+    /// Its measured values. An infinite value is written as null.
+    #[serde(serialize_with = "finite", deserialize_with = "endless")]
+    pub values: Values,
+}
+
+impl Done {
+    /// Collects the result of the job with this number.
+    pub fn of(number: usize, job: &Job, outcome: &Outcome) -> Self {
+        Self {
+            job: number,
+            point: job.point,
+            seed: job.seed,
+            fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+            doubts: outcome.doubts.clone(),
+            failures: outcome.failures.clone(),
+            values: measure(outcome),
+        }
+    }
+}
+
+/// The text between the fields of a run and the digest of its line.
+const SUM: &str = ",\"sha256\":\"";
+
+/// Formats the line of a run. Its digest covers the sweep's digest and the text of the run. It detects changes and is
+/// no signature, as in run directories.
+fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
+    let text = serde_json::to_string(run)?;
+    let open = text.strip_suffix('}').unwrap_or(&text);
+    Ok(format!("{open}{SUM}{}\"}}\n", sum(sweep, open)))
+}
+
+/// Parses a line. The error says what is wrong with it.
+fn run_of(sweep: &str, line: &str) -> Result<Done, String> {
+    let (open, digest) = line.rsplit_once(SUM).ok_or("has no digest")?;
+    if digest.strip_suffix("\"}") != Some(&sum(sweep, open)) {
+        return Err("was changed since it was written: its digest differs".to_owned());
+    }
+    serde_json::from_str(&format!("{open}}}")).map_err(|error| error.to_string())
+}
+
+fn sum(sweep: &str, open: &str) -> String {
+    trace::hex(&Sha256::new().chain_update(sweep).chain_update("\n").chain_update(open).finalize())
+}
+
+/// The first line, which identifies the sweep.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    sweep: String,
+    digest: String,
+}
+
+/// The journal of a sweep, open and locked.
+#[derive(Debug)]
+pub struct Journal {
+    file: Mutex<File>,
+    /// The sweep's digest.
+    sweep: String,
+    done: BTreeMap<usize, Done>,
+}
+
+impl Sweep {
+    /// Returns the sweep's digest, as in the first line of its journal.
+    fn digest(&self) -> String {
+        format!("{:016x}", self.digest)
+    }
+
+    /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If that is taken by other files, it ends in
+    /// `.2`, `.3` and so on.
+    pub fn default_folder(&self, world: OnWorld) -> PathBuf {
+        let base = format!("{}-{}-sweep", self.name, world.name());
+        let mut folder = Path::new("runs").join(&base);
+        let mut number = 2_u64;
+        while is_taken(&folder, self).is_some() {
+            folder = Path::new("runs").join(format!("{base}.{number}"));
+            number += 1;
+        }
+        folder
+    }
+}
+
+/// Returns why a folder cannot be used for this sweep: it is no folder, has files and no journal, or has
+/// the journal of another sweep. `None` if it can be used.
+fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
+    let Ok(mut entries) = fs::read_dir(folder) else {
+        return fs::symlink_metadata(folder).is_ok().then_some("is not a folder");
+    };
+    match fs::read_to_string(folder.join("runs.jsonl")) {
+        Ok(text) => {
+            let head: Option<Head> = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
+            let other = head.is_some_and(|head| head.digest != sweep.digest());
+            other.then_some("has another sweep; choose another --out, or remove it")
+        }
+        // A journal that cannot be read is reported by `Journal::open`.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => None,
+        Err(_) => entries.next().map(|_| "exists and is not a sweep; not overwritten"),
+    }
+}
+
+impl Journal {
+    /// Opens the journal of a sweep in this folder and reads the completed runs. A run that was not valid is not
+    /// completed.
+    ///
+    /// # Errors
+    ///
+    /// The journal is of another sweep, another process writes it, or a line is damaged.
+    pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
+        let path = folder.join("runs.jsonl");
+        if let Some(problem) = is_taken(folder, sweep) {
+            let problem = format!("{}: {problem}", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        let within = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        fs::create_dir_all(folder).map_err(within)?;
+        let digest = sweep.digest();
+        let bad = |problem: String| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
+        };
+        let unreadable = |error: io::Error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
+        };
+        if let Err(error) = File::open(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(unreadable(error));
+        }
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(within)?;
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let problem = format!("{}: another sweep is writing it", path.display());
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(unreadable)?;
+        // An interrupted write leaves a last line without an end of line. It is ignored.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text.get(..whole).unwrap_or_default().lines();
+        let mut done = BTreeMap::new();
+        if let Some(head) = lines.next() {
+            let head: Head = serde_json::from_str(head).map_err(|error| bad(error.to_string()))?;
+            debug_assert_eq!(head.digest, digest);
+            for (number, line) in (2..).zip(lines) {
+                let run = run_of(&digest, line).map_err(|problem| {
+                    bad(format!("line {number}: {problem}; remove the file, or choose another --out"))
+                })?;
+                if run.doubts.is_empty() {
+                    done.insert(run.job, run);
+                }
+            }
+        }
+        file.set_len(whole as u64)?;
+        file.seek(SeekFrom::End(0))?;
+        if whole == 0 {
+            let head = serde_json::to_string(&Head { sweep: sweep.name.clone(), digest: digest.clone() })?;
+            writeln!(file, "{head}").map_err(within)?;
+        }
+        Ok(Self { file: Mutex::new(file), sweep: digest, done })
+    }
+
+    /// Returns whether a job was completed when the journal was opened.
+    pub fn has(&self, job: usize) -> bool {
+        self.done.contains_key(&job)
+    }
+
+    /// Returns how many runs were completed when the journal was opened.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Returns whether no run was completed.
+    pub fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// Appends a run that has ended.
+    pub fn note(&self, run: &Done) -> io::Result<()> {
+        let line = line_of(&self.sweep, run)?;
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
+    }
+
+    /// Returns all runs in the order of their jobs: those of the journal, and `more`.
+    pub fn all(self, more: impl IntoIterator<Item = Done>) -> Vec<Done> {
+        let mut done = self.done;
+        done.extend(more.into_iter().map(|run| (run.job, run)));
+        done.into_values().collect()
+    }
+}
+
+/// Returns the fingerprint of a whole sweep in the simulator.
+pub(super) fn fingerprint(runs: &[Done]) -> u64 {
+    let mut fold = Fingerprint::default();
+    for run in runs {
+        fold.add(&(run.job, &run.fingerprint));
+    }
+    fold.value()
+}
+
+fn finite<S: serde::Serializer>(values: &Values, serializer: S) -> Result<S::Ok, S::Error> {
+    let some = |values: &Vec<f64>| {
+        values.iter().map(|value| value.is_finite().then_some(*value)).collect::<Vec<_>>()
+    };
+    serializer.collect_map(values.iter().map(|(name, values)| (name, some(values))))
+}
+
+fn endless<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Values, D::Error> {
+    let values = BTreeMap::<String, Vec<Option<f64>>>::deserialize(deserializer)?;
+    let all =
+        |values: Vec<Option<f64>>| values.into_iter().map(|value| value.unwrap_or(f64::INFINITY)).collect();
+    Ok(values.into_iter().map(|(name, values)| (name, all(values))).collect())
+}

@@ -1,0 +1,244 @@
+//! Many runs of one scenario: a grid of settings, and repetitions of each of its points.
+//!
+//! ```toml
+//! [sweep]
+//! repetitions = 20
+//! set."radio.retune" = ["5ms", "50ms", "500ms"]
+//! ```
+//!
+//! The command line has the same: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. A repetition has its own seed and
+//! its own phases ([`scenario::Repetition`]), which are the same at every point. [`crate::batch`] defines the
+//! metrics and the value of a run.
+//!
+//! Runs are parallel. Each is written to the journal when it ends ([`journal`]), so that an interrupted sweep
+//! continues there. The results do not depend on the number of parallel runs.
+
+mod figure;
+mod journal;
+mod table;
+
+pub use figure::figures;
+pub use journal::{Done, Journal};
+pub use table::{csv, files_in, json, text};
+
+pub use crate::batch::METRICS;
+
+use crate::batch::{Values, measure, metric, short};
+use recorder::run::OnWorld;
+use scenario::{Plan, Repetition, Scenario, ScenarioError, Setting, SweepPart, SweepTable};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::hash::Hasher;
+use trace::Fingerprint;
+
+/// Largest number of runs of a sweep: a larger one is taken for a mistake.
+const MOST: usize = 1_000_000;
+
+/// A setting with several values.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Axis {
+    /// The key, as in `--set`.
+    pub key: String,
+    /// Its values as text.
+    pub values: Vec<String>,
+}
+
+/// A sweep: the axes of a grid, and the number of runs at each point.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The scenario's name.
+    pub name: String,
+    /// The axes of the grid.
+    pub axes: Vec<Axis>,
+    /// Number of runs at each point.
+    pub repetitions: usize,
+    /// The backend.
+    pub world: OnWorld,
+    file: String,
+    text: String,
+    points: Vec<Point>,
+    /// A digest of all inputs of the results.
+    digest: u64,
+}
+
+/// A point of the grid.
+#[derive(Clone, Debug)]
+struct Point {
+    values: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+impl Point {
+    fn new(constant: &[Setting], varied: Vec<Setting>) -> Self {
+        let values = varied.iter().map(|setting| setting.parts().1).collect();
+        Self { values, settings: [constant.to_vec(), varied].concat() }
+    }
+}
+
+/// A run of a sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// The index of its point in the grid, in which the last axis changes first.
+    pub point: usize,
+    /// Its random seed.
+    pub seed: u64,
+    repetition: Repetition,
+}
+
+impl Sweep {
+    /// Builds the sweep of a scenario and settings; `None` if nothing is varied. `runs` and `seed` are those of the
+    /// command line.
+    pub fn of(
+        file: &str,
+        text: &str,
+        settings: &[Setting],
+        runs: Option<usize>,
+        seed: u64,
+        world: OnWorld,
+    ) -> Result<Option<(Self, Vec<Job>)>, ScenarioError> {
+        let part = SweepPart::read(file, text, settings)?;
+        let wrong = |path: &str, problem: &str| part.wrong(path, problem);
+        let alternatives = settings.iter().map(Setting::alternatives);
+        let (constant, varied): (Vec<_>, Vec<_>) = alternatives.partition(|values| values.len() == 1);
+        if part.table.is_none() && varied.is_empty() {
+            return Ok(None);
+        }
+        let table = part.table.clone().unwrap_or_default();
+        let constant: Vec<Setting> = constant.into_iter().flatten().collect();
+        let mut choices = choices(&table, &constant, &varied)
+            .map_err(|(key, problem)| wrong(&format!(".set.{key}"), &problem))?;
+        choices.extend(varied);
+        if let Some(twice) = varied_twice(&choices) {
+            return Err(wrong("", &format!("`{twice}` is given twice")));
+        }
+        if let Some((key, value)) = value_twice(&choices) {
+            return Err(wrong(
+                "",
+                &format!("`{key}` has the value {value} twice: both points would be the same"),
+            ));
+        }
+        let repetitions = runs.unwrap_or(table.repetitions);
+        let size = choices.iter().map(Vec::len).fold(repetitions, usize::saturating_mul);
+        if !(1..=MOST).contains(&size) {
+            return Err(wrong(".repetitions", &format!("{size} runs; from 1 to {MOST}")));
+        }
+        let mut sweep = Self {
+            name: scenario::stem(file),
+            axes: choices.iter().map(|values| axis(values)).collect(),
+            repetitions,
+            world,
+            file: file.to_owned(),
+            text: text.to_owned(),
+            points: grid(&choices).into_iter().map(|point| Point::new(&constant, point)).collect(),
+            digest: 0,
+        };
+        let jobs = sweep.jobs(seed);
+        sweep.digest = sweep.check(&jobs)?;
+        Ok(Some((sweep, jobs)))
+    }
+
+    /// Returns the values of the axes at a point, in the order of the axes.
+    pub fn values(&self, point: usize) -> &[String] {
+        self.points.get(point).map_or(&[], |point| &point.values)
+    }
+
+    /// Returns a name for a run: the values of its point, and its seed.
+    pub fn name_of(&self, job: &Job) -> String {
+        let keys = self.axes.iter().map(|axis| &axis.key);
+        let values = keys.zip(self.values(job.point)).map(|(key, value)| format!("{key}={value}, "));
+        format!("{}seed {}", values.collect::<String>(), job.seed)
+    }
+
+    /// Returns the number of points.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Returns `false`: there is at least one point.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// Returns the plan of a run.
+    pub fn plan(&self, job: &Job) -> Result<Plan, ScenarioError> {
+        let settings = self.points.get(job.point).map_or(&[][..], |point| &point.settings);
+        Scenario::repetition(&self.file, &self.text, settings, job.seed, job.repetition)
+    }
+
+    /// Lists the runs. Each point has the same phases, so that points differ by their settings only.
+    fn jobs(&self, seed: u64) -> Vec<Job> {
+        let of = self.repetitions as u64;
+        let run = move |point, number| Job {
+            point,
+            seed: seed.wrapping_add(number),
+            repetition: Repetition { number, of, seed },
+        };
+        (0..self.points.len()).flat_map(|point| (0..of).map(move |number| run(point, number))).collect()
+    }
+
+    /// Checks that each point has a plan, before any run starts. Returns the digest of the sweep.
+    fn check(&self, jobs: &[Job]) -> Result<u64, ScenarioError> {
+        let mut fold = Fingerprint::default();
+        let mut take = |text: &str| fold.write(text.as_bytes());
+        take(&format!("{} {} {}", env!("CARGO_PKG_VERSION"), self.repetitions, self.world.name()));
+        for first in jobs.chunks(self.repetitions).filter_map(<[Job]>::first) {
+            let plan = self.plan(first)?;
+            if self.world == OnWorld::Sim {
+                plan.world().map_err(|error| ScenarioError::new(&self.file, error.to_string()))?;
+            }
+            // The document has the contents of other files too.
+            take(&format!("\n{}\n{}", plan.seed, plan.document));
+        }
+        Ok(fold.value())
+    }
+}
+
+/// Returns the axes of the scenario's `[sweep]`. A key that the command line sets is left out: its value or values
+/// there apply.
+fn choices(
+    table: &SweepTable,
+    constant: &[Setting],
+    varied: &[Vec<Setting>],
+) -> Result<Vec<Vec<Setting>>, (String, String)> {
+    let mut choices = Vec::new();
+    for (key, values) in &table.set {
+        let values = values.as_array().filter(|values| !values.is_empty());
+        let values = values
+            .ok_or_else(|| (key.clone(), "a list of values, for example [\"5ms\", \"50ms\"]".to_owned()))?;
+        if !constant.iter().chain(varied.iter().flatten()).any(|setting| setting.parts().0 == *key) {
+            choices.push(values.iter().map(|value| Setting::new(key, value.clone())).collect());
+        }
+    }
+    Ok(choices)
+}
+
+fn varied_twice(choices: &[Vec<Setting>]) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    let mut keys = choices.iter().filter_map(|values| values.first()).map(|setting| setting.parts().0);
+    keys.find(|key| !seen.insert(key.clone()))
+}
+
+fn value_twice(choices: &[Vec<Setting>]) -> Option<(String, String)> {
+    let mut seen = BTreeSet::new();
+    let mut parts = choices.iter().flatten().map(Setting::parts);
+    parts.find(|part| !seen.insert(part.clone()))
+}
+
+fn axis(values: &[Setting]) -> Axis {
+    let parts: Vec<(String, String)> = values.iter().map(Setting::parts).collect();
+    let key = parts.first().map(|(key, _)| key.clone()).unwrap_or_default();
+    Axis { key, values: parts.into_iter().map(|(_, value)| value).collect() }
+}
+
+/// Returns all combinations of one setting of each axis. The last axis changes first.
+pub fn grid(axes: &[Vec<Setting>]) -> Vec<Vec<Setting>> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        let with_each = |point: &Vec<Setting>| {
+            axis.iter().map(|setting| point.iter().chain([setting]).cloned().collect()).collect::<Vec<_>>()
+        };
+        points.iter().flat_map(with_each).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

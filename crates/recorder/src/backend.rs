@@ -1,0 +1,86 @@
+//! The backend of a run, and its report of the run as plain data.
+
+use serde::{Deserialize, Serialize};
+use wire::WallTime;
+
+/// The backend of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnWorld {
+    /// The simulator, in virtual time.
+    Sim,
+    /// Real daemons on the kernel of this machine.
+    Linux,
+}
+
+impl OnWorld {
+    /// Returns its name in reports and run directories.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Linux => "linux",
+        }
+    }
+
+    /// Returns a phrase for sentences, such as "on Linux".
+    pub const fn place(self) -> &'static str {
+        match self {
+            Self::Sim => "in the simulator",
+            Self::Linux => "on Linux",
+        }
+    }
+
+    /// Returns its name in figures.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Sim => "simulator",
+            Self::Linux => "Linux",
+        }
+    }
+}
+
+/// The report of a backend beside the records of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BackendReport {
+    /// The wall-clock time at which the run began.
+    pub began: WallTime,
+    /// The machine.
+    pub machine: Machine,
+    /// The daemons, in the order of the hosts.
+    pub daemons: Vec<Daemon>,
+    /// The hosts without records, by name. No packet can be followed there.
+    pub hosts_without_records: Vec<String>,
+    /// The outputs of the programs of the scenario.
+    pub programs: Vec<ProgramOutput>,
+    /// The whole report, as only its backend reads it: the field `linux` of `run.json`.
+    pub details: serde_json::Value,
+}
+
+/// The output of a program of a scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProgramOutput {
+    /// The name of its file in a run directory.
+    pub file: String,
+    /// Its standard output and standard error.
+    pub output: Vec<u8>,
+}
+
+/// A machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its kernel release.
+    pub kernel: String,
+    /// The user id of the process.
+    pub uid: u32,
+}
+
+/// A daemon and its end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Daemon {
+    /// Its host.
+    pub host: String,
+    /// Its process id inside the PID namespace of the run.
+    pub pid: u32,
+    /// How it ended.
+    pub exit: String,
+}

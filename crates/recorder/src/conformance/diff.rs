@@ -1,0 +1,232 @@
+//! A comparison of two runs, as text.
+
+use super::{Comparison, Divergence, Said, compare};
+use crate::flow::Flow;
+use crate::run::{OnWorld, Outcome};
+use crate::rundir;
+use std::fmt::Write;
+use trace::{Record, What};
+use wire::Packet;
+
+/// The result of the comparison of two runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// Whether everything that should be equal is equal.
+    pub equal: bool,
+    /// The findings, as text.
+    pub text: String,
+}
+
+/// Returns a figure of one handoff (numbered from 1) in both runs, side by side. `None` if a run has no handoff with
+/// this number.
+pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::SideBySideFigure> {
+    let plan = &runs[0].plan;
+    let of_run = |run: &Outcome| {
+        let figure = rundir::sequence(run);
+        let has = figure.handoffs.iter().any(|one| one.number == handoff);
+        has.then(|| (format!("{}, seed {}", run.world.title(), run.plan.seed), figure))
+    };
+    let beside = runs.into_iter().map(of_run).collect::<Option<Vec<_>>>()?;
+    Some(draw::SideBySideFigure {
+        title: format!("{}: handoff {handoff} in both runs", plan.name),
+        runs: beside,
+        handoff,
+        caption: plan.about.clone(),
+    })
+}
+
+/// Compares two runs. Returns an error if they cannot be compared.
+pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
+    let [a, b] = runs;
+    let hosts = runs.map(|run| run.plan.host_names());
+    if hosts[0] != hosts[1] {
+        let [ours, theirs] = hosts.map(|names| names.join(", "));
+        return Err(format!("these are runs of different networks: {ours}; and {theirs}"));
+    }
+    let mut text = String::new();
+    for (name, run) in ["first", "second"].iter().zip(runs) {
+        let plan = &run.plan;
+        let settings: Vec<String> = plan.settings.iter().map(|setting| format!(" --set {setting}")).collect();
+        let settings = settings.concat();
+        let _ = writeln!(
+            text,
+            "{:7} {} on {}, seed {}{settings}",
+            format!("{name}:"),
+            plan.name,
+            run.world.name(),
+            plan.seed
+        );
+        for doubt in &run.doubts {
+            let _ = writeln!(text, "        not to be trusted: {doubt}");
+        }
+    }
+    text.push('\n');
+    text.push_str(&delivered(runs));
+    let comparison = compare(&a.records, &b.records);
+    let Comparison { messages, nodes, .. } = comparison;
+    let repeats = is_repetition(runs);
+    let is_unlike = repeats == Ok(true) && a.fingerprint != b.fingerprint;
+    match &comparison.divergence {
+        Some(divergence) => text.push_str(&diverges(runs, divergence)),
+        // The same scenario in the simulator has to give bit-identical records.
+        None if is_unlike => {
+            let _ = writeln!(
+                text,
+                "divergence in the records: the {messages} messages at {nodes} nodes are the same"
+            );
+        }
+        None => {
+            let refreshes = comparison.refreshes.first + comparison.refreshes.second;
+            let _ = writeln!(
+                text,
+                "no divergence: {messages} messages at {nodes} nodes compared, {refreshes} refreshes excluded"
+            );
+        }
+    }
+    if comparison.cut_off > 0 {
+        let _ = writeln!(text, "{} messages at the end of one run only, not compared", comparison.cut_off);
+    }
+    match repeats {
+        Ok(true) => text.push_str(&fingerprints(runs)),
+        Ok(false) => {}
+        Err(what) => {
+            let _ = writeln!(text, "records are not compared: the runs have different {what}");
+        }
+    }
+    Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
+}
+
+/// Describes what the applications received in each run. This is not part of the result: only control messages have
+/// to be equal.
+fn delivered([a, b]: [&Outcome; 2]) -> String {
+    let mut text = String::new();
+    if a.flows.len() != b.flows.len() {
+        let _ = writeln!(text, "delivered: {} flows, and {}", a.flows.len(), b.flows.len());
+    }
+    for (number, (ours, theirs)) in (1..).zip(a.flows.iter().zip(&b.flows)) {
+        let ends = [&ours.from, &ours.to].map(|end| a.host(end.host));
+        let said = |flow: &Flow| format!("{} bytes, {} packets lost", flow.bytes, flow.lost);
+        let way = format!("flow {number}, {} > {}", ends[0], ends[1]);
+        let _ = writeln!(text, "delivered: {way}: {}; and {}", said(ours), said(theirs));
+    }
+    text
+}
+
+/// Returns whether both are simulator runs of the same scenario, settings, seed and phase. The error names what
+/// differs between two simulator runs.
+fn is_repetition([a, b]: [&Outcome; 2]) -> Result<bool, &'static str> {
+    if [a.world, b.world] != [OnWorld::Sim; 2] {
+        return Ok(false);
+    }
+    match (&a.plan, &b.plan) {
+        (a, b) if a.settings != b.settings => Err("settings"),
+        (a, b) if a.seed != b.seed || a.repetition != b.repetition => Err("seeds or phases"),
+        (a, b) if a.document != b.document => Err("scenario files"),
+        _ => Ok(true),
+    }
+}
+
+fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
+    let host = runs[0].host(found.host);
+    let mut text = format!("divergence at {host}, {} {}: {}\n", found.sequence, found.place, found.why);
+    for ((name, said), run) in ["first", "second"].iter().zip([&found.first, &found.second]).zip(runs) {
+        let said = match said {
+            Some(Said { at, message: Some(message), .. }) => {
+                format!("{at} s  {}", message.text(&run.names()))
+            }
+            Some(Said { at, what, .. }) => format!("{at} s  {what}"),
+            None => "nothing".to_owned(),
+        };
+        let _ = writeln!(text, "  {:7} {said}", format!("{name}:"));
+    }
+    text
+}
+
+/// Compares the fingerprints of two simulator runs, which should be equal.
+fn fingerprints(runs: [&Outcome; 2]) -> String {
+    let [a, b] = runs;
+    let number =
+        |run: &Outcome| run.fingerprint.map_or_else(|| "none".to_owned(), |number| format!("{number:016x}"));
+    if a.fingerprint == b.fingerprint {
+        return format!("same fingerprint {}\n", number(a));
+    }
+    let mut text = format!("fingerprints differ: {} and {}\n", number(a), number(b));
+    let longest = a.records.len().max(b.records.len());
+    let unlike = (0..longest).find(|index| a.records.get(*index) != b.records.get(*index));
+    match unlike {
+        Some(index) => {
+            let _ = writeln!(text, "first differing record, {} of {longest}:", index + 1);
+            for (name, run) in ["first:", "second:"].iter().zip(runs) {
+                let record = run.records.get(index);
+                let record = record.map_or_else(|| "nothing".to_owned(), |record| line(run, record));
+                let _ = writeln!(text, "  {name:7} {record}");
+            }
+            let at =
+                |run: &Outcome| run.records.get(index).and_then(packet).map(|packet| packet.bytes.clone());
+            if let (Some(ours), Some(theirs)) = (at(a), at(b))
+                && let Some(unlike) = ours.iter().zip(&theirs).position(|(a, b)| a != b)
+            {
+                let _ = writeln!(text, "  byte {unlike} of the datagram is the first that differs");
+            }
+        }
+        None => text.push_str("the records are the same; the difference is in what is not recorded\n"),
+    }
+    text
+}
+
+fn packet(record: &Record) -> Option<&Packet> {
+    match &record.what {
+        What::Sent(_, packet) | What::Received(_, packet) => Some(packet),
+        _ => None,
+    }
+}
+
+fn line(run: &Outcome, record: &Record) -> String {
+    let text = match &record.what {
+        What::Sent(iface, packet) => format!("sent on {} {packet:?}", iface.0),
+        What::Received(iface, packet) => format!("received on {} {packet:?}", iface.0),
+        _ => record.to_line(),
+    };
+    format!("{} s  {}: {text}", record.at, run.host(record.host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::simulate;
+    use scenario::Scenario;
+
+    fn first(settings: &[&str]) -> Outcome {
+        let (name, text) = Scenario::find("first").unwrap();
+        let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+        simulate(Scenario::plan(&name, &text, &settings, 1).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn runs_of_one_plan_are_the_same_to_the_last_bit_or_diverge() {
+        let run = first(&[]);
+        let same = diff([&run, &run]).unwrap();
+        assert!(same.equal && same.text.contains("\nno divergence: "), "{}", same.text);
+        let mut other = first(&[]);
+        other.fingerprint = other.fingerprint.map(|number| number ^ 1);
+        other.records.pop();
+        let found = diff([&run, &other]).unwrap();
+        assert!(!found.equal && !found.text.contains("no divergence"), "{}", found.text);
+        assert!(found.text.contains("\ndivergence in the records: the 68 messages"), "{}", found.text);
+        assert!(found.text.contains("\nfirst differing record, "), "{}", found.text);
+    }
+
+    #[test]
+    fn what_was_delivered_is_named_though_no_message_differs() {
+        let found = diff([&first(&[]), &first(&["constant-rate.size=101"])]).unwrap();
+        let said = "\ndelivered: flow 1, correspondent > mobile: 24500 bytes, 6 packets lost; and 24745 bytes, 6 packets lost\n";
+        assert!(found.text.contains(said), "{}", found.text);
+    }
+
+    #[test]
+    fn runs_with_different_settings_have_one_verdict() {
+        let found = diff([&first(&[]), &first(&["constant-rate.size=101"])]).unwrap();
+        assert!(found.equal && found.text.contains("\nno divergence: "), "{}", found.text);
+        assert!(!found.text.contains("fingerprints differ"), "{}", found.text);
+    }
+}

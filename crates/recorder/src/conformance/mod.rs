@@ -1,0 +1,247 @@
+//! Whether two backends did the same. The control messages of each node are compared, sent and received separately,
+//! and those of each protocol in their order.
+//!
+//! A message is compared by the fields that must be equal on both backends (see [`Control::constant`]) and by its
+//! interface. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms plus 2 % of
+//! that time. Handoffs are compared in the same manner, each from the handoff before it.
+//!
+//! Two kinds of messages may be missing in one run. The first is a route-update that the route-update timer sent
+//! within the tolerance of a handoff: which of the two timers expires first depends on microseconds. Such messages
+//! are excluded and counted. The second is a message at the end of one run for which the other run had no time left.
+
+mod diff;
+mod events;
+
+pub use diff::{Difference, diff, figure};
+
+use crate::decode::Control;
+use events::{Course, Events, Message, Move};
+use std::collections::BTreeSet;
+use std::fmt;
+use trace::{HostId, Record};
+use wire::{Duration, Instant};
+
+/// The result of the comparison of two runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// The number of messages in both runs, sent and received.
+    pub messages: usize,
+    /// The number of nodes that sent or received messages.
+    pub nodes: usize,
+    /// The number of handoffs in both runs.
+    pub handoffs: usize,
+    /// The number of excluded refreshes within the tolerance of a handoff, counted at each node on their path, by
+    /// run.
+    pub refreshes: Excluded,
+    /// The number of messages at the end of one run for which the other had no time left.
+    pub cut_off: usize,
+    /// The earliest divergence; `None` if there is none.
+    pub divergence: Option<Divergence>,
+}
+
+/// The number of excluded messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Excluded {
+    /// Refreshes of the first run.
+    pub first: usize,
+    /// Refreshes of the second run.
+    pub second: usize,
+}
+
+/// A divergence between two runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Divergence {
+    /// The node.
+    pub host: HostId,
+    /// Its sequence of events.
+    pub sequence: Sequence,
+    /// The position in the sequence, from 1.
+    pub place: usize,
+    /// The first run's event at this position.
+    pub first: Option<Said>,
+    /// The second run's event at this position.
+    pub second: Option<Said>,
+    /// What differs.
+    pub why: String,
+}
+
+/// A sequence of events at a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sequence {
+    /// Its handoffs.
+    Handoffs,
+    /// The control messages of one protocol that it sent.
+    Sent,
+    /// The control messages of one protocol that it received.
+    Received,
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Handoffs => "handoff",
+            Self::Sent => "sent",
+            Self::Received => "received",
+        })
+    }
+}
+
+/// An event of one of the runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Said {
+    /// When it happened.
+    pub at: Instant,
+    /// Its description.
+    pub what: String,
+    /// The message, unless it is a handoff.
+    pub message: Option<Control>,
+}
+
+/// The permitted difference in time: this, plus a fiftieth of the time since the handoff's first event.
+const TOLERANCE: Duration = Duration::from_millis(20);
+const SHARE: u32 = 50;
+
+fn tolerance(since: Duration) -> Duration {
+    TOLERANCE + since / SHARE
+}
+
+/// Compares the records of two runs of one scenario.
+pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
+    let runs = [Events::new(first), Events::new(second)];
+    let [a, b] = &runs;
+    let mut result = Comparison {
+        messages: 0,
+        nodes: 0,
+        handoffs: 0,
+        refreshes: Excluded { first: a.refreshes, second: b.refreshes },
+        cut_off: 0,
+        divergence: None,
+    };
+    let moving: BTreeSet<HostId> = a.moves.keys().chain(b.moves.keys()).copied().collect();
+    for host in moving {
+        let (ours, theirs) = (a.moves_of(host), b.moves_of(host));
+        result.walk(host, Sequence::Handoffs, &ours, &theirs, &runs);
+    }
+    let speaking: BTreeSet<Course> = a.messages.keys().chain(b.messages.keys()).copied().collect();
+    for course in &speaking {
+        let (host, sent, _) = *course;
+        let sequence = if sent { Sequence::Sent } else { Sequence::Received };
+        result.walk(host, sequence, &a.said(*course), &b.said(*course), &runs);
+    }
+    result.nodes = speaking.iter().map(|(host, ..)| *host).collect::<BTreeSet<_>>().len();
+    result
+}
+
+/// An event that is compared with one of the other run.
+trait Counterpart {
+    /// Returns the difference other than time, or `None` if there is none.
+    fn differs(&self, other: &Self) -> Option<String>;
+    /// Returns the time, and the time since the reference event.
+    fn time(&self) -> (Instant, Duration);
+    /// Returns the event as it is reported.
+    fn said(&self) -> Said;
+}
+
+impl Counterpart for Message {
+    fn differs(&self, other: &Self) -> Option<String> {
+        if self.iface != other.iface {
+            return Some(format!("interface {} in one, {} in the other", self.iface.0, other.iface.0));
+        }
+        let (ours, theirs) = (self.control.constant(), other.control.constant());
+        let unlike = ours.iter().zip(&theirs).find(|(a, b)| a != b);
+        let unlike = unlike.map(|((name, a), (_, b))| format!("{name} is {a} in one, {b} in the other"));
+        unlike.or_else(|| (ours.len() != theirs.len()).then(|| "other messages".to_owned()))
+    }
+
+    fn time(&self) -> (Instant, Duration) {
+        (self.at, self.since)
+    }
+
+    fn said(&self) -> Said {
+        Said { at: self.at, what: self.control.to_string(), message: Some(self.control.clone()) }
+    }
+}
+
+impl Counterpart for Move {
+    fn differs(&self, other: &Self) -> Option<String> {
+        (self.what != other.what).then(|| format!("{} in one, {} in the other", self.what, other.what))
+    }
+
+    fn time(&self) -> (Instant, Duration) {
+        (self.at, self.since)
+    }
+
+    fn said(&self) -> Said {
+        Said { at: self.at, what: self.what.clone(), message: None }
+    }
+}
+
+impl Comparison {
+    /// Compares one sequence of both runs up to the first divergence.
+    fn walk<T: Counterpart>(
+        &mut self,
+        host: HostId,
+        sequence: Sequence,
+        a: &[T],
+        b: &[T],
+        runs: &[Events; 2],
+    ) {
+        for place in 0..a.len().max(b.len()) {
+            let why = match (a.get(place), b.get(place)) {
+                (Some(ours), Some(theirs)) => ours.differs(theirs).or_else(|| late(ours, theirs)),
+                (Some(only), None) | (None, Some(only)) => {
+                    let [first, second] = runs;
+                    let (at, since) = only.time();
+                    if at + tolerance(since) >= first.end.min(second.end) {
+                        self.cut_off += 1;
+                        continue;
+                    }
+                    let which = if a.len() > b.len() { "first" } else { "second" };
+                    Some(format!("only the {which} run has it"))
+                }
+                (None, None) => None,
+            };
+            if let Some(why) = why {
+                let said = |list: &[T]| list.get(place).map(Counterpart::said);
+                let (first, second) = (said(a), said(b));
+                self.diverge(Divergence { host, sequence, place: place + 1, first, second, why });
+                return;
+            }
+            match sequence {
+                Sequence::Handoffs => self.handoffs += 1,
+                Sequence::Sent | Sequence::Received => self.messages += 1,
+            }
+        }
+    }
+
+    /// Keeps the earliest divergence.
+    fn diverge(&mut self, found: Divergence) {
+        let is_earlier = |known: &Divergence| {
+            (found.at(), found.host, found.sequence) < (known.at(), known.host, known.sequence)
+        };
+        if self.divergence.as_ref().is_none_or(is_earlier) {
+            self.divergence = Some(found);
+        }
+    }
+}
+
+impl Divergence {
+    /// Returns the time of the earlier of the two events.
+    pub fn at(&self) -> Instant {
+        let times = [&self.first, &self.second].into_iter().flatten().map(|said| said.at);
+        times.min().unwrap_or_default()
+    }
+}
+
+fn late<T: Counterpart>(ours: &T, theirs: &T) -> Option<String> {
+    let ((ours, a), (theirs, b)) = (ours.time(), theirs.time());
+    // If a message is under way when a handoff begins, its reference may be this handoff in one run and the handoff
+    // before it in the other. So the absolute times are compared too.
+    let absolute = ours.since(theirs).max(theirs.since(ours));
+    let (apart, allowed) = (a.abs_diff(b).min(absolute), tolerance(a.min(b)));
+    let ms = |span: Duration| span.as_secs_f64() * 1e3;
+    (apart > allowed).then(|| format!("{:.3} ms apart, {:.3} ms are allowed", ms(apart), ms(allowed)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Mobile IP: solicitations, registration requests and replies. Advertisements are beacons.
+
+use super::Names;
+use ::mobile_ip::message::{PORT, Registration, Reply, Request, SOLICITATION};
+use std::fmt;
+use wire::ipv4::{self, Header};
+use wire::{Ipv4Addr, udp};
+
+/// A control message, or the reason why it is malformed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Message {
+    Solicitation,
+    Registration(Registration),
+    Unreadable(&'static str),
+}
+
+impl Message {
+    /// Returns the control message in an IP packet, and the mobile node that it is about.
+    pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
+        if ip.protocol == ipv4::ICMP && payload.first() == Some(&SOLICITATION) {
+            return Some((ip.src, Self::Solicitation));
+        }
+        if ip.protocol != ipv4::UDP {
+            return None;
+        }
+        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;
+        if datagram.src_port != PORT && datagram.dst_port != PORT {
+            return None;
+        }
+        Some(match Registration::parse(datagram.payload) {
+            Ok(
+                said
+                @ (Registration::Request(Request { home, .. }) | Registration::Reply(Reply { home, .. })),
+            ) => (home, Self::Registration(said)),
+            Err(malformed) => (ip.src, Self::Unreadable(malformed.0)),
+        })
+    }
+
+    /// Adds the fields that must be equal on both backends. Identifications are times, and authenticators depend on
+    /// them, so they are left out.
+    pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
+        match self {
+            Self::Solicitation => fields.push(("type", "solicitation".to_owned())),
+            Self::Registration(Registration::Request(request)) => {
+                fields.push(("type", "request".to_owned()));
+                fields.push(("flags", format!("{:#04x}", request.flags.0)));
+                fields.push(("lifetime", request.lifetime.to_string()));
+                fields.push(("home address", request.home.to_string()));
+                fields.push(("home agent", request.home_agent.to_string()));
+                fields.push(("care-of address", request.care_of.to_string()));
+                fields.push(("extensions", request.extensions.len().to_string()));
+            }
+            Self::Registration(Registration::Reply(reply)) => {
+                fields.push(("type", "reply".to_owned()));
+                fields.push(("code", reply.code.number().to_string()));
+                fields.push(("lifetime", reply.lifetime.to_string()));
+                fields.push(("home address", reply.home.to_string()));
+                fields.push(("home agent", reply.home_agent.to_string()));
+                fields.push(("extensions", reply.extensions.len().to_string()));
+            }
+            Self::Unreadable(why) => fields.push(("unreadable", (*why).to_owned())),
+        }
+    }
+
+    pub(super) fn detail(&self, names: &Names<'_>) -> String {
+        let Self::Registration(said) = self else { return String::new() };
+        let (Registration::Request(Request { identification, .. })
+        | Registration::Reply(Reply { identification, .. })) = said;
+        format!(", identification {}", names.since_begin(*identification))
+    }
+
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {
+        match self {
+            Self::Solicitation => write!(f, "solicitation {src} > {dst}"),
+            Self::Registration(Registration::Request(request)) => {
+                let Request { home, care_of, lifetime, .. } = request;
+                write!(f, "registration request {home} at {care_of} for {lifetime} s, {src} > {dst}")
+            }
+            Self::Registration(Registration::Reply(reply)) => {
+                let Reply { home, code, lifetime, .. } = reply;
+                write!(f, "registration reply {home} code {code} for {lifetime} s, {src} > {dst}")
+            }
+            Self::Unreadable(why) => write!(f, "registration message {src} > {dst}, unreadable: {why}"),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Control messages of the protocols as text, and the fields that must be equal on both backends.
+//!
+//! Beacons, ARP, ICMP errors and TCP are not control messages: they belong to no exchange of a protocol.
+
+mod cellular_ip;
+mod indirect_tcp;
+mod mobile_ip;
+mod sigma;
+
+use crate::segment;
+use scenario::Plan;
+use std::fmt;
+use wire::ipv4::Header;
+use wire::{Ipv4Addr, Packet, WallTime};
+
+/// A control message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// The source address.
+    pub src: Ipv4Addr,
+    /// The destination address.
+    pub dst: Ipv4Addr,
+    /// The address of the mobile host that it is about.
+    pub about: Ipv4Addr,
+    says: Says,
+}
+
+/// The message, by protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Says {
+    CellularIp(cellular_ip::Message),
+    MobileIp(mobile_ip::Message),
+    IndirectTcp(indirect_tcp::Message),
+    Sigma(sigma::Message),
+}
+
+impl Control {
+    /// Returns the control message in a packet, or `None` if it is not one.
+    pub fn of(packet: &Packet) -> Option<Self> {
+        let (ip, payload) = Header::parse(&packet.bytes).ok()?;
+        let cellular =
+            || cellular_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::CellularIp(said)));
+        let mobile =
+            || mobile_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::MobileIp(said)));
+        let indirect =
+            || indirect_tcp::Message::of(&ip, payload).map(|(about, said)| (about, Says::IndirectTcp(said)));
+        let sigma = || sigma::Message::of(&ip, payload).map(|(about, said)| (about, Says::Sigma(said)));
+        let (about, says) = cellular().or_else(mobile).or_else(indirect).or_else(sigma)?;
+        Some(Self { src: ip.src, dst: ip.dst, about, says })
+    }
+
+    /// Returns the name of the message's protocol.
+    pub const fn protocol(&self) -> &'static str {
+        match &self.says {
+            Says::CellularIp(_) => "Cellular IP",
+            Says::MobileIp(_) => "Mobile IP",
+            Says::IndirectTcp(_) => "Indirect TCP",
+            Says::Sigma(_) => "SIGMA",
+        }
+    }
+
+    /// Returns whether it requests a semisoft handoff, with a second path beside the first.
+    pub fn is_semisoft(&self) -> bool {
+        matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
+    }
+
+    /// Returns the names and values that must be equal on both backends. Timestamps, digests and similar fields
+    /// depend on the wall clock, and are left out.
+    pub fn constant(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![("from", self.src.to_string()), ("to", self.dst.to_string())];
+        match &self.says {
+            Says::CellularIp(message) => message.constant(&mut fields),
+            Says::MobileIp(message) => message.constant(&mut fields),
+            Says::IndirectTcp(message) => message.constant(&mut fields),
+            Says::Sigma(message) => message.constant(&mut fields),
+        }
+        fields
+    }
+
+    /// Returns the message as one line. Base stations have their names, and times count from the begin of the run.
+    pub fn text(&self, names: &Names<'_>) -> String {
+        match &self.says {
+            Says::CellularIp(message) => format!("{self}{}", message.detail(names)),
+            Says::MobileIp(message) => format!("{self}{}", message.detail(names)),
+            Says::IndirectTcp(_) | Says::Sigma(_) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (src, dst) = (self.src, self.dst);
+        match &self.says {
+            Says::CellularIp(message) => message.write(f, src, dst),
+            Says::MobileIp(message) => message.write(f, src, dst),
+            Says::IndirectTcp(message) => message.write(f, src, dst),
+            Says::Sigma(message) => message.write(f, src, dst),
+        }
+    }
+}
+
+/// What the text of a message needs of its run.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// The hosts, which have names and roles.
+    pub plan: &'a Plan,
+    /// The wall-clock time at which the run began.
+    pub epoch: WallTime,
+}
+
+impl Names<'_> {
+    /// Returns an NTP time as seconds since the begin of the run.
+    fn since_begin(&self, ntp: u64) -> String {
+        let ahead = wire::ntp_distance(ntp, self.epoch.to_ntp());
+        format!("{:+.6} s", ahead as f64 / 4_294_967_296.0)
+    }
+}
+
+/// Returns a short description of any packet, as in the column `what` of `packets.csv`.
+pub fn describe(packet: &Packet) -> String {
+    if let Some(control) = Control::of(packet) {
+        return control.to_string();
+    }
+    if let Ok(arp) = wire::arp::Message::parse(&packet.bytes)
+        && packet.link.kind == wire::EtherType::ARP
+    {
+        return match arp.operation {
+            wire::arp::Operation::Request => format!("ARP {} asks for {}", arp.sender, arp.target),
+            wire::arp::Operation::Reply => format!("ARP {} is at {}", arp.sender, arp.sender_mac),
+        };
+    }
+    if let Ok((outer, inner)) = wire::ipip::decapsulate(&packet.bytes) {
+        let inner = Packet { bytes: inner.to_vec(), ..packet.clone() };
+        return format!("{} > {}: {}", outer.src, outer.dst, describe(&inner));
+    }
+    let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return "not IPv4".to_owned() };
+    if let Some(seen) = segment::of(packet) {
+        return seen.text();
+    }
+    match wire::udp::Datagram::parse(payload, ip.src, ip.dst) {
+        Ok(udp) if ip.protocol == wire::ipv4::UDP => {
+            format!("UDP {}:{} > {}:{}", ip.src, udp.src_port, ip.dst, udp.dst_port)
+        }
+        _ => format!("{} {} > {}", protocol(ip.protocol), ip.src, ip.dst),
+    }
+}
+
+/// Returns the name of an IP protocol, or its number if it has no name here.
+pub fn protocol(number: u8) -> String {
+    match number {
+        1 => "ICMP".to_owned(),
+        4 => "IPIP".to_owned(),
+        6 => "TCP".to_owned(),
+        17 => "UDP".to_owned(),
+        132 => "SCTP".to_owned(),
+        other => format!("protocol {other}"),
+    }
+}

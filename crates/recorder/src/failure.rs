@@ -1,0 +1,201 @@
+//! Failures of a run: flows that should have ended and did not, and data that never arrived.
+
+use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
+use crate::handoff::{Experience, Handoff, Hole};
+use crate::report;
+use node::{Mark, Value};
+use roles::RoleConfig;
+use scenario::{Application, Plan};
+use std::fmt;
+use trace::{HostId, Record, What};
+use wire::{Instant, SocketAddrV4};
+
+/// The longest time for which a flow may be without a byte: the initial retransmission timeout (RFC 6298), after
+/// which a lost SYN is repeated.
+pub(crate) const SETUP: wire::Duration = wire::Duration::from_secs(1);
+
+/// Returns the failures of a run, each with the name of the flow or application.
+pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], holes: &[Hole]) -> Vec<String> {
+    let mut failures = Vec::new();
+    for (index, (flow, packets)) in traffic.flows.iter().zip(&traffic.packets).enumerate() {
+        let name = || format!("flow {} ({})", index + 1, name(plan, flow));
+        failures.extend(failure(plan, flow, packets).map(|what| format!("{}: {what}", name())));
+    }
+    failures.extend(silent(plan, &traffic.flows));
+    for (number, handoff) in (1..).zip(handoffs) {
+        for cost in &handoff.flows {
+            if let (Experience::Never { from }, Some(flow)) = (&cost.experience, traffic.flows.get(cost.flow))
+            {
+                let name = name(plan, flow);
+                failures.push(format!(
+                    "handoff {number}, flow {} ({name}): no new data after the cut at {from} s",
+                    cost.flow + 1
+                ));
+            }
+        }
+    }
+    for hole in holes {
+        if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
+            let name = name(plan, flow);
+            failures.push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
+        }
+    }
+    failures
+}
+
+/// The first item of a stream that the receiver read differently from what the sender wrote.
+pub(crate) struct Wrong {
+    /// The far end of the stream, as in the receiver's mark.
+    pub(crate) peer: Option<SocketAddrV4>,
+    /// The role that read the stream.
+    reader: &'static str,
+    at: u64,
+}
+
+impl Wrong {
+    /// Reads a mark; `None` if it is another kind of mark.
+    pub(crate) fn of(mark: &Mark) -> Option<Self> {
+        let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        let Value::Int(at) = field("wrong_at").filter(|_| mark.name == "wrong")? else { return None };
+        let peer = field("peer").and_then(Value::as_text).and_then(|peer| peer.parse().ok());
+        Some(Self { peer, reader: mark.role, at: u64::try_from(*at).ok()? })
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reader {
+            "request-client" => write!(f, "answer {} does not match its request", self.at),
+            _ => write!(f, "the byte at {} differs from the sent one", self.at),
+        }
+    }
+}
+
+/// Returns the streams of which an application read other bytes than were sent, each by name.
+pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
+    let mut found = Vec::new();
+    for Record { host, what, .. } in records {
+        let What::Marked(mark) = what else { continue };
+        let Some(wrong) = Wrong::of(mark) else { continue };
+        let is_of = |flow: &&Flow| flow.to.host == *host && Some(flow.from.at) == wrong.peer;
+        let flow = (1..)
+            .zip(flows)
+            .filter(|(_, flow)| is_of(flow))
+            .find(|(_, flow)| flow.transport != Transport::Udp);
+        found.push(match flow {
+            Some((number, flow)) => format!("flow {number} ({}): {wrong}", name(plan, flow)),
+            None => format!("{} of {}: {wrong}", wrong.reader, plan.host_name(*host)),
+        });
+    }
+    found
+}
+
+/// Returns a flow's end points and transport in words.
+fn name(plan: &Plan, flow: &Flow) -> String {
+    let end = |end: &End| report::end_of(plan, end);
+    format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())
+}
+
+fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
+    let why = packets.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    let sent = packets.sendings.len();
+    match flow.end {
+        // A program may end its connection by a reset when it has all its data. Its exit status reports whether it
+        // failed.
+        FlowEnd::Reset | FlowEnd::Refused if packets.is_programs => None,
+        FlowEnd::Reset => Some(format!("reset after {} bytes{why}", flow.bytes)),
+        FlowEnd::Refused => Some(format!("refused{why}")),
+        FlowEnd::Unfinished if is_bounded(plan, flow) => {
+            Some(format!("unfinished: {} bytes when the run ended", flow.bytes))
+        }
+        _ if flow.transport == Transport::Udp && flow.arrivals.is_empty() && !packets.lost.is_empty() => {
+            Some(format!("none of {sent} datagrams arrived"))
+        }
+        FlowEnd::Unfinished if flow.bytes == 0 && (flow.life() > SETUP || !packets.lost.is_empty()) => {
+            Some(format!("no byte arrived in {} s", flow.life().as_secs_f64()))
+        }
+        _ => None,
+    }
+}
+
+/// Returns applications that should have begun a flow and did not: nothing of theirs left the host.
+fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
+    let mut silent = Vec::new();
+    for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
+        for role in &host.config.roles {
+            let Some(name) = Application::of_config(role).map(Application::name) else { continue };
+            let (to, start) = match role {
+                RoleConfig::ConstantRate(config) => (config.to, config.start),
+                RoleConfig::BulkClient(config) => (config.to, config.start),
+                RoleConfig::RequestClient(config) => (config.to, config.start),
+                _ => continue,
+            };
+            let is_there = flows.iter().any(|flow| {
+                [(flow.from, flow.to), (flow.to, flow.from)]
+                    .iter()
+                    .any(|(here, there)| here.host == id && there.at.port() == to.port())
+            });
+            let end = plan.duration;
+            let why = if start >= end {
+                format!("it never ran: it starts at {start:?}, after the end of the run at {end:?}")
+            } else if start + SETUP < end {
+                "no data ever left the host".to_owned()
+            } else {
+                continue;
+            };
+            if !is_there {
+                silent.push(format!("{name} of {} to {to}: {why}", host.config.name));
+            }
+        }
+    }
+    silent
+}
+
+/// Returns whether the sending or requesting application is to end before the run does. A source of datagrams counts
+/// even if its host is down until the end of the run, from before its stop.
+fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
+    let asks = [(flow.from, flow.to), (flow.to, flow.from)];
+    let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);
+    let stop = stop.and_then(|flow| stop_of(plan, flow.from.host, flow.to.at));
+    stop.is_some_and(|stop| is_cut_short(plan, flow.from.host, stop))
+        || sends_from(plan, flow.from.host, flow.from.at.port(), flow.begun)
+        || asks.into_iter().any(|(here, there)| asks_for(plan, here.host, there.at.port()))
+}
+
+/// Returns when this host's `constant-rate` source to `to` is to stop; `None` if there is no such role.
+pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Instant> {
+    let stop = |role: &RoleConfig| match role {
+        RoleConfig::ConstantRate(config) if config.to == to => Some(Instant::ZERO + config.stop),
+        _ => None,
+    };
+    roles(plan, host).filter_map(stop).max()
+}
+
+/// Returns whether this host went down until the end of the run before its source was to stop at `stop`, within the run.
+pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
+    stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
+}
+
+fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {
+    plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles)
+}
+
+/// Returns whether a host has a bulk server at this port with a fixed size, or a fixed duration that ends within the
+/// run. The connection began at `begun`.
+pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -> bool {
+    let ends = |span: wire::Duration| begun + span < plan.end();
+    roles(plan, host).any(|role| match role {
+        RoleConfig::BulkServer(config) if config.at.port() == port => {
+            config.bytes.is_some() || config.duration.is_some_and(ends)
+        }
+        _ => false,
+    })
+}
+
+/// Returns whether a host has a request client to this port with a fixed number of exchanges.
+pub(crate) fn asks_for(plan: &Plan, host: HostId, port: u16) -> bool {
+    roles(plan, host).any(|role| match role {
+        RoleConfig::RequestClient(config) => config.to.port() == port && config.exchanges.is_some(),
+        _ => false,
+    })
+}

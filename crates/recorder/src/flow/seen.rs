@@ -1,0 +1,382 @@
+//! Transport packets as observed between each host's stack and its node: sent, retransmitted, delivered and lost.
+
+use super::Transport;
+use super::fragments::{Fragments, Left};
+use super::packets::PacketEvent;
+use super::path::{Delivery, Path, Port};
+use crate::decode::Control;
+use crate::segment;
+use node::{Mark, Value};
+use scenario::Plan;
+use sctp::message::Chunk;
+use std::collections::{BTreeMap, BTreeSet};
+use tcp::Flags;
+use trace::{HostId, Record, What};
+use wire::ipv4::Header;
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, SocketAddrV4, ipv4, udp};
+
+/// All paths of a run, and the fate of each packet.
+pub(super) struct Seen {
+    owners: BTreeMap<Ipv4Addr, HostId>,
+    pub(super) paths: Vec<Path>,
+    by_ports: BTreeMap<(Transport, Port, Port), usize>,
+    /// The path of a packet with data, and its range in the stream.
+    packets: BTreeMap<PacketId, (usize, u64, u64)>,
+    /// Segments that acknowledge data, whether or not they carry data.
+    acks: BTreeMap<PacketId, Ack>,
+    app_sent: BTreeSet<PacketId>,
+    /// When and where an application received a datagram, or a stack received a packet of a stream.
+    pub(super) delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
+    /// When and from which host the packet left its origin.
+    pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
+    dropped: BTreeMap<PacketId, Vec<Instant>>,
+    held: BTreeSet<PacketId>,
+    /// Hosts with programs, whose sends and reads no role reports.
+    programs: BTreeSet<HostId>,
+    known: BTreeSet<PacketId>,
+    fragments: Fragments,
+}
+
+/// A segment that travels back to the sender of the data that it acknowledges.
+struct Ack {
+    /// The path whose data it acknowledges, and the position up to which it does.
+    path: usize,
+    place: u64,
+    sent: Instant,
+    arrived: bool,
+    dropped: Option<Instant>,
+}
+
+impl Seen {
+    pub(super) fn new(plan: &Plan, records: &[Record]) -> Self {
+        let hosts = (0..).map(HostId).zip(&plan.hosts);
+        let programs = hosts.filter(|(_, host)| !host.programs.is_empty()).map(|(id, _)| id).collect();
+        let mut seen = Self {
+            owners: plan.owners(),
+            paths: Vec::new(),
+            by_ports: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            acks: BTreeMap::new(),
+            app_sent: BTreeSet::new(),
+            delivered: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            held: BTreeSet::new(),
+            programs,
+            known: BTreeSet::new(),
+            fragments: Fragments::default(),
+        };
+        for record in records {
+            seen.note(record);
+        }
+        seen
+    }
+
+    /// Returns the packets of this path that were lost: more copies left than arrived.
+    pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
+        let mut lost = Vec::new();
+        let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
+        for packet in self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id) {
+            let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
+            let arrived = self.delivered.get(&packet).map_or(0, Vec::len);
+            let drops = self.dropped.get(&packet).map_or(&[][..], Vec::as_slice);
+            let of = |at: Instant| self.event(packet, at);
+            if is_datagram {
+                // A datagram is lost when the last of its copies was dropped, or when it was sent if no drop is
+                // recorded.
+                if arrived == 0 && !self.held.contains(&packet) {
+                    let last = drops.last().copied().or(sent.first().map(|(at, _)| *at));
+                    lost.extend(last.map(of));
+                }
+            } else {
+                lost.extend(drops.iter().take(sent.len().saturating_sub(arrived)).copied().map(of));
+            }
+        }
+        lost.sort_unstable();
+        lost
+    }
+
+    /// Returns the datagrams of this path that were still held when the run ended, with the time at which they were
+    /// sent.
+    pub(super) fn held(&self, path: usize) -> Vec<PacketEvent> {
+        let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
+        let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
+        let held = mine.filter(|id| self.held.contains(id) && !self.delivered.contains_key(id));
+        let event =
+            |id| self.sent.get(&id)?.first().map(|(at, _)| PacketEvent { at: *at, packet: id, sent: *at });
+        held.filter_map(event).collect()
+    }
+
+    /// Returns the acknowledgments of this path's data that were lost.
+    pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
+        let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
+        let event = |(id, ack): (&PacketId, &Ack)| {
+            Some(PacketEvent { at: ack.dropped?, packet: *id, sent: ack.sent })
+        };
+        lost.filter_map(event).collect()
+    }
+
+    /// Returns the duplicates on this path: copies that arrived beyond those that were sent.
+    pub(super) fn doubles(&self, path: usize) -> Vec<PacketEvent> {
+        let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id);
+        let mut doubles: Vec<PacketEvent> = mine
+            .flat_map(|packet| {
+                let copies = self.sent.get(&packet).map_or(1, Vec::len).max(1);
+                let more = self.delivered.get(&packet).into_iter().flatten().skip(copies);
+                more.map(move |(at, _)| self.event(packet, *at))
+            })
+            .collect();
+        doubles.sort_unstable();
+        doubles
+    }
+
+    /// Returns the event of a packet at this instant, with the transmission that it belongs to.
+    fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
+        let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
+        let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());
+        PacketEvent { at, packet, sent: before.map_or(at, |(sent, _)| *sent) }
+    }
+
+    fn note(&mut self, record: &Record) {
+        let (at, host) = (record.at, record.host);
+        match &record.what {
+            What::AppSent(id) => {
+                self.app_sent.insert(*id);
+            }
+            What::AppReceived(id) => self.datagram_in(at, host, *id),
+            What::Received(Iface::HOST, packet) => self.note_from_stack(at, host, packet),
+            What::Sent(Iface::HOST, packet) => self.note_to_stack(at, host, packet),
+            What::Sent(_, packet) if self.known.insert(packet.id) => self.note_from_role(at, host, packet),
+            What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
+                if let Some(whole) = self.fragments.arrived(*id) {
+                    self.deliver(at, host, whole);
+                }
+            }
+            What::Dropped(_, id, _) | What::Lost(_, id, _) => {
+                if let Some(whole) = self.fragments.lost(*id) {
+                    self.lose(at, whole);
+                }
+            }
+            What::Held(_, id) => {
+                self.held.insert(*id);
+            }
+            What::Marked(mark) if mark.role == node::mark::TCP && mark.name == "srtt" => {
+                self.round_trip(at, mark);
+            }
+            _ => {}
+        }
+    }
+
+    fn lose(&mut self, at: Instant, id: PacketId) {
+        if self.packets.contains_key(&id) {
+            self.dropped.entry(id).or_default().push(at);
+        }
+        if let Some(ack) = self.acks.get_mut(&id) {
+            ack.dropped = Some(at);
+        }
+    }
+
+    fn note_from_stack(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        self.known.insert(packet.id);
+        match ipv4::protocol(&packet.bytes) {
+            Some(ipv4::UDP) => self.datagram_out(at, host, packet),
+            Some(tcp::PROTOCOL) => self.segment_out(at, host, packet),
+            _ => {}
+        }
+    }
+
+    fn datagram_out(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        let from_app = self.app_sent.contains(&packet.id);
+        if !(from_app || self.programs.contains(&host)) || Control::of(packet).is_some() {
+            return;
+        }
+        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return };
+        let Ok(datagram) = udp::Datagram::parse(payload, ip.src, ip.dst) else { return };
+        let (from, to) =
+            (SocketAddrV4::new(ip.src, datagram.src_port), SocketAddrV4::new(ip.dst, datagram.dst_port));
+        let Some(index) = self.path(at, Transport::Udp, from, to) else { return };
+        let Some(path) = self.paths.get_mut(index) else { return };
+        let start = path.high;
+        path.transmit_datagram(at, packet.id, ip.dst, datagram.payload.len() as u64);
+        let end = path.high;
+        self.packets.insert(packet.id, (index, start, end));
+        self.sent.entry(packet.id).or_default().push((at, host));
+    }
+
+    fn datagram_in(&mut self, at: Instant, host: HostId, id: PacketId) {
+        let Some((index, start, end)) = self.packets.get(&id).copied() else { return };
+        let arrived = self.delivered.entry(id).or_default();
+        arrived.push((at, host));
+        let advance = if arrived.len() == 1 { end - start } else { 0 };
+        if let Some(path) = self.paths.get_mut(index) {
+            let is_held = arrived.len() > 1;
+            path.deliveries.push(Delivery { at, host, packet: id, advance, is_held });
+        }
+    }
+
+    fn segment_out(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        let Some(seen) = segment::of(packet) else { return };
+        let (from, to, segment) = (seen.from, seen.to, &seen.segment);
+        let (seq, syn) = (segment.seq.0, segment.has(Flags::SYN));
+        let first = if syn { seq.wrapping_add(1) } else { seq };
+        let Some(index) = self.connection(at, (from, to), first, syn) else { return };
+        if segment.has(Flags::RST) {
+            return self.reset(at, index, from, to);
+        }
+        if segment.has(Flags::ACK) {
+            self.note_ack(at, packet.id, (from, to), segment.ack.0);
+        }
+        let Some(path) = self.paths.get_mut(index) else { return };
+        path.answered |= segment.has(Flags::ACK);
+        let start = path.place(first);
+        let end = start + segment.payload.len() as u64;
+        if segment.has(Flags::FIN) {
+            path.fin = Some(end);
+        }
+        if end > start {
+            path.transmit(at, packet.id, (host, *to.ip()), start, end);
+        }
+        if end > start || segment.has(Flags::FIN) {
+            self.packets.insert(packet.id, (index, start, end));
+            self.sent.entry(packet.id).or_default().push((at, host));
+        }
+    }
+
+    /// Records the acknowledgment in a segment that leaves the receiver of the data.
+    fn note_ack(&mut self, at: Instant, id: PacketId, (from, to): (SocketAddrV4, SocketAddrV4), number: u32) {
+        let Some(path) = self.find(Transport::Tcp, to, from) else { return };
+        let Some(place) = self.paths.get(path).map(|path| path.place(number)) else { return };
+        self.acks.insert(id, Ack { path, place, sent: at, arrived: false, dropped: None });
+    }
+
+    /// Records a new round-trip estimate of the sender's transport.
+    fn round_trip(&mut self, at: Instant, mark: &Mark) {
+        let field = |name: &str| mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+        let socket = |name: &str| field(name)?.as_text()?.parse::<SocketAddrV4>().ok();
+        let nanos = field("ns").and_then(Value::as_int).and_then(|nanos| u64::try_from(nanos).ok());
+        let (Some(local), Some(peer), Some(nanos)) = (socket("local"), socket("peer"), nanos) else { return };
+        // The connection is identified by addresses, as paths are: a support router has connections of other hosts.
+        let index = self.find(Transport::Tcp, local, peer);
+        if let Some(path) = index.and_then(|index| self.paths.get_mut(index)) {
+            path.round_trips.push((at, Duration::from_nanos(nanos)));
+        }
+    }
+
+    /// Records a reset, which ends both directions. If the connection never answered, it was refused.
+    fn reset(&mut self, at: Instant, index: usize, from: SocketAddrV4, to: SocketAddrV4) {
+        let back = self.find(Transport::Tcp, to, from);
+        for index in [Some(index), back].into_iter().flatten() {
+            if let Some(path) = self.paths.get_mut(index) {
+                path.reset = path.reset.or(Some(at));
+                path.refused |= !path.answered && path.high == 0;
+            }
+        }
+    }
+
+    /// Records a packet that a role sends. SCTP is a role: its packets do not pass the host's stack.
+    fn note_from_role(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        let sctp = match self.fragments.left(at, host, packet) {
+            Left::Whole => segment::sctp_of(packet),
+            Left::Part => None,
+            Left::Last(bytes) => sctp::message::Packet::parse(&bytes).ok(),
+        };
+        let Some(sctp) = sctp else { return };
+        let Some((src, dst)) = ipv4::addresses(&packet.bytes) else { return };
+        let data: Vec<(u32, u64)> = sctp
+            .chunks
+            .iter()
+            .filter_map(|chunk| match chunk {
+                Chunk::Data(data) => Some((data.tsn, data.data.len() as u64)),
+                _ => None,
+            })
+            .collect();
+        if data.is_empty() {
+            return;
+        }
+        let (from, to) = (SocketAddrV4::new(src, sctp.src_port), SocketAddrV4::new(dst, sctp.dst_port));
+        let Some(index) = self.path(at, Transport::Sctp, from, to) else { return };
+        let Some(path) = self.paths.get_mut(index) else { return };
+        path.transmit_chunks(at, packet.id, dst, &data);
+        let start = path.sendings.last().map_or(0, |sending| sending.place);
+        let end = start + data.len() as u64;
+        self.packets.insert(packet.id, (index, start, end));
+        self.sent.entry(packet.id).or_default().push((at, host));
+    }
+
+    fn note_to_stack(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        if let Some(ack) = self.acks.get_mut(&packet.id) {
+            ack.arrived = true;
+            if let Some(path) = self.paths.get_mut(ack.path) {
+                path.acknowledge(at, ack.place);
+            }
+        }
+        let Some((index, ..)) = self.packets.get(&packet.id).copied() else { return };
+        match self.paths.get(index).map(|path| (path.transport, path.to)) {
+            // An application reports the datagrams that it receives; a program does not.
+            Some((Transport::Udp, to)) if to.0 == host && self.programs.contains(&host) => {
+                self.datagram_in(at, host, packet.id);
+            }
+            Some((Transport::Tcp, _)) => self.deliver(at, host, packet.id),
+            _ => {}
+        }
+    }
+
+    fn deliver(&mut self, at: Instant, host: HostId, id: PacketId) {
+        let Some((index, start, end)) = self.packets.get(&id).copied() else { return };
+        self.delivered.entry(id).or_default().push((at, host));
+        if let Some(path) = self.paths.get_mut(index) {
+            path.receive(at, host, id, start, end);
+        }
+    }
+
+    fn find(&self, transport: Transport, from: SocketAddrV4, to: SocketAddrV4) -> Option<usize> {
+        let ports = self.ports(from, to)?;
+        self.by_ports.get(&(transport, ports.0, ports.1)).copied()
+    }
+
+    fn ports(&self, from: SocketAddrV4, to: SocketAddrV4) -> Option<(Port, Port)> {
+        let owner = |at: SocketAddrV4| self.owners.get(at.ip()).map(|host| (*host, at.port()));
+        Some((owner(from)?, owner(to)?))
+    }
+
+    fn path(
+        &mut self,
+        at: Instant,
+        transport: Transport,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+    ) -> Option<usize> {
+        if let Some(index) = self.find(transport, from, to) {
+            return Some(index);
+        }
+        let ports = self.ports(from, to)?;
+        self.by_ports.insert((transport, ports.0, ports.1), self.paths.len());
+        self.paths.push(Path::new(transport, ports, [from, to], at));
+        Some(self.paths.len() - 1)
+    }
+
+    /// Returns the path of a segment, or creates it. A SYN with another sequence number begins another connection
+    /// between the same ports.
+    fn connection(
+        &mut self,
+        at: Instant,
+        (from, to): (SocketAddrV4, SocketAddrV4),
+        first: u32,
+        syn: bool,
+    ) -> Option<usize> {
+        let known = self.find(Transport::Tcp, from, to);
+        let fresh = match known.and_then(|index| self.paths.get(index)) {
+            Some(path) => syn && path.base != first,
+            None => true,
+        };
+        if fresh {
+            let ports = self.ports(from, to)?;
+            self.by_ports.remove(&(Transport::Tcp, ports.0, ports.1));
+        }
+        let index = self.path(at, Transport::Tcp, from, to)?;
+        if fresh && let Some(path) = self.paths.get_mut(index) {
+            path.base = first;
+        }
+        Some(index)
+    }
+}

@@ -1,0 +1,99 @@
+//! The latency of a handoff: from the cut to the switch of the path, plus one transit down the new path.
+
+use super::story::Story;
+use crate::decode::Control;
+use node::{Mark, Span, Stage};
+use std::collections::BTreeSet;
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant, Packet, PacketId, ipip, ipv4};
+
+impl Story<'_> {
+    /// Returns the time from the cut until the switching node has the new path, plus one transit down that path.
+    pub(super) fn latency(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
+        let switched = self.switched(host, cut, until)?;
+        Some(switched.at.since(cut) + self.down(host, switched, until)?)
+    }
+
+    /// Returns the time of the route-update up plus that of a data packet down, for a protocol with a crossover.
+    pub(super) fn round_trip(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
+        let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
+        let mapped = self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED))?;
+        let sent = self.sent_up(host, cut, mapped).unwrap_or(first);
+        Some(mapped.at.since(sent) + self.down(host, mapped, until)?)
+    }
+
+    /// Returns the record that shows that the path is switched. In this order: a support router took the host's last
+    /// connection; a correspondent sends to the new address; a crossover or an agent has the new mapping.
+    fn switched(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
+        let ends = |span| move |mark: &Mark| mark.span == Some(span);
+        let moved = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
+        let taken = self.elsewhere(host, cut, until, ends(Span::Ends(Stage::PathSwitch)));
+        taken
+            .or_else(|| self.elsewhere(host, cut, until, moved))
+            .or_else(|| self.elsewhere(host, cut, until, ends(REGISTERED)))
+    }
+
+    /// Returns the last matching mark about the host that another host made.
+    fn elsewhere(
+        &self,
+        host: HostId,
+        from: Instant,
+        to: Instant,
+        wanted: impl Fn(&Mark) -> bool,
+    ) -> Option<&Record> {
+        self.between(from, to).iter().rfind(|r| match &r.what {
+            What::Marked(mark) => {
+                let is_about = || ["host", "address"].iter().any(|field| self.is_about(mark, field, host));
+                r.host != host && wanted(mark) && is_about()
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns the transit time of the first packet that the switching node sent after the switch and the host
+    /// received.
+    fn down(&self, host: HostId, switched: &Record, until: Instant) -> Option<Duration> {
+        let mut under_way: BTreeSet<(PacketId, Instant)> = BTreeSet::new();
+        // Packets that the node sends at the same instant are recorded after its mark.
+        let after = self.between(switched.at, until).iter().skip_while(|r| !std::ptr::eq(*r, switched));
+        for record in after {
+            match &record.what {
+                What::Sent(iface, packet) if *iface != Iface::HOST => {
+                    let is_down = record.host == switched.host && record.at < until;
+                    under_way.extend((is_down && is_of_transport(packet)).then_some((packet.id, record.at)));
+                }
+                What::Received(iface, packet) if record.host == host && *iface != Iface::HOST => {
+                    let sent = under_way.range((packet.id, Instant::ZERO)..=(packet.id, record.at)).next();
+                    if let Some((_, sent)) = sent {
+                        return Some(record.at.since(*sent));
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Returns when the host sent the route-update that the crossover acted on. Other repetitions may have been lost.
+    fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
+        let within = self.between(cut, mapped.at);
+        within.iter().rev().filter(|r| r.host == mapped.host).find_map(|r| {
+            let What::Received(_, taken) = &r.what else { return None };
+            let sends = |r: &&Record| matches!(&r.what, What::Sent(_, sent) if sent.id == taken.id);
+            Some(within.iter().find(|r| r.host == host && sends(r))?.at)
+        })
+    }
+}
+
+const REGISTERED: Span = Span::Ends(Stage::Registration);
+
+/// Returns whether a packet carries application data or acknowledges it, possibly inside tunnels.
+fn is_of_transport(packet: &Packet) -> bool {
+    if let Ok((_, inner)) = ipip::decapsulate(&packet.bytes) {
+        return is_of_transport(&Packet { bytes: inner.to_vec(), ..packet.clone() });
+    }
+    let protocol = ipv4::protocol(&packet.bytes);
+    let is_transport =
+        protocol.is_some_and(|protocol| [ipv4::UDP, tcp::PROTOCOL, sctp::PROTOCOL].contains(&protocol));
+    is_transport && Control::of(packet).is_none()
+}

@@ -1,0 +1,74 @@
+//! The cost of each handoff: lost and duplicated packets, and an outage of which every part has a cause.
+//!
+//! An outage begins at the event that cut the path, and ends when the next new data is given to the application. Each
+//! stage of a handoff begins and ends at two events. Time outside all stages is *unexplained*.
+
+mod cost;
+mod experience;
+mod hole;
+mod latency;
+mod one;
+mod recovery;
+mod stages;
+mod story;
+
+use crate::flow::Traffic;
+pub use experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
+pub use hole::Hole;
+use scenario::Plan;
+pub(crate) use story::text as text_field;
+use story::{Story, begin, is_switch, text};
+use trace::{Record, What};
+use wire::Instant;
+
+/// Returns all handoffs of a run in the order of time, with the cost for each flow of `traffic`.
+pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Vec<Handoff> {
+    let story = Story::new(plan, records, traffic);
+    let mut handoffs: Vec<Handoff> = Vec::new();
+    // From the last to the first, because an outage may last beyond the next handoff of its host.
+    for record in records.iter().rev() {
+        if let Some(mark) = begin(record) {
+            let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
+            // A link that was lost and heard again several times without coming up is one handoff.
+            if let Some(same) = later.filter(|later| story.is_same_loss(record, later)) {
+                text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
+                continue;
+            }
+            let handoff = story.handoff(record, mark, &handoffs);
+            handoffs.extend(handoff);
+        }
+    }
+    handoffs.reverse();
+    story.charge_once(&mut handoffs);
+    handoffs
+}
+
+/// Returns all outages of a run without a handoff, in the order of time.
+pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs: &[Handoff]) -> Vec<Hole> {
+    Story::new(plan, records, traffic).holes(handoffs)
+}
+
+/// Returns the begin of each handoff that has no record of its cut, although the radio came up in another cell.
+pub fn uncut(records: &[Record]) -> Vec<Instant> {
+    let mut uncut = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let edge = |r: &&Record| is_radios(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
+        let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
+        if is_radios(record) && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
+            uncut.push(record.at);
+        }
+    }
+    uncut
+}
+
+/// Returns whether a handoff of the radio begins. A handoff that only switches the path needs no record of a cut.
+fn is_radios(record: &Record) -> bool {
+    begin(record).is_some_and(|mark| !is_switch(mark))
+}
+
+#[cfg(test)]
+mod causes_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tunnel_tests;

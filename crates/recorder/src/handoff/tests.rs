@@ -1,0 +1,471 @@
+//! Simulated handoffs, each with one fault.
+
+use super::experience::Outage;
+use super::{Experience, FlowCost, Handoff, Hole, Recovery, handoffs, holes};
+use crate::failure::failures;
+use crate::flow::{FlowEnd, Traffic};
+use crate::run::{Outcome, simulate};
+use scenario::{Scenario, Setting};
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant, PacketId};
+
+fn run(settings: &[&str]) -> Outcome {
+    let (file, text) = Scenario::find("cellular-ip/udp-loss").unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap()
+}
+
+/// The packet that ends the outage left the crossover on the new path before the route-update arrived there. Nothing
+/// delays packets on the new path.
+#[test]
+fn an_outage_that_a_copy_ends_is_explained() {
+    let moves = |at: &str| format!(r#"{{ at = "{at}", to = "b3", kind = "semisoft" }}"#);
+    let moves = format!("mobile.moves=[{}]", moves("1.503s"));
+    let outcome = run(&[&moves, "station.delay_device=0", r#"wire.left.delay=["61ms", "1ms"]"#]);
+    assert_eq!(outcome.doubts, []);
+    let outage = outcome.handoffs[0].outage().unwrap();
+    assert!(outcome.handoffs[0].lost() > 0 && outage.unexplained().is_zero());
+    assert_eq!(outage.owners.last().unwrap().name(), "first byte");
+}
+
+/// The first route-update is lost and its repetition arrives: the latency grows, but the round trip does not.
+#[test]
+fn the_round_trip_is_that_of_the_update_that_came() {
+    let outcome = run(&["cell.2.loss=0.5", "cell.3.loss=0.5"]);
+    let millis = |span: Option<wire::Duration>| span.unwrap().as_secs_f64() * 1e3;
+    let late = outcome.handoffs.iter().filter(|handoff| millis(handoff.latency) > 70.0).count();
+    assert!(late > 0, "this seed loses a first route-update");
+    for handoff in &outcome.handoffs {
+        assert!((millis(handoff.round_trip) - 42.922).abs() < 1.0, "{handoff:?}");
+    }
+}
+
+#[test]
+fn what_the_stack_had_before_the_cut_ends_no_outage() {
+    let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
+    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
+    let run = simulate(plan).unwrap();
+    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
+    let mut records = run.records.clone();
+    let at = before.cut + Duration::from_micros(1);
+    let index = records.partition_point(|record| record.at <= at);
+    let first = records.iter().find(|record| record.host == before.host && record.what.read().is_some());
+    let read = first.unwrap().what.clone();
+    records.insert(index, Record { at, host: before.host, what: read });
+    let after = handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records));
+    // The recovery is left out: the additional read changes the goodput before the handoff, with which it is
+    // compared.
+    let costs = |all: &[Handoff]| {
+        let without = |cost: &FlowCost| FlowCost { recovery: Recovery::Never, ..cost.clone() };
+        all.iter().flat_map(|handoff| handoff.flows.iter().map(without)).collect::<Vec<_>>()
+    };
+    assert_eq!(costs(&after), costs(&run.handoffs));
+    assert!(after[0].flows[0].recovery.at().is_some());
+}
+
+/// A kernel may hold a frame that arrived before the radio left, and process it only after that.
+#[test]
+fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
+    let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
+    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
+    let run = simulate(plan).unwrap();
+    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
+    let mut records = run.records.clone();
+    let of_tcp = |record: &Record| {
+        record.host == before.host
+            && record.at < before.cut
+            && matches!(&record.what, What::Sent(wire::Iface::HOST, packet) if crate::segment::carries_data(packet))
+    };
+    let handed = records.iter().rposition(of_tcp).unwrap();
+    let read = |record: &Record| record.host == before.host && record.what.read().is_some();
+    let read = handed + records[handed..].iter().position(read).unwrap();
+    for (place, micros) in [(read, 200), (handed, 100)] {
+        let at = before.cut + Duration::from_micros(micros);
+        let late = Record { at, ..records.remove(place) };
+        let index = records.partition_point(|record| record.at <= at);
+        records.insert(index, late);
+    }
+    assert_eq!(handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records)), run.handoffs);
+}
+
+const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+
+fn first(settings: &[&str]) -> Outcome {
+    run_text(FIRST, settings)
+}
+
+fn run_text(text: &str, settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan("first.toml", text, &settings, 1).unwrap()).unwrap()
+}
+
+/// The same records, after `change` replaced the arrival of each datagram that was sent in this range of
+/// milliseconds.
+fn changed(
+    outcome: &Outcome,
+    sent: std::ops::Range<u64>,
+    change: impl Fn(&Record, PacketId) -> Vec<Record>,
+) -> Vec<Record> {
+    let sendings = outcome.packets[0].sendings.iter();
+    let within = sendings.filter(|one| sent.contains(&(one.at.0 / 1_000_000))).map(|one| one.packet);
+    let ids: Vec<PacketId> = within.collect();
+    assert!(!ids.is_empty());
+    let mut records: Vec<Record> = Vec::new();
+    for record in &outcome.records {
+        match record.what {
+            What::AppReceived(id) if ids.contains(&id) => records.extend(change(record, id)),
+            _ => records.push(record.clone()),
+        }
+    }
+    records.sort_by_key(|record| record.at);
+    records
+}
+
+/// Replaces arrivals with losses, at the sender or at the receiver of the flow.
+fn lost_at(host: HostId) -> impl Fn(&Record, PacketId) -> Vec<Record> {
+    move |record, id| {
+        vec![Record { host, what: What::Lost(Iface(1), id, "link_error".into()), ..record.clone() }]
+    }
+}
+
+fn read(outcome: &Outcome, records: &[Record]) -> (Vec<Handoff>, Vec<Hole>, Vec<String>, Traffic) {
+    let traffic = Traffic::new(&outcome.plan, records);
+    let handoffs = handoffs(&outcome.plan, records, &traffic);
+    let holes = holes(&outcome.plan, records, &traffic, &handoffs);
+    let failures = failures(&outcome.plan, &traffic, &handoffs, &holes);
+    (handoffs, holes, failures, traffic)
+}
+
+/// The flow has its full goodput from the first datagram on. Datagrams that are sent until then, and lost or
+/// duplicated, belong to the handoff at 1 s. Later ones do not.
+#[test]
+fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
+    let outcome = first(&[]);
+    let cost = &outcome.handoffs[0].flows[0];
+    assert_eq!(cost.recovery, Recovery::At(cost.experience.outage().unwrap().to));
+    assert_eq!((cost.lost(), cost.duplicates, outcome.flows[0].lost), (3, 0, 6));
+    let mobile = outcome.flows[0].to.host;
+    let twice = |record: &Record, id| {
+        let again = Record { at: record.at + Duration::from_millis(1), ..record.clone() };
+        assert_eq!(again.what, What::AppReceived(id));
+        vec![record.clone(), again]
+    };
+    // Sent at 1.06 s, two milliseconds before the recovery, and at 1.3 s.
+    for (sent, charged) in [(1055..1065, 1), (1295..1305, 0)] {
+        let (all, _, _, traffic) = read(&outcome, &changed(&outcome, sent.clone(), lost_at(mobile)));
+        assert_eq!((all[0].lost(), traffic.flows[0].lost), (3 + charged, 7), "{sent:?}");
+        let (all, ..) = read(&outcome, &changed(&outcome, sent.clone(), twice));
+        assert_eq!(all[0].duplicates(), charged, "{sent:?}");
+    }
+}
+
+/// Gaps of a flow with one datagram each 20 ms. A gap of 100 ms is no hole, because the window is 100 ms; a gap of
+/// 120 ms is one.
+#[test]
+fn a_hole_is_longer_than_the_window() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    for (sent, wanted) in [(1495..1575, 0), (1495..1595, 1)] {
+        let (_, holes, failures, _) = read(&outcome, &changed(&outcome, sent, lost_at(mobile)));
+        assert_eq!(holes.len(), wanted, "{holes:?}");
+        for hole in &holes {
+            assert_eq!((hole.host, hole.lost), (mobile, 5));
+            assert_eq!(hole.experience.millis().map(f64::round), Some(120.0));
+            assert_eq!(hole.experience.outage().unwrap().unexplained(), Duration::ZERO);
+        }
+        assert_eq!(failures, Vec::<String>::new());
+    }
+}
+
+/// The same datagrams, sent by the mobile host and lost by its own link.
+#[test]
+fn a_hole_of_the_uplink_is_the_senders() {
+    let sink = r#"{ kind = "apps/sink", at = "mobile:9000" },"#;
+    let source = r#"{ kind = "apps/constant-rate", to = "mobile:9000", rate = 50, size = 100, start = "0.5s", stop = "5.5s" },"#;
+    let text =
+        FIRST.replace(sink, "UP").replace(source, r#"{ kind = "apps/sink", at = "correspondent:9000" },"#);
+    let text = text.replace("UP", &source.replace("mobile:9000", "correspondent:9000"));
+    let outcome = run_text(&text, &[]);
+    assert_eq!((outcome.flows.len(), outcome.flows[0].end), (1, FlowEnd::Completed));
+    let [from, to] = [outcome.flows[0].from.host, outcome.flows[0].to.host];
+    for place in [from, to] {
+        let (_, holes, ..) = read(&outcome, &changed(&outcome, 1495..1595, lost_at(place)));
+        let [hole] = holes.as_slice() else { panic!("{holes:?}") };
+        assert_eq!(hole.host, place);
+        let owners = &hole.experience.outage().unwrap().owners;
+        assert_eq!(owners[0].hosts, Some((place, place)), "{owners:?}");
+    }
+}
+
+/// The last datagrams of a flow are lost: by a cut, or by a link.
+#[test]
+fn nothing_new_until_the_flow_ended_is_never() {
+    let outcome = first(&["constant-rate.stop=1.01s"]);
+    let flow = &outcome.flows[0];
+    assert_eq!((flow.end, flow.lost), (FlowEnd::Unfinished, 3));
+    assert!(flow.ended.is_some_and(|ended| ended < Instant::from_millis(1_100)), "{:?}", flow.ended);
+    let cost = &outcome.handoffs[0].flows[0];
+    assert!(matches!(cost.experience, Experience::Never { .. }), "{cost:?}");
+    assert_eq!((cost.lost(), cost.recovery), (3, Recovery::Never));
+    assert!(outcome.handoffs[1..].iter().all(|later| later.flows.is_empty()));
+    let [failure] = outcome.failures.as_slice() else { panic!("{:?}", outcome.failures) };
+    assert!(
+        failure.starts_with("handoff 1, flow 1 (correspondent:49152 > mobile:9000, UDP): never"),
+        "{failure}"
+    );
+
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let (all, holes, failures, traffic) = read(&outcome, &changed(&outcome, 4_400..9_000, lost_at(mobile)));
+    assert_eq!((all[3].lost(), traffic.flows[0].end, traffic.flows[0].lost), (0, FlowEnd::Unfinished, 62));
+    let [hole] = holes.as_slice() else { panic!("{holes:?}") };
+    assert!(matches!(hole.experience, Experience::Never { .. }) && hole.lost == 56, "{hole:?}");
+    assert!(failures.len() == 1 && failures[0].starts_with("hole, flow 1"), "{failures:?}");
+    // The stall lasts from the last arrival to the end of the flow.
+    let stall = traffic.flows[0].longest_stall;
+    assert_eq!(stall, traffic.flows[0].until.since(traffic.flows[0].arrivals.last().unwrap().at));
+}
+
+/// The source stops, and links lost its last datagrams at random: the next one might have arrived. Losses by an event
+/// of the scenario or by a full queue are not random.
+#[test]
+fn last_datagrams_that_are_lost_at_random_are_no_failure() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let lost_by = |reason: &'static str| {
+        let lost = move |record: &Record, id| {
+            vec![Record { host: mobile, what: What::Lost(Iface(1), id, reason.into()), ..record.clone() }]
+        };
+        let (_, holes, failures, traffic) = read(&outcome, &changed(&outcome, 5_000..9_000, lost));
+        let flow = &traffic.flows[0];
+        assert_eq!((flow.end, flow.lost), (FlowEnd::Unfinished, 32));
+        [holes.len(), failures.len()]
+    };
+    assert_eq!(lost_by("link_error"), [0, 0]);
+    assert_eq!([lost_by("link_cut"), lost_by("queue_full")], [[1, 1]; 2]);
+}
+
+/// From the cut to the node that switches the path, and one time down that path, by protocol.
+#[test]
+fn every_protocol_has_a_latency() {
+    let latency = |name: &str| -> Vec<Option<f64>> {
+        let (file, text) = Scenario::find(name).unwrap();
+        let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+        let millis = |span: Duration| span.as_secs_f64() * 1e3;
+        outcome.handoffs.iter().map(|handoff| handoff.latency.map(millis)).collect()
+    };
+    // 5 ms tuning, 1.343 ms up, 41.579 ms down.
+    assert!(latency("first").iter().all(|ms| (ms.unwrap() - 47.922).abs() < 0.001));
+    // The outage ends with the first segment that the new router sends. It sends its held segments at once, after six
+    // ICMP messages that end the retransmission wait of the host's TCP (1.7 ms of air time).
+    for (name, most) in
+        [("indirect-tcp/handoff-time", 122.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
+    {
+        let all = latency(name);
+        assert!(
+            !all.is_empty() && all.iter().all(|ms| ms.is_some_and(|ms| ms > 1.0 && ms < most)),
+            "{name}: {all:?}"
+        );
+    }
+}
+
+/// Answers wait for their questions: the host that asks receives nothing until its question arrives.
+#[test]
+fn a_stall_lasts_as_long_as_the_application_waits() {
+    let (file, text) = Scenario::find("evidence/outage").unwrap();
+    let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+    for cost in &outcome.handoffs[0].flows {
+        let outage = cost.experience.outage().unwrap().span();
+        let stall = outcome.flows[cost.flow].longest_stall;
+        assert!(outage > Duration::from_secs(7), "{outage:?}");
+        assert!(stall <= outage && stall + Duration::from_millis(50) > outage, "{stall:?} and {outage:?}");
+    }
+}
+
+/// A support router relays the question of a host that moved. The host's TCP had sent the question when the path was
+/// cut, and retransmitted it until the router had it. So the outage is recovery, not traffic. Once there was a path,
+/// the host's TCP did not wait for its timer, because the new router notified it.
+#[test]
+fn a_relayed_question_is_followed_from_its_host() {
+    let (file, text) = Scenario::find("compare/indirect-tcp/gap/requests").unwrap();
+    let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+    assert_eq!(outcome.flows.len(), 2);
+    for cost in &outcome.handoffs[0].flows {
+        let flow = &outcome.flows[cost.flow];
+        let outage = cost.experience.outage().unwrap();
+        let stall = flow.longest_stall;
+        let gap = Duration::from_secs(1);
+        assert!(stall > gap && stall < gap + Duration::from_millis(300), "{stall:?}");
+        assert!(stall <= outage.span(), "{:?}", outage.span());
+        assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
+        assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
+    }
+}
+
+/// A mobile node that always has a second link changes only its address. Its next question waits for the previous
+/// answer or for a retransmission, not for a link.
+#[test]
+fn a_question_that_no_link_held_up_is_explained() {
+    let (_, text) = Scenario::find("compare/sigma/overlap/requests").unwrap();
+    for seed in [1, 2, 7, 8, 9, 10] {
+        let lossy = ["cell.1.loss=0.05", "cell.2.loss=0.05"].map(|text| text.parse().unwrap());
+        let outcome = simulate(Scenario::plan("requests.toml", &text, &lossy, seed).unwrap()).unwrap();
+        for cost in &outcome.handoffs[0].flows {
+            let outage = cost.experience.outage();
+            assert!(outage.is_none_or(Outage::is_explained), "seed {seed}: {outage:?}");
+        }
+    }
+}
+
+/// After the recovery of the first handoff, one datagram in five arrives, and for 300 ms none. The flow never has
+/// half of its goodput again. The hole is no part of the handoff, and losses in and around it are not charged to the
+/// handoff.
+#[test]
+fn a_handoff_without_a_recovery_hides_no_hole() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let lose = lost_at(mobile);
+    let thinned = changed(&outcome, 1_070..9_000, |record, id| {
+        let millis = record.at.0 / 1_000_000;
+        let arrives = (millis / 20).is_multiple_of(5) && !(1_400..1_700).contains(&millis);
+        if arrives { vec![record.clone()] } else { lose(record, id) }
+    });
+    let (all, holes, ..) = read(&outcome, &thinned);
+    assert_eq!((all[0].flows[0].recovery, all[0].lost()), (Recovery::Never, 3));
+    let is_there = |hole: &&Hole| (1_300..1_400).contains(&(hole.from.0 / 1_000_000));
+    let hole = holes.iter().find(is_there).unwrap_or_else(|| panic!("{holes:?}"));
+    assert!(hole.lost >= 15 && hole.experience.millis().is_some_and(|ms| ms > 300.0), "{hole:?}");
+}
+
+/// The path is ready, and the new cell loses the next datagrams: the source did not pause.
+#[test]
+fn what_was_sent_and_lost_is_no_pause_of_the_source() {
+    let outcome = first(&[]);
+    let (all, ..) = read(&outcome, &changed(&outcome, 1_015..1_200, lost_at(outcome.flows[0].to.host)));
+    let outage = all[0].outage().unwrap();
+    assert!(outage.span() > Duration::from_millis(200) && outage.unexplained().is_zero(), "{outage:?}");
+    assert_eq!(outage.owners.iter().map(super::Owner::span).sum::<Duration>(), outage.span());
+    let is_loss = |owner: &&super::Owner| owner.name() == "link" && owner.ends == "last_loss";
+    let loss = outage.owners.iter().find(is_loss).unwrap_or_else(|| panic!("{outage:?}"));
+    assert!(loss.span() > Duration::from_millis(100), "{outage:?}");
+    let traffic = outage.owners.iter().filter(|owner| owner.name() == "traffic").map(super::Owner::span);
+    assert!(traffic.sum::<Duration>() <= Duration::from_millis(20), "{outage:?}");
+}
+
+/// The host is back, but moves again before its link was quiet long enough to register: the transport waits.
+#[test]
+fn an_outage_that_outlasts_the_next_handoff_is_explained() {
+    let (file, text) = Scenario::find("mobile-ip/download").unwrap();
+    let moves = r#"roam.moves=[{ at = "4.3s", to = "foreign" }, { at = "4.5s", to = "home" }, { at = "4.7s", to = "foreign" }]"#;
+    let outcome = simulate(Scenario::plan(&file, &text, &[moves.parse().unwrap()], 1).unwrap()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    let second = outcome.handoffs[1].outage().unwrap();
+    assert!(second.to > outcome.handoffs[2].cut, "{second:?}");
+    for outage in outcome.handoffs.iter().filter_map(Handoff::outage) {
+        assert_eq!(outage.owners.iter().map(super::Owner::span).sum::<Duration>(), outage.span());
+    }
+}
+
+/// The last datagram is lost exactly at the instant of the cut.
+#[test]
+fn a_flow_that_ends_with_the_cut_is_charged() {
+    let outcome = first(&["constant-rate.stop=0.95s"]);
+    assert!(outcome.handoffs[0].flows.is_empty(), "{:?}", outcome.handoffs[0]);
+    let (cut, mobile) = (outcome.handoffs[0].cut, outcome.flows[0].to.host);
+    let lose = lost_at(mobile);
+    let at_cut = |record: &Record, id| lose(&Record { at: cut, ..record.clone() }, id);
+    let (all, ..) = read(&outcome, &changed(&outcome, 925..945, at_cut));
+    let [cost] = all[0].flows.as_slice() else { panic!("{:?}", all[0]) };
+    assert_eq!(cost.lost(), 1);
+    assert!(matches!(cost.experience, Experience::Never { .. }), "{cost:?}");
+}
+
+/// Both ends are affected by the same loss: it is charged to the host that lost it, or else to the earlier handoff.
+#[test]
+fn a_loss_belongs_to_one_handoff() {
+    let outcome = first(&[]);
+    let [one, ..] = outcome.handoffs.as_slice() else { panic!("{:?}", outcome.handoffs) };
+    let (mobile, other) = (outcome.flows[0].to.host, outcome.flows[0].from.host);
+    let traffic = Traffic::new(&outcome.plan, &outcome.records);
+    for (host, twin, wanted) in [(mobile, mobile, [3, 0]), (other, HostId(u32::MAX), [3, 0])] {
+        let mut both = [Handoff { host, ..one.clone() }, Handoff { host: twin, ..one.clone() }];
+        super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+        assert_eq!(both.map(|handoff| handoff.lost()), wanted);
+    }
+    let loss = one.flows[0].losses[0];
+    let lost = outcome.records.iter().find(|record| {
+        record.at == loss.at
+            && matches!(&record.what, What::Lost(_, id, _) | What::Dropped(_, id, _) if *id == loss.packet)
+    });
+    let loser = lost.unwrap().host;
+    let mut both =
+        [Handoff { host: HostId(u32::MAX), ..one.clone() }, Handoff { host: loser, ..one.clone() }];
+    super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+    assert!(both[1].lost() > 0 && both[0].lost() + both[1].lost() == 3, "{both:?}");
+}
+
+const BURSTS: &str = r#"
+about = "a wire that loses in bursts"
+duration = "20s"
+[wire.path]
+ends = ["server", "client"]
+rate = "10Mb/s"
+delay = "20ms"
+burst = { enter = 0.001, leave = 0.01 }
+[host.server]
+address = "10.2.0.2"
+default_route = "client"
+tcp = { profile = "linux", congestion = "cubic" }
+role = [{ kind = "apps/bulk-server", at = "server:5001", duration = "60s" }]
+[host.client]
+address = "10.1.0.7"
+default_route = "server"
+tcp = { profile = "linux" }
+role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
+"#;
+
+/// A wire loses in bursts, in both directions. If all data arrived and its acknowledgments did not, the sender
+/// retransmits. The receiver's wait is measured by its own bytes.
+#[test]
+fn lost_acknowledgments_hide_no_stall() {
+    let mut hidden = 0;
+    for seed in 1..=8 {
+        let outcome = simulate(Scenario::plan("bursts.toml", BURSTS, &[], seed).unwrap()).unwrap();
+        let [flow] = outcome.flows.as_slice() else { panic!("{:?}", outcome.flows) };
+        let last = flow.arrivals.last().unwrap().at;
+        let silence = flow.until.since(last);
+        if silence < Duration::from_secs(2) {
+            continue;
+        }
+        hidden += u32::from(outcome.packets[0].first_sent(flow.bytes).is_none());
+        assert!(flow.longest_stall >= silence, "seed {seed}: {:?} of {silence:?}", flow.longest_stall);
+        let is_never = |hole: &Hole| matches!(hole.experience, Experience::Never { .. });
+        assert!(outcome.holes.iter().any(is_never), "seed {seed}: {:?}", outcome.holes);
+        assert!(!outcome.failures.is_empty());
+    }
+    assert!(hidden > 0, "no seed loses acknowledgments alone");
+}
+
+/// The run ends within the sender's first time-out. Whether new data would have come is unknown.
+#[test]
+fn a_run_that_ends_within_a_time_out_has_no_never() {
+    let text = BURSTS.replace("burst = { enter = 0.001, leave = 0.01 }\n", "");
+    for (at, wanted) in [("19.5s", false), ("18.5s", true)] {
+        let event = format!("[[event]]\nat = \"{at}\"\nkind = \"loss\"\nwire = \"path\"\nloss = 1.0\n");
+        let plan = Scenario::plan("lossy.toml", &format!("{text}{event}"), &[], 1).unwrap();
+        let outcome = simulate(plan).unwrap();
+        let is_never = |hole: &Hole| matches!(hole.experience, Experience::Never { .. });
+        assert_eq!(outcome.holes.iter().any(is_never), wanted, "{at}: {:?}", outcome.holes);
+        assert_eq!(outcome.failures.is_empty(), !wanted, "{at}: {:?}", outcome.failures);
+    }
+    let (file, text) = Scenario::find("compare/plain-ip/overlap/bulk").unwrap();
+    let run = |settings: &[Setting]| simulate(Scenario::plan(&file, &text, settings, 1).unwrap()).unwrap();
+    let cut = run(&[]).handoffs[0].cut;
+    for (millis, wanted) in [(900, false), (1_900, true)] {
+        let end = (cut + Duration::from_millis(millis)).as_secs_f64();
+        let outcome = run(&[format!("duration={end}s").parse().unwrap()]);
+        let experience = &outcome.handoffs[0].flows[0].experience;
+        let is_never = matches!(experience, Experience::Never { .. });
+        assert!(is_never == wanted && (wanted || *experience == Experience::NotMeasured), "{experience:?}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Mobile IP over paths with an MTU below Ethernet's: ICMP errors about a tunnel, or to a visitor, have to reach the
+//! sender.
+
+use crate::flow::FlowEnd;
+use crate::run::{Outcome, simulate};
+use scenario::{Scenario, Setting};
+use wire::Duration;
+
+const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
+
+fn run(text: &str, settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan("download.toml", text, &settings, 1).unwrap()).unwrap()
+}
+
+/// Asserts that every flow completed, and that no handoff interrupted a flow for longer than `longest`.
+#[track_caller]
+fn goes_on(outcome: &Outcome, longest: Duration) {
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    assert!(!outcome.handoffs.is_empty());
+    for handoff in &outcome.handoffs {
+        let outage = handoff.outage().map(super::Outage::span);
+        assert!(outage.is_some_and(|lasts| lasts < longest), "{handoff:?}");
+    }
+}
+
+/// The tunnel passes a link with an MTU of 1400 bytes. The router there notifies the home agent, which notifies the
+/// sender.
+#[test]
+fn a_download_goes_on_behind_a_narrow_tunnel() {
+    for mtu in [1400, 1492, 576] {
+        let outcome = run(DOWNLOAD, &[&format!("wire.right.mtu={mtu}"), "duration=20s"]);
+        goes_on(&outcome, Duration::from_secs(2));
+    }
+}
+
+/// The same link on the path from the mobile node: the foreign agent notifies its visitor.
+#[test]
+fn an_upload_goes_on_over_a_narrow_uplink() {
+    let text = DOWNLOAD
+        .replace(
+            r#"role = [{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }]"#,
+            SINK,
+        )
+        .replace(r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" },"#, SOURCE);
+    let outcome = run(&text, &["wire.right.mtu=576", "duration=20s"]);
+    goes_on(&outcome, Duration::from_secs(2));
+}
+
+const SINK: &str = r#"role = [{ kind = "apps/bulk-client", to = "mobile:9000", start = "0.5s" }]"#;
+const SOURCE: &str = r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 1_500_000 },"#;
+
+/// Two mobile nodes, both away from home. The home agent has to tunnel its ICMP errors to the sender.
+#[test]
+fn a_download_from_another_mobile_node_goes_on() {
+    let text = DOWNLOAD.replace("\"correspondent:9000\", start", "\"bob:9000\", start") + BOB;
+    let outcome = run(&text, &["duration=30s"]);
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    assert!(outcome.flows.iter().any(|flow| flow.end == FlowEnd::Completed));
+}
+
+const BOB: &str = r#"
+[host.bob]
+address = "10.1.0.8"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "home", moves = [{ at = "2s", to = "foreign" }] },
+    { kind = "apps/bulk-server", at = "bob:9000", bytes = 1_500_000 },
+]
+"#;

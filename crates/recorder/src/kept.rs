@@ -1,0 +1,306 @@
+//! Files that commands write besides run directories: tables, figures, summaries.
+//!
+//! No file of the user is overwritten. A folder has a list, `.wayfare-files`, with the digest of each file that
+//! Wayfare wrote there, in the format of `sha256sum --check`. A file is replaced only if its digest is still in the
+//! list. Any other file is replaced only with `--force`. If the file's name is known before the runs begin, the
+//! refusal comes before them.
+
+use crate::rundir::{Claim, claim_folder, digest};
+use crate::unfinished::{Kind, Unfinished, remove_stale};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const LIST: &str = ".wayfare-files";
+
+/// The next version of the list, while a file is renamed into its place. After an interruption, the digest of the
+/// file is in one of the two lists.
+const NEXT: &str = ".wayfare-files-next";
+
+const PART: &str = ".wayfare-part";
+
+/// A folder in which a command keeps files. It is locked against other processes while this value exists.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// The allowed digests of a file, by its name.
+    listed: BTreeMap<String, BTreeSet<String>>,
+    force: bool,
+    _claim: Claim,
+}
+
+impl Folder {
+    /// Claims a folder, which also shows whether it is writable.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` if one of these files may not be replaced, `WouldBlock` if another process has the folder.
+    pub fn open<'a>(
+        folder: &Path,
+        names: impl IntoIterator<Item = &'a str>,
+        force: bool,
+    ) -> io::Result<Self> {
+        let claim = claim_folder(folder)?;
+        Self::claimed(folder, claim, names, force)
+    }
+
+    /// Opens a folder that is already claimed.
+    pub fn claimed<'a>(
+        folder: &Path,
+        claim: Claim,
+        names: impl IntoIterator<Item = &'a str>,
+        force: bool,
+    ) -> io::Result<Self> {
+        remove_stale(folder, PART);
+        let this = Self { path: folder.to_owned(), listed: listed(folder), force, _claim: claim };
+        for name in names {
+            this.check(name)?;
+        }
+        Ok(this)
+    }
+
+    /// Returns the first of `runs/BASE`, `runs/BASE.2` and so on in which these files may be written.
+    pub fn default(base: &str, names: &[&str]) -> PathBuf {
+        let mut folder = Path::new("runs").join(base);
+        let mut number = 2_u64;
+        while is_taken(&folder, names) {
+            folder = Path::new("runs").join(format!("{base}.{number}"));
+            number += 1;
+        }
+        folder
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Accepts a file as written by Wayfare if `is_ours` recognises its contents, even if it is not in the list.
+    pub fn accept(&mut self, name: &str, is_ours: impl FnOnce(&str) -> bool) -> io::Result<()> {
+        let path = self.path.join(name);
+        if fs::read_to_string(&path).is_ok_and(|text| is_ours(&text)) {
+            self.listed.entry(name.to_owned()).or_default().insert(digest(&path)?);
+        }
+        self.check(name)
+    }
+
+    /// Returns an error if a file of this name exists that Wayfare did not write.
+    pub fn check(&self, name: &str) -> io::Result<()> {
+        if self.force {
+            return refuse_folder(&self.path.join(name));
+        }
+        check(&self.path, &self.listed, name)
+    }
+
+    /// Writes a file atomically and returns its path.
+    pub fn keep(&mut self, name: &str, text: &str) -> io::Result<PathBuf> {
+        self.check(name)?;
+        let path = self.path.join(name);
+        let part = self.path.join(format!("{PART}-{}", std::process::id()));
+        let part = Unfinished::new(part, Kind::Part);
+        fs::write(part.path(), text)?;
+        fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
+        let new = digest(part.path())?;
+        let old = self.listed.insert(name.to_owned(), BTreeSet::from([new]));
+        let written = self.put_in_place(part, &path);
+        if written.is_err() {
+            match old {
+                Some(old) => self.listed.insert(name.to_owned(), old),
+                None => self.listed.remove(name),
+            };
+        }
+        written.map(|()| path)
+    }
+
+    fn put_in_place(&self, part: Unfinished, path: &Path) -> io::Result<()> {
+        let next = Unfinished::new(self.path.join(NEXT), Kind::Part);
+        let mut list = String::new();
+        for (name, digests) in &self.listed {
+            for digest in digests {
+                let _ = writeln!(list, "{digest}  {name}");
+            }
+        }
+        fs::write(next.path(), list)?;
+        part.finish(|part| fs::rename(part, path))?;
+        next.finish(|next| fs::rename(next, self.path.join(LIST)))
+    }
+}
+
+/// Reads the digests of the files that Wayfare wrote in a folder.
+fn listed(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all = BTreeMap::<String, BTreeSet<String>>::new();
+    for list in [LIST, NEXT] {
+        let text = fs::read_to_string(folder.join(list)).unwrap_or_default();
+        for (digest, name) in text.lines().filter_map(|line| line.split_once("  ")) {
+            all.entry(name.to_owned()).or_default().insert(digest.to_owned());
+        }
+    }
+    all
+}
+
+fn is_taken(folder: &Path, names: &[&str]) -> bool {
+    let is_folder = fs::symlink_metadata(folder).map_or(true, |found| found.is_dir());
+    let listed = listed(folder);
+    let is_refused = |error: io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+    !is_folder || names.iter().any(|name| check(folder, &listed, name).is_err_and(is_refused))
+}
+
+fn check(folder: &Path, listed: &BTreeMap<String, BTreeSet<String>>, name: &str) -> io::Result<()> {
+    let path = folder.join(name);
+    let within = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(within(error)),
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(not_ours(&path)),
+    }
+    let found = digest(&path).map_err(within)?;
+    if listed.get(name).is_some_and(|digests| digests.contains(&found)) {
+        Ok(())
+    } else {
+        Err(not_ours(&path))
+    }
+}
+
+fn not_ours(path: &Path) -> io::Error {
+    let problem = format!(
+        "{} exists, and was changed since Wayfare wrote it; name another place, or replace it with --force",
+        path.display()
+    );
+    io::Error::new(io::ErrorKind::AlreadyExists, problem)
+}
+
+fn refuse_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        let problem = format!("{} is a directory; not replaced", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+    }
+    Ok(())
+}
+
+/// A single file that the user names. There is no list for it: an existing file is replaced if `is_ours` recognises
+/// its contents, or with `--force`.
+#[derive(Debug)]
+pub struct SingleFile(PathBuf);
+
+impl SingleFile {
+    /// Returns an error if the file exists and may not be replaced.
+    pub fn new(path: &Path, is_ours: impl FnOnce(&str) -> bool, force: bool) -> io::Result<Self> {
+        refuse_folder(path)?;
+        let this = Self(path.to_owned());
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(this),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            Ok(_) if force || fs::read_to_string(path).is_ok_and(|text| is_ours(&text)) => Ok(this),
+            Ok(_) => {
+                let problem =
+                    format!("{} exists; name another file, or replace it with --force", path.display());
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
+            }
+        }
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes the file atomically.
+    pub fn put(&self, text: &str) -> io::Result<()> {
+        let path = &self.0;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!(".{name}.part");
+        fs::create_dir_all(folder)?;
+        remove_stale(folder, &prefix);
+        let part = folder.join(format!("{prefix}-{}", std::process::id()));
+        let part = Unfinished::new(part, Kind::Part);
+        fs::write(part.path(), text)?;
+        part.finish(|part| fs::rename(part, path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn refused(result: io::Result<impl std::fmt::Debug>) -> String {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn what_was_written_is_replaced_and_what_was_not_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let open = |force| Folder::open(folder, ["a.csv", "sub/b.svg"], force);
+        let mut kept = open(false).unwrap();
+        assert_eq!(open(false).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        kept.keep("a.csv", "one").unwrap();
+        kept.keep("sub/b.svg", "one").unwrap();
+        drop(kept);
+        assert_eq!(names(folder), [LIST, "a.csv", "sub"]);
+        open(false).unwrap().keep("a.csv", "two").unwrap();
+        // One was edited by the user; the other never came from Wayfare.
+        fs::write(folder.join("sub/b.svg"), "mine").unwrap();
+        assert!(refused(open(false)).contains("sub/b.svg exists, and is not as Wayfare wrote it"));
+        fs::write(folder.join("c.csv"), "mine").unwrap();
+        let mut kept = Folder::open(folder, [], false).unwrap();
+        refused(kept.keep("c.csv", "three"));
+        drop(kept);
+        assert_eq!(fs::read_to_string(folder.join("c.csv")).unwrap(), "mine");
+        open(true).unwrap().keep("sub/b.svg", "three").unwrap();
+        open(false).unwrap();
+    }
+
+    #[test]
+    fn an_interruption_while_a_file_is_replaced_makes_it_no_users_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let open = || Folder::open(folder, ["a.csv"], false);
+        open().unwrap().keep("a.csv", "one").unwrap();
+        // The state between the two renames.
+        let list = fs::read_to_string(folder.join(LIST)).unwrap();
+        let mut kept = open().unwrap();
+        kept.keep("a.csv", "two").unwrap();
+        drop(kept);
+        fs::rename(folder.join(LIST), folder.join(NEXT)).unwrap();
+        fs::write(folder.join(LIST), &list).unwrap();
+        drop(open().unwrap());
+        fs::write(folder.join("a.csv"), "one").unwrap();
+        drop(open().unwrap());
+        // The part of a killed process is removed: no process has this number.
+        let stale = folder.join(format!("{PART}-{}", u32::MAX));
+        let alive = folder.join(format!("{PART}-{}", std::process::id()));
+        fs::write(&stale, "half").unwrap();
+        fs::write(&alive, "half").unwrap();
+        drop(open().unwrap());
+        assert!(!stale.exists() && alive.exists());
+    }
+
+    #[test]
+    fn a_single_file_is_replaced_only_if_it_is_known_or_with_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/table.md");
+        let file = |force| SingleFile::new(&path, |text| text.starts_with("# Ours"), force);
+        file(false).unwrap().put("# Ours").unwrap();
+        file(false).unwrap().put("mine").unwrap();
+        assert!(
+            refused(file(false)).contains("table.md exists; name another file, or replace it with --force")
+        );
+        file(true).unwrap().put("# Ours").unwrap();
+        refused(SingleFile::new(folder.path(), |_| true, true));
+        assert_eq!(names(&folder.path().join("new")), ["table.md"]);
+    }
+}

@@ -1,0 +1,313 @@
+//! The ledger: it accounts for every copy of every packet.
+//!
+//! `sent + copied = delivered + dropped + held`, where `copied` counts the copies of an identity beyond the first.
+//! The counts are checked at each node, each host's stack and each link: what came out must match what went in. If
+//! less came out and no drop was recorded, the copy has *vanished*. The run is then invalid, and the ledger names the
+//! two places between which the copy was lost.
+//!
+//! The recorded steps of a packet are nearly always one unbroken chain, which balances by construction (`chain`).
+//! Other packets are counted place by place (`books`).
+
+mod books;
+mod chain;
+mod open;
+mod places;
+mod running;
+mod seen;
+
+pub(crate) use places::{Places, Way};
+pub use running::Running;
+
+use books::{AtHost, AtPort, Books, Links};
+use scenario::Plan;
+use seen::{End, Seen};
+use std::collections::{BTreeMap, BTreeSet};
+use trace::{Doubt, HostId, Record, What};
+use wire::{Instant, PacketId};
+
+/// The packet counts of a whole run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Ledger {
+    /// Packet identities.
+    pub sent: u64,
+    /// Copies beyond the first, wherever they were made.
+    pub copied: u64,
+    /// Copies that reached an application, or the role that consumes them.
+    pub delivered: u64,
+    /// Copies dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Copies that a queue still held when the run ended.
+    pub held: u64,
+    /// Every recorded drop, with its time, place and reason.
+    pub losses: Vec<Loss>,
+    /// Every copy that vanished without a recorded drop.
+    pub vanished: Vec<Vanished>,
+    /// Copies that a link made, by place. The copies of a bicast are not here: a node makes them.
+    pub doubled: BTreeMap<String, u64>,
+    /// Copies that came out where none, or fewer, went in, by place: sent by a kernel beside the node, or by an
+    /// unknown host on the link.
+    pub appeared: BTreeMap<String, u64>,
+}
+
+/// A copy of a packet whose drop was recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// The time of the drop.
+    pub at: Instant,
+    /// The packet's identity.
+    pub packet: PacketId,
+    /// The place, as `host:interface`.
+    pub place: String,
+    /// The reason, as listed in `docs/glossary.md`.
+    pub reason: String,
+}
+
+/// A copy of a packet that was lost without a recorded drop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Vanished {
+    /// The packet's identity.
+    pub packet: PacketId,
+    /// The time at which it was last seen.
+    pub last_seen: Instant,
+    /// The last place where it was seen, and the next place where it should have been seen.
+    pub between: (String, String),
+    /// The interface at which it arrived without a record of its sending; `None` if it was sent and did not arrive.
+    pub came_in: Option<String>,
+}
+
+impl Ledger {
+    /// Returns the number of dropped copies, for all reasons.
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// Returns whether every copy is accounted for.
+    pub fn balances(&self) -> bool {
+        let whole = self.sent + self.copied == self.delivered + self.dropped_total() + self.held;
+        whole && self.vanished.is_empty() && self.appeared.is_empty()
+    }
+
+    /// Reclassifies `frames` vanished copies as `appeared` at this interface of a host, inbound or outbound. Counters
+    /// of the interface show that these frames were added there, so the host that has their link address did not lose
+    /// them.
+    pub(crate) fn added(&mut self, host: &str, interface: &str, mut frames: u64, is_in: bool) {
+        let place = format!("{host}:{interface}");
+        let node = format!("{host}'s node");
+        let mut found = 0;
+        self.vanished.retain(|vanished| {
+            let is_here = if is_in {
+                vanished.came_in.as_ref() == Some(&place)
+            } else {
+                vanished.between.0 == node && vanished.between.1 == place
+            };
+            let is_added = is_here && frames > 0;
+            frames -= u64::from(is_added);
+            found += u64::from(is_added);
+            !is_added
+        });
+        if found > 0 {
+            *self.appeared.entry(place).or_default() += found;
+        }
+    }
+
+    /// Returns the validity problems, one for each pair of places.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let mut by_place: BTreeMap<&(String, String), (u64, Instant)> = BTreeMap::new();
+        for vanished in &self.vanished {
+            let (count, first) = by_place.entry(&vanished.between).or_insert((0, vanished.last_seen));
+            *count += 1;
+            *first = (*first).min(vanished.last_seen);
+        }
+        let lost = by_place.into_iter().map(|((a, b), (packets, first))| Doubt::Unaccounted {
+            between: [a.clone(), b.clone()],
+            packets,
+            first_s: first.as_secs_f64(),
+        });
+        let appeared = self.appeared.iter();
+        let appeared =
+            appeared.map(|(place, count)| Doubt::Appeared { place: place.clone(), packets: *count });
+        lost.chain(appeared).collect()
+    }
+}
+
+/// Builds the ledger of a finished run from its records.
+pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
+    let mut books = Running::new(plan);
+    let mut losses = Vec::new();
+    for Record { at, host, what } in records {
+        if let Some((iface, packet, reason)) = books.told(*at, *host, what) {
+            let place = books.places.interface(*host, iface);
+            losses.push(Loss { at: *at, packet, place, reason: reason.to_owned() });
+        }
+    }
+    Ledger { losses, ..books.close() }
+}
+
+impl Ledger {
+    fn count_drop(&mut self, reason: &str) {
+        match self.dropped.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => drop(self.dropped.insert(reason.to_owned(), 1)),
+        }
+    }
+
+    /// Finalises a packet, and returns whether it could: `false` if a copy has not ended.
+    fn close_ended(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) -> bool {
+        if self.close_chain(seen) {
+            return true;
+        }
+        books.open(seen.steps());
+        let links = books.links(places);
+        if links == Links::Open || !books.hosts_are_at_rest(places) {
+            return false;
+        }
+        self.close_books(places, packet, seen.is_first(), links, books);
+        true
+    }
+
+    /// Finalises a packet when the run has ended, wherever its copies are.
+    fn close_packet(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) {
+        if !self.close_chain(seen) {
+            books.open(seen.steps());
+            let links = books.links(places);
+            self.close_books(places, packet, seen.is_first(), links, books);
+        }
+    }
+
+    /// Finalises a packet whose steps are one chain, which is the usual case. Returns `false` if they are not.
+    fn close_chain(&mut self, seen: &Seen) -> bool {
+        let Some(delivered) = seen.chain().delivered() else { return false };
+        *(if seen.is_first() { &mut self.sent } else { &mut self.copied }) += 1;
+        self.delivered += delivered;
+        true
+    }
+
+    /// Finalises a packet from its counters, which works for any steps.
+    fn close_books(
+        &mut self,
+        places: &Places,
+        packet: PacketId,
+        is_first: bool,
+        links: Links,
+        books: &mut Books,
+    ) {
+        if links != Links::Even {
+            books.ports.sort_unstable_by_key(|(end, _)| *end); // so that the same one of several senders is always named
+        }
+        self.sent += u64::from(is_first);
+        let (copied_before, mut origins) = (self.copied, 0);
+        for (host, at) in &books.hosts {
+            origins += self.close_node(places, packet, *host, at);
+        }
+        // If each host that originated the packet also received one, all were counted as copies: the first is not a
+        // copy.
+        let made = self.copied - copied_before + u64::from(origins);
+        self.copied = copied_before + made.saturating_sub(u64::from(is_first));
+        if links == Links::Even {
+            self.held += books.ports.iter().map(|(_, port)| u64::from(port.held)).sum::<u64>();
+        } else {
+            self.close_links(places, packet, &books.ports);
+        }
+    }
+
+    /// Adds the balance of one packet at one host. Returns how often the packet originated there.
+    fn close_node(&mut self, places: &Places, packet: PacketId, host: HostId, at: &AtHost) -> u32 {
+        let books = at.at_rest(places.is_silent(host));
+        self.delivered += u64::from(books.delivered);
+        self.held += u64::from(books.held);
+        self.copied += u64::from(books.copied + books.surplus);
+        if books.lost_above + books.lost_within + books.lost_below + books.surplus > 0 {
+            let name = places.host(host);
+            let (application, node) = (format!("{name}'s application"), format!("{name}'s node"));
+            // In this order: from the application to the node, within the node, from the node to the application.
+            self.missing(packet, at, books.lost_above, (&application, &node));
+            self.missing(packet, at, books.lost_within, (&node, &node));
+            self.missing(packet, at, books.lost_below, (&node, &application));
+            if books.surplus > 0 {
+                *self.appeared.entry(format!("{name}'s stack")).or_default() += u64::from(books.surplus);
+            }
+        }
+        books.origins
+    }
+
+    fn close_links(&mut self, places: &Places, packet: PacketId, ports: &[(End, AtPort)]) {
+        let mut links: BTreeMap<Way, (u32, u32)> = BTreeMap::new();
+        for ((host, iface), port) in ports {
+            let Some(here) = places.port(*host, *iface) else { continue };
+            self.held += u64::from(port.held);
+            let out = links.entry(places.way_out(here)).or_default();
+            out.0 += port.sent;
+            out.1 += port.lost + port.held;
+            links.entry(places.way_in(here)).or_default().1 += port.received;
+        }
+        for (way, (sent, ended)) in links {
+            if sent == 0 {
+                if ended == 0 {
+                    continue; // the reverse direction, which the packet did not take
+                }
+                self.unsent(places, packet, way, ports);
+                continue;
+            }
+            let surplus = u64::from(ended.saturating_sub(sent));
+            if ports.iter().any(|(_, port)| port.sent > 0 && port.to.is_group()) {
+                self.copied += surplus; // a group frame has several receivers
+            } else {
+                self.double(surplus, || places.way_name(way));
+            }
+            if sent > ended {
+                let (between, last_seen) = places.where_lost(way, ports);
+                let vanished = Vanished { packet, last_seen, between, came_in: None };
+                self.vanished.extend(std::iter::repeat_n(vanished, (sent - ended) as usize));
+            }
+        }
+    }
+
+    /// Records copies that a link delivered, lost or holds although no sending was recorded. The link did not make
+    /// them: the sender kept no record.
+    fn unsent(&mut self, places: &Places, packet: PacketId, way: Way, ports: &[(End, AtPort)]) {
+        for ((host, iface), port) in ports {
+            let Some(here) = places.port(*host, *iface) else { continue };
+            let out = if places.way_out(here) == way { port.lost + port.held } else { 0 };
+            let came = if places.way_in(here) == way { port.received } else { 0 };
+            let from = match way {
+                Way::Wire { from, .. } => places.by_port(from),
+                Way::Air => places.by_mac(port.from),
+            };
+            let here = places.interface(*host, *iface);
+            let its_node = |interface: &str| {
+                let node = format!("{}'s node", interface.split(':').next().unwrap_or(interface));
+                (node, interface.to_owned())
+            };
+            // No host of the scenario has this link address.
+            let stranger = || ("an unknown sender".to_owned(), here.clone());
+            let between = from.as_deref().map_or_else(stranger, its_node);
+            let came_in = Some(here.clone());
+            for (count, between, came_in) in [(out, its_node(&here), None), (came, between, came_in)] {
+                let vanished = Vanished { packet, last_seen: port.last_seen, between, came_in };
+                self.vanished.extend(std::iter::repeat_n(vanished, count as usize));
+            }
+        }
+    }
+
+    fn missing(&mut self, packet: PacketId, at: &AtHost, count: u32, between: (&str, &str)) {
+        let between = (between.0.to_owned(), between.1.to_owned());
+        let vanished = Vanished { packet, last_seen: at.last_seen, between, came_in: None };
+        self.vanished.extend(std::iter::repeat_n(vanished, count as usize));
+    }
+
+    fn double(&mut self, count: u64, place: impl FnOnce() -> String) {
+        if count > 0 {
+            self.copied += count;
+            *self.doubled.entry(place()).or_default() += count;
+        }
+    }
+}
+
+/// Returns the identities of all datagrams that an application was given.
+pub fn delivered(records: &[Record]) -> BTreeSet<PacketId> {
+    let handed = |record: &Record| if let What::AppReceived(id) = record.what { Some(id) } else { None };
+    records.iter().filter_map(handed).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Names of hosts and interfaces, and the links between them.
+
+use super::books::AtPort;
+use super::seen::End;
+use link::PortId;
+use scenario::Plan;
+use scenario::tree::Shape;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use trace::HostId;
+use wire::{Iface, Instant, Mac};
+
+/// A link direction: one direction of a wire, or the air. All cells are one `Air`, because a host may send in one
+/// cell and be received in another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    Wire { from: PortId, to: PortId },
+    Air,
+}
+
+/// Names of hosts and interfaces, and the links between them.
+pub(crate) struct Places {
+    names: Vec<String>,
+    /// For each host, the port and the name of each interface.
+    interfaces: Vec<Vec<(PortId, String)>>,
+    peers: BTreeMap<PortId, PortId>,
+    ends: BTreeMap<PortId, End>,
+    /// For each host, the far end of each interface. It is cached because each step of each packet needs it.
+    far_ends: Vec<Vec<Option<End>>>,
+    by_mac: BTreeMap<Mac, PortId>,
+    /// Hosts with programs. No record says which datagrams a program read.
+    silent: BTreeSet<HostId>,
+    /// The shape of a tree scenario. Names and links of a tree are computed from it, not stored.
+    tree: Option<Shape>,
+}
+
+impl Places {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let mut places = Self {
+            names: plan.hosts.iter().map(|host| host.config.name.clone()).collect(),
+            interfaces: Vec::new(),
+            peers: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            far_ends: Vec::new(),
+            by_mac: BTreeMap::new(),
+            silent: BTreeSet::new(),
+            tree: plan.tree.as_ref().map(|tree| tree.shape.clone()),
+        };
+        for (host, plan) in (0..).map(HostId).zip(&plan.hosts) {
+            if !plan.programs.is_empty() {
+                places.silent.insert(host);
+            }
+            let name = |port: &scenario::PortPlan| format!("{}:{}", plan.config.name, port.name);
+            places.interfaces.push(plan.ports.iter().map(|port| (port.port, name(port))).collect());
+            for (iface, port) in (1..).map(Iface).zip(&plan.ports) {
+                places.ends.insert(port.port, (host, iface));
+                places.by_mac.insert(port.mac, port.port);
+            }
+        }
+        for ([a, b], _) in &plan.wires {
+            places.peers.insert(*a, *b);
+            places.peers.insert(*b, *a);
+        }
+        let far_end = |(port, _): &(PortId, String)| places.ends.get(places.peers.get(port)?).copied();
+        let far_ends = places.interfaces.iter().map(|ports| ports.iter().map(far_end).collect()).collect();
+        places.far_ends = far_ends;
+        places
+    }
+
+    pub(crate) fn host(&self, host: HostId) -> Cow<'_, str> {
+        match &self.tree {
+            Some(tree) => tree.name(host).into(),
+            None => self.names.get(host.index()).map_or("?", String::as_str).into(),
+        }
+    }
+
+    /// Returns `host:interface`. The interface of the host's stack is named `host`.
+    pub(crate) fn interface(&self, host: HostId, iface: Iface) -> String {
+        let known = self.interfaces.get(host.index()).and_then(|all| all.get(index(iface)?));
+        match (known, &self.tree) {
+            (Some((_, name)), _) => name.clone(),
+            (None, Some(tree)) if iface != Iface::HOST => {
+                format!("{}:{}", tree.name(host), tree.interface_name(host, iface))
+            }
+            _ => format!("{}:host", self.host(host)),
+        }
+    }
+
+    pub(crate) fn by_mac(&self, mac: Mac) -> Option<String> {
+        let port = match &self.tree {
+            Some(tree) => tree.port_of_mac(mac)?,
+            None => *self.by_mac.get(&mac)?,
+        };
+        self.by_port(port)
+    }
+
+    pub(super) fn by_port(&self, port: PortId) -> Option<String> {
+        let (host, iface) = match &self.tree {
+            Some(tree) => tree.end(port)?,
+            None => *self.ends.get(&port)?,
+        };
+        Some(self.interface(host, iface))
+    }
+
+    pub(crate) fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
+        match &self.tree {
+            Some(tree) => tree.port(host, iface),
+            None => self.interfaces.get(host.index())?.get(index(iface)?).map(|(port, _)| *port),
+        }
+    }
+
+    /// Returns the other end of a wire, or `None` for a radio interface.
+    pub(super) fn far_end(&self, (host, iface): End) -> Option<End> {
+        match &self.tree {
+            Some(tree) => tree.far_end(host, iface),
+            None => *self.far_ends.get(host.index())?.get(index(iface)?)?,
+        }
+    }
+
+    /// Returns whether a link can take a packet from one end to the other: they are the ends of one wire, or both are
+    /// radios.
+    pub(super) fn are_joined(&self, from: End, to: End) -> bool {
+        self.far_end(from).map_or_else(|| self.is_air(from) && self.is_air(to), |far| far == to)
+    }
+
+    fn is_air(&self, (host, iface): End) -> bool {
+        self.port(host, iface).is_some_and(|port| self.peer(port).is_none())
+    }
+
+    pub(super) fn is_silent(&self, host: HostId) -> bool {
+        self.silent.contains(&host)
+    }
+
+    fn peer(&self, port: PortId) -> Option<PortId> {
+        match &self.tree {
+            Some(tree) => tree.wired_peer(port),
+            None => self.peers.get(&port).copied(),
+        }
+    }
+
+    pub(crate) fn way_out(&self, port: PortId) -> Way {
+        self.peer(port).map_or(Way::Air, |peer| Way::Wire { from: port, to: peer })
+    }
+
+    pub(crate) fn way_in(&self, port: PortId) -> Way {
+        self.peer(port).map_or(Way::Air, |peer| Way::Wire { from: peer, to: port })
+    }
+
+    pub(super) fn way_name(&self, way: Way) -> String {
+        match way {
+            Way::Wire { from, to } => {
+                let name = |port| self.by_port(port).unwrap_or_default();
+                format!("the wire from {} to {}", name(from), name(to))
+            }
+            Way::Air => "the air".to_owned(),
+        }
+    }
+
+    pub(super) fn where_lost(&self, way: Way, ports: &[(End, AtPort)]) -> ((String, String), Instant) {
+        let mut sender = ports.iter().filter(|((host, iface), port)| {
+            let here = self.port(*host, *iface);
+            port.sent > 0 && here.is_some_and(|here| self.way_out(here) == way)
+        });
+        let Some(((host, iface), port)) = sender.next_back() else { return Default::default() };
+        let to = match way {
+            Way::Wire { to, .. } => self.by_port(to),
+            Way::Air => self.by_mac(port.to),
+        };
+        ((self.interface(*host, *iface), to.unwrap_or_else(|| "the air".to_owned())), port.last_seen)
+    }
+}
+
+fn index(iface: Iface) -> Option<usize> {
+    usize::from(iface.0).checked_sub(1)
+}

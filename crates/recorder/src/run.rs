@@ -1,0 +1,282 @@
+//! One run: a plan is executed on a backend, and its records are analysed.
+
+use crate::backend::BackendReport;
+pub use crate::backend::OnWorld;
+use crate::decode::Names;
+use crate::failure::{self, failures};
+use crate::flow::{Flow, Packets, Traffic};
+use crate::handoff::{self, Handoff, Hole};
+use crate::kept_records::Kept;
+use crate::ledger::{self, Ledger, Running};
+use scenario::{EPOCH, Plan, ScenarioError};
+use std::borrow::Cow;
+use trace::{Doubt, HostId, Record};
+use wire::WallTime;
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was run.
+    pub plan: Plan,
+    /// The backend on which it ran.
+    pub world: OnWorld,
+    /// All records, ordered by time.
+    pub records: Vec<Record>,
+    /// The fingerprint of a simulated run; `None` on Linux.
+    pub fingerprint: Option<u64>,
+    /// The ledger of packets.
+    pub ledger: Ledger,
+    /// The flows, in the order in which they began.
+    pub flows: Vec<Flow>,
+    /// The packets of each flow, in the order of `flows`.
+    pub(crate) packets: Vec<Packets>,
+    /// The handoffs.
+    pub handoffs: Vec<Handoff>,
+    /// Outages that belong to no handoff.
+    pub holes: Vec<Hole>,
+    /// Failures, each with the name of the flow or program: a transfer that did not end, a reset, a program that
+    /// failed. The run is valid, and the exit code is 1.
+    pub failures: Vec<String>,
+    /// Reasons for which the run is not valid.
+    pub doubts: Vec<Doubt>,
+    /// The report of the backend; `None` in the simulator.
+    pub report: Option<BackendReport>,
+}
+
+impl Outcome {
+    /// Analyses the records of a run. `records` must be ordered by time.
+    pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<u64>) -> Self {
+        let ledger = ledger::close(&plan, &records);
+        let traffic = Traffic::new(&plan, &records);
+        let handoffs = handoff::handoffs(&plan, &records, &traffic);
+        let mut doubts = doubts(&ledger);
+        let uncut = handoff::uncut(&records).into_iter();
+        doubts.extend(uncut.map(|begun| Doubt::Uncut { begun_s: begun.as_secs_f64() }));
+        let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
+        doubts.extend(unexplained(&handoffs, &holes));
+        let mut failures = failures(&plan, &traffic, &handoffs, &holes);
+        failures.splice(0..0, failure::wrong(&plan, &traffic.flows, &records));
+        let Traffic { flows, packets, .. } = traffic;
+        Self {
+            plan,
+            world,
+            records,
+            fingerprint,
+            ledger,
+            flows,
+            packets,
+            handoffs,
+            holes,
+            failures,
+            doubts,
+            report: None,
+        }
+    }
+
+    /// Adds the report of the backend, and the doubts that the backend found.
+    pub fn set_report(&mut self, report: BackendReport, found: Vec<Doubt>) {
+        self.report = Some(report);
+        self.withdraw_added(&found);
+        self.judge_without_missing_records();
+        self.doubts.splice(0..0, found);
+    }
+
+    /// Counts lost frames of the ledger as added if interface counters show that they were added at an interface.
+    pub(crate) fn withdraw_added(&mut self, found: &[Doubt]) {
+        let before = self.ledger.doubts();
+        for doubt in found {
+            match doubt {
+                Doubt::FramesIn { host, interface, came, delivered } if came > delivered => {
+                    self.ledger.added(host, interface, came - delivered, true);
+                }
+                Doubt::FramesOut { host, interface, left, sent } if left > sent => {
+                    self.ledger.added(host, interface, left - sent, false);
+                }
+                _ => {}
+            }
+        }
+        let after = self.ledger.doubts();
+        if after != before {
+            self.doubts.retain(|doubt| !before.contains(doubt));
+            self.doubts.splice(0..0, after);
+        }
+    }
+
+    /// Clears all results about packets if the records of a host are missing. No packet can be followed there, and
+    /// the records of the other hosts would name the wrong host as the cause.
+    fn judge_without_missing_records(&mut self) {
+        if !self.lacks_records() {
+            return;
+        }
+        self.ledger = Ledger::default();
+        self.flows.clear();
+        self.packets.clear();
+        self.handoffs.clear();
+        self.holes.clear();
+        self.failures.clear();
+        self.doubts.clear();
+    }
+
+    /// Returns whether the records of a host are missing. Then the run has no tables.
+    pub fn lacks_records(&self) -> bool {
+        self.report.as_ref().is_some_and(|report| !report.hosts_without_records.is_empty())
+    }
+
+    /// Returns the wall-clock time at which the run began; in the simulator [`EPOCH`].
+    pub fn epoch(&self) -> WallTime {
+        self.report.as_ref().map_or(EPOCH, |report| report.began)
+    }
+
+    /// Returns the names that the text of a control message shows.
+    pub fn names(&self) -> Names<'_> {
+        Names { plan: &self.plan, epoch: self.epoch() }
+    }
+
+    /// Returns a host's name, or `?` for an unknown host.
+    pub fn host(&self, host: HostId) -> Cow<'_, str> {
+        self.plan.host_name(host)
+    }
+}
+
+/// Why a simulation did not produce a run.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSimulated {
+    /// The simulator's hosts cannot be built from the plan.
+    #[error(transparent)]
+    Node(#[from] roles::NodeError),
+    /// The records take more memory than a run may use.
+    #[error(transparent)]
+    TooLarge(ScenarioError),
+}
+
+/// Largest size of the records of a run in memory, in bytes.
+const MOST_KEPT: usize = 2 << 30;
+
+/// Runs a plan in the simulator.
+///
+/// # Errors
+///
+/// A host cannot be built, or the records take more than 2 GiB.
+pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
+    let run = plan.recorded(Kept::new(MOST_KEPT))?.run(plan.end());
+    if let Some(at) = run.full {
+        return Err(NotSimulated::TooLarge(plan.too_large(at.since(wire::Instant::ZERO), MOST_KEPT)));
+    }
+    let stopped = run.stopped.map(|stopped| restless(&plan, &stopped));
+    let mut outcome = Outcome::new(plan, OnWorld::Sim, run.records.records, Some(run.fingerprint));
+    outcome.doubts.splice(0..0, stopped);
+    Ok(outcome)
+}
+
+/// Returns why a simulated run ended before its end: a role that requested work without end.
+fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
+    let host = plan.host_name(stopped.host).into_owned();
+    Doubt::Restless { host, role: stopped.role.to_owned(), at_s: stopped.at.as_secs_f64() }
+}
+
+/// A simulated run that kept no records.
+#[derive(Debug)]
+pub struct Counted {
+    /// The fingerprint of the run. It is the same as with records.
+    pub fingerprint: u64,
+    /// Number of events that the simulator processed.
+    pub events: u64,
+    /// Number of frames that were put on links.
+    pub hops: u64,
+    /// The largest number of packets that were in flight at one time.
+    pub most_open: usize,
+    /// The ledger of packets. It counts drops and has no list of them.
+    pub ledger: Ledger,
+    /// Failures that are known without records: connections that failed, sources of which nothing arrived.
+    pub failures: Vec<String>,
+    /// Reasons for which the run is not valid.
+    pub doubts: Vec<Doubt>,
+}
+
+/// Runs `world`, whose witness must be a [`Running`] ledger. The ledger forgets each packet when it is finalised, so
+/// that memory is bounded by the packets in flight. Results that need records, such as handoffs, are not available.
+pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
+    let mut run = world.run(plan.end());
+    let (hops, most_open) = (run.records.hops(), run.records.most_open());
+    let failures = run.records.failures(plan);
+    let ledger = run.records.close();
+    let mut doubts = doubts(&ledger);
+    doubts.splice(0..0, run.stopped.map(|stopped| restless(plan, &stopped)));
+    Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, failures, doubts }
+}
+
+/// Returns a doubt for each outage of a handoff or hole that has a part without a cause.
+fn unexplained(handoffs: &[Handoff], holes: &[Hole]) -> Vec<Doubt> {
+    let of_handoffs = (1..).zip(handoffs).flat_map(|(number, handoff)| {
+        handoff.flows.iter().map(move |cost| (Some(number), cost.flow, &cost.experience))
+    });
+    let all = of_handoffs.chain(holes.iter().map(|hole| (None, hole.flow, &hole.experience)));
+    let ms = |span: wire::Duration| span.as_secs_f64() * 1e3;
+    all.filter_map(|(handoff, flow, experience)| {
+        let outage = experience.outage().filter(|outage| !outage.is_explained())?;
+        Some(Doubt::Unexplained {
+            handoff,
+            flow: flow + 1,
+            from_s: outage.from.as_secs_f64(),
+            part_ms: ms(outage.unexplained()),
+            outage_ms: ms(outage.span()),
+        })
+    })
+    .collect()
+}
+
+fn doubts(ledger: &Ledger) -> Vec<Doubt> {
+    let mut doubts = ledger.doubts();
+    if doubts.is_empty() && !ledger.balances() {
+        doubts.push(Doubt::Unbalanced);
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::Scenario;
+    use trace::What;
+    use wire::{Iface, Packet, PacketId};
+
+    /// A third party sends frames with a station's link address to a host. The station has sent and lost none of them.
+    #[test]
+    fn frames_that_counters_say_were_added_are_not_lost_by_a_sender() {
+        let (name, text) = Scenario::find("first").unwrap();
+        let run = simulate(Scenario::plan(&name, &text, &[], 1).unwrap()).unwrap();
+        let mobile = (0..).zip(&run.plan.hosts).find(|(_, host)| host.config.name == "mobile").unwrap().0;
+        let (mobile, air) = (HostId(mobile), Iface(1));
+        let mut records = run.records.clone();
+        let came = records.iter().enumerate().find_map(|(place, record)| match &record.what {
+            What::Received(iface, packet) if record.host == mobile && *iface == air => {
+                Some((place, packet.clone()))
+            }
+            _ => None,
+        });
+        let (place, packet) = came.unwrap();
+        let at = records[place].at;
+        for number in 0..3 {
+            let forged = Packet { id: PacketId(0xf0f0_0000 + number), ..packet.clone() };
+            let end = What::Dropped(air, forged.id, "forged".into());
+            records.insert(place, Record { at, host: mobile, what: end });
+            records.insert(place, Record { at, host: mobile, what: What::Received(air, forged) });
+        }
+        let mut outcome = Outcome::new(run.plan.clone(), OnWorld::Linux, records, None);
+        let is_lost = |doubt: &Doubt| matches!(doubt, Doubt::Unaccounted { .. });
+        let lost = |outcome: &Outcome| outcome.doubts.iter().filter(|doubt| is_lost(doubt)).count();
+        assert_eq!((lost(&outcome), outcome.ledger.vanished.len()), (1, 3), "{:?}", outcome.doubts);
+        let added = |came| {
+            let (host, interface) = ("mobile".to_owned(), run.plan.interface_names(mobile)[0].clone());
+            [Doubt::FramesIn { host, interface, came, delivered: 50 }]
+        };
+        outcome.withdraw_added(&added(49));
+        assert_eq!(lost(&outcome), 1, "nothing was added");
+        outcome.withdraw_added(&added(52));
+        assert_eq!((lost(&outcome), outcome.ledger.vanished.len()), (1, 1), "no more than were added");
+        outcome.withdraw_added(&added(51));
+        let here = |doubt: &Doubt| matches!(doubt, Doubt::Appeared { place, packets: 3 } if place.starts_with("mobile:"));
+        assert!(lost(&outcome) == 0 && outcome.doubts.iter().any(here), "{:?}", outcome.doubts);
+        assert!(!outcome.ledger.balances());
+    }
+}

@@ -1,0 +1,130 @@
+//! `figures/handoffs`: the packets sent and received, and the causes of each outage, by flow.
+
+use super::flows::Places;
+use crate::handoff::{Experience, Handoff};
+use crate::journey::Journeys;
+use crate::run::{OnWorld, Outcome};
+use draw::{Band, Cost, FlowTrace, Noticed, Owner, SequenceFigure};
+use node::Stage;
+
+/// Returns the figure of a run's handoffs.
+pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> SequenceFigure {
+    let mut figure = SequenceFigure::new(format!("{}: handoffs", title(outcome)));
+    figure.steps = super::steps::steps(outcome);
+    let events = super::steps::events(outcome);
+    let undrawn = match events.len() {
+        more if more > super::steps::EVENTS => {
+            format!(
+                " The {more} events of the scenario are not drawn: handoffs.csv and the report have them."
+            )
+        }
+        _ => String::new(),
+    };
+    if undrawn.is_empty() {
+        figure.steps.extend(events);
+    } else {
+        figure.undrawn = events;
+    }
+    figure.caption = format!("{}\n{}{undrawn}", outcome.plan.about, note(outcome));
+    let traces = places.traces(outcome, journeys);
+    figure.handoffs =
+        (1..).zip(&outcome.handoffs).map(|(number, one)| handoff(outcome, number, one)).collect();
+    figure.holes = outcome.holes.iter().filter_map(hole).collect();
+    figure.flows = keep_concerned(traces, &mut figure);
+    figure
+}
+
+/// Returns the scenario's name, the backend and the seed.
+pub(super) fn title(outcome: &Outcome) -> String {
+    format!("{}, {}, seed {}", outcome.plan.name, backend(outcome.world), outcome.plan.seed)
+}
+
+pub(super) const fn backend(world: OnWorld) -> &'static str {
+    match world {
+        OnWorld::Sim => "simulator",
+        OnWorld::Linux => "Linux",
+    }
+}
+
+fn hole(hole: &crate::handoff::Hole) -> Option<draw::HoleBand> {
+    let (from, to) = match &hole.experience {
+        Experience::Outage(outage) => (outage.from, Some(outage.to)),
+        Experience::Never { from } => (*from, None),
+        Experience::None | Experience::NotMeasured => return None,
+    };
+    Some(draw::HoleBand { flow: hole.flow, from, to })
+}
+
+/// Keeps only the flows that a handoff or a hole affects, or all flows if none is affected.
+fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<FlowTrace> {
+    let of_handoffs = figure.handoffs.iter().flat_map(|one| &one.costs).map(|cost| cost.flow);
+    let mut concerned: Vec<usize> = of_handoffs.chain(figure.holes.iter().map(|hole| hole.flow)).collect();
+    concerned.sort_unstable();
+    concerned.dedup();
+    if concerned.is_empty() {
+        return traces;
+    }
+    let of_handoffs = figure.handoffs.iter_mut().flat_map(|one| &mut one.costs).map(|cost| &mut cost.flow);
+    for flow in of_handoffs.chain(figure.holes.iter_mut().map(|hole| &mut hole.flow)) {
+        *flow = concerned.binary_search(flow).unwrap_or(usize::MAX);
+    }
+    let kept = traces.into_iter().enumerate().filter(|(index, _)| concerned.binary_search(index).is_ok());
+    kept.map(|(_, trace)| trace).collect()
+}
+
+fn note(outcome: &Outcome) -> &'static str {
+    use crate::flow::Transport::{Sctp, Tcp};
+    if outcome.flows.iter().any(|flow| flow.transport == Tcp) {
+        "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the receiver's stack. A \
+         retransmission is beside its original."
+    } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
+        "Packets of SCTP with data, at the number of their first chunk. A retransmission is next to its original."
+    } else {
+        "Datagrams in the order in which their source sent them. Control messages are not drawn."
+    }
+}
+
+fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> draw::Handoff {
+    let cost = |cost: &crate::handoff::FlowCost| {
+        let parts = cost.experience.outage().into_iter().flat_map(|outage| &outage.owners);
+        let band =
+            |part: &crate::handoff::Owner| Band { owner: owner(part.stage), from: part.from, to: part.to };
+        Cost {
+            flow: cost.flow,
+            noticed: match cost.experience {
+                Experience::None => Noticed::Nothing,
+                Experience::Outage(_) => Noticed::Outage,
+                Experience::Never { .. } => Noticed::Never,
+                Experience::NotMeasured => Noticed::NotMeasured,
+            },
+            outage: parts.map(band).collect(),
+            recovered: cost.recovery.at(),
+            lost: cost.losses.iter().map(|loss| loss.at).collect(),
+        }
+    };
+    draw::Handoff {
+        number,
+        host: outcome.plan.host_name(handoff.host).to_string(),
+        at: handoff.begun,
+        cut: handoff.cut,
+        label: {
+            let failed = if handoff.failed { " (failed)" } else { "" };
+            format!("{} {}->{}{failed}", handoff.kind, handoff.from, handoff.to)
+        },
+        costs: handoff.flows.iter().map(cost).collect(),
+    }
+}
+
+const fn owner(stage: Option<Stage>) -> Owner {
+    match stage {
+        Some(Stage::Link) => Owner::Link,
+        Some(Stage::Detection) => Owner::Detection,
+        Some(Stage::Address) => Owner::Address,
+        Some(Stage::Registration) => Owner::Registration,
+        Some(Stage::PathSwitch) => Owner::PathSwitch,
+        Some(Stage::FirstByte) => Owner::FirstByte,
+        Some(Stage::Recovery) => Owner::Recovery,
+        Some(Stage::Traffic) => Owner::Traffic,
+        None => Owner::Unexplained,
+    }
+}

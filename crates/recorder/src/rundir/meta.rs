@@ -1,0 +1,439 @@
+//! `run.json`
+
+use crate::backend::{Daemon, Machine};
+use crate::flow::Flow;
+use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
+use crate::report;
+use crate::run::{OnWorld, Outcome};
+use scenario::{Repetition, secret};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use trace::{Doubt, Record, What};
+use wire::{Duration, Instant};
+
+/// The format of run directories that this program writes. It is raised by a change that an older program would
+/// misread.
+pub(super) const FORMAT: u32 = 5;
+
+/// The contents of `run.json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunFile {
+    /// The format of the directory.
+    pub format: u32,
+    /// The scenario.
+    pub scenario: ScenarioPart,
+    /// The settings of `--set`.
+    pub settings: Vec<String>,
+    /// The backend on which it ran.
+    pub world: OnWorld,
+    /// The random seed.
+    pub seed: u64,
+    /// Its number among several runs; null for a single run.
+    #[serde(default)]
+    pub repetition: Option<RepetitionPart>,
+    /// The fingerprint of a simulator run, in sixteen hexadecimal digits.
+    pub fingerprint: Option<String>,
+    /// The events of the scenario in the order of time, for example crashes and cuts.
+    #[serde(default)]
+    pub events: Vec<EventPart>,
+    /// The versions of the program.
+    pub versions: Versions,
+    /// The machine of a run on Linux.
+    pub machine: Option<Machine>,
+    /// The daemons of a run on Linux.
+    pub daemons: Vec<Daemon>,
+    /// The other reports of the Linux backend.
+    pub linux: Option<serde_json::Value>,
+    /// The hosts, in the order in which `records.jsonl` numbers them.
+    pub hosts: Vec<String>,
+    /// The validity problems; empty if the run is valid.
+    pub doubts: Vec<Doubt>,
+    /// The failures: a transfer that did not end, a reset, a program that failed. `run` then exits with 1.
+    pub failures: Vec<String>,
+    /// The results.
+    pub summary: Summary,
+    /// The number of lines in `records.jsonl`.
+    pub records: usize,
+    /// Whether `packets.csv` has every hop, or only packets that were lost, duplicated, or close to a handoff.
+    pub packets_complete: bool,
+    /// The files of the run, relative to its directory, which a later run there may replace. Empty in directories of
+    /// an older format.
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// The scenario of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ScenarioPart {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub about: String,
+    /// Its duration in seconds.
+    pub duration_s: f64,
+    /// The text of the scenario file. If it names other files, their contents are included. Keys are replaced by
+    /// their digests.
+    pub text: String,
+}
+
+/// The number of a run among several. `wayfare run SCENARIO --repetition NUMBER --of OF --seed SEED` repeats it
+/// alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RepetitionPart {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The number of runs.
+    pub of: u64,
+    /// The seed of the first run, from which the phases of all runs are drawn.
+    pub seed: u64,
+}
+
+impl RepetitionPart {
+    /// Returns the number of a plan among several, or `None` for a single run.
+    pub fn of(repetition: Repetition) -> Option<Self> {
+        let Repetition { number, of, seed } = repetition;
+        (of > 1).then_some(Self { number: number + 1, of, seed })
+    }
+
+    /// Returns the same as a plan has it.
+    pub(super) fn repetition(self) -> Repetition {
+        Repetition { number: self.number.saturating_sub(1), of: self.of, seed: self.seed }
+    }
+}
+
+/// An event of the scenario that took place.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EventPart {
+    /// When, in seconds of the run.
+    pub at_s: f64,
+    /// Its kind, as named in scenarios.
+    pub kind: String,
+    /// The host or link, for example `home`, `wire left` or `cell 2`.
+    pub target: String,
+    /// For `loss`, `mtu` and `clock`: the new value; otherwise null.
+    pub value: Option<String>,
+}
+
+impl EventPart {
+    fn of(record: &Record) -> Option<Self> {
+        let What::Ordered(event) = &record.what else { return None };
+        let (target, value) = (event.target.to_string(), event.value.as_ref().map(ToString::to_string));
+        Some(Self { at_s: record.at.as_secs_f64(), kind: event.kind.name().to_owned(), target, value })
+    }
+}
+
+/// The versions of the program that ran it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Versions {
+    /// The version of Wayfare.
+    pub wayfare: String,
+    /// The oldest version of Rust that builds it.
+    pub rust: String,
+}
+
+/// The results of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// The ledger.
+    pub ledger: LedgerSummary,
+    /// The handoffs in the order of time.
+    pub handoffs: Vec<HandoffSummary>,
+    /// Outages without a handoff.
+    pub holes: Vec<HoleSummary>,
+    /// The flows, in the order in which they began.
+    pub flows: Vec<FlowSummary>,
+}
+
+/// The ledger's totals: `sent + copied = delivered + dropped + held`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LedgerSummary {
+    /// Packet identities.
+    pub sent: u64,
+    /// Copies beyond the first.
+    pub copied: u64,
+    /// Copies that arrived.
+    pub delivered: u64,
+    /// Copies that were dropped or lost.
+    pub dropped: u64,
+    /// The dropped copies by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// Copies that were in a queue when the run ended.
+    pub held: u64,
+    /// Whether every copy is accounted for.
+    pub balances: bool,
+}
+
+/// The cost of a handoff.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HandoffSummary {
+    /// The handoff's number, from 1.
+    pub number: usize,
+    /// The mobile host.
+    pub host: String,
+    /// The kind, as the protocol names it.
+    pub kind: String,
+    /// The station it left.
+    pub from: String,
+    /// The station it went to, or was to go to.
+    pub to: String,
+    /// Whether the host did not reach `to`: `latency_ms` and `round_trip_ms` are then null.
+    #[serde(default)]
+    pub failed: bool,
+    /// When it was decided, in seconds of the run.
+    pub begun_s: f64,
+    /// When the path was cut, in seconds of the run.
+    pub cut_s: f64,
+    /// The cost for each flow of the host that existed at the cut; empty if there was none.
+    pub flows: Vec<FlowCostSummary>,
+    /// From the cut until the switching node has the new path, plus one transit down that path; null if no packet
+    /// went down it.
+    pub latency_ms: Option<f64>,
+    /// The round trip between host and crossover during this handoff.
+    pub round_trip_ms: Option<f64>,
+}
+
+/// The cost of a handoff or a hole for one flow.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowCostSummary {
+    /// The flow's number, from 1: its position in `summary.flows`.
+    pub flow: usize,
+    /// `none`, `outage`, `never` (nothing new until the end of the run) or `not measured`.
+    pub experience: String,
+    /// From the cut to the first new data at the receiving application; null unless `experience` is `outage`.
+    pub outage_ms: Option<f64>,
+    /// `unneeded` (the flow never had less than half of the goodput before), `recovered`, `never` (not until the flow
+    /// or the run ended), or `not measured`. For a hole always `not measured`.
+    pub recovery: String,
+    /// From the cut until the flow again had half of the goodput of the second before; null unless `recovery` is
+    /// `recovered`.
+    pub recovered_ms: Option<f64>,
+    /// Packets with data of which no copy arrived, up to the recovery.
+    pub lost: u64,
+    /// Copies that arrived beyond the first, up to the recovery.
+    pub duplicates: u64,
+    /// The causes of the outage in the order of time; they sum to the outage.
+    pub owners: Vec<OwnerSummary>,
+}
+
+/// An outage without a handoff.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HoleSummary {
+    /// The end of the flow whose link was down or whose own link lost what it sent; otherwise the receiver.
+    pub host: String,
+    /// When it began, in seconds of the run.
+    pub from_s: f64,
+    /// The cost for the flow.
+    pub cost: FlowCostSummary,
+}
+
+/// A flow: one direction of data between two applications.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// The flow's number, from 1.
+    pub number: usize,
+    /// The sender: host and port.
+    pub from: String,
+    /// The sender's address and port.
+    pub from_address: String,
+    /// The receiver: host and port.
+    pub to: String,
+    /// The receiver's address and port.
+    pub to_address: String,
+    /// `UDP`, `TCP` or `SCTP`.
+    pub transport: String,
+    /// When it began, in seconds of the run.
+    pub begun_s: f64,
+    /// When it ended, in seconds of the run; null if it was under way when the run ended.
+    pub ended_s: Option<f64>,
+    /// `completed`, `reset`, `refused` or `unfinished`.
+    pub end: String,
+    /// New bytes that the receiving application read.
+    pub bytes: u64,
+    /// The goodput over the flow's own life, in kbit/s.
+    pub goodput_kbps: f64,
+    /// One-way delay, median; null if nothing arrived.
+    pub delay_p50_ms: Option<f64>,
+    /// One-way delay, 99th percentile.
+    pub delay_p99_ms: Option<f64>,
+    /// The longest time without new data although some was due.
+    pub longest_stall_ms: f64,
+    /// Packets with data of which no copy arrived.
+    pub lost: u64,
+    /// Packets in which the sender repeated data.
+    pub retransmissions: u64,
+}
+
+/// A part of an outage.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OwnerSummary {
+    /// The cause, or `unexplained`.
+    pub owner: String,
+    /// Its duration.
+    pub ms: f64,
+    /// The event that it begins with; empty if it is unexplained.
+    pub begins: String,
+    /// The event that it ends with; empty if it is unexplained.
+    pub ends: String,
+}
+
+impl RunFile {
+    /// Returns the contents of `run.json` for a run.
+    pub fn new(outcome: &Outcome, packets_complete: bool) -> Self {
+        let (plan, report) = (&outcome.plan, outcome.report.as_ref());
+        let handoffs = (1..).zip(&outcome.handoffs);
+        Self {
+            format: FORMAT,
+            scenario: ScenarioPart {
+                name: plan.name.clone(),
+                about: plan.about.clone(),
+                duration_s: plan.duration.as_secs_f64(),
+                text: secret::redacted(&plan.text, &plan.settings),
+            },
+            settings: plan.settings.iter().map(ToString::to_string).collect(),
+            world: outcome.world,
+            seed: plan.seed,
+            repetition: RepetitionPart::of(plan.repetition),
+            fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+            events: outcome.records.iter().filter_map(EventPart::of).collect(),
+            versions: Versions {
+                wayfare: env!("CARGO_PKG_VERSION").to_owned(),
+                rust: env!("CARGO_PKG_RUST_VERSION").to_owned(),
+            },
+            machine: report.map(|report| report.machine.clone()),
+            daemons: report.map(|report| report.daemons.clone()).unwrap_or_default(),
+            linux: report.map(|report| report.details.clone()),
+            hosts: plan.host_names(),
+            doubts: outcome.doubts.clone(),
+            failures: outcome.failures.clone(),
+            summary: Summary {
+                ledger: ledger(outcome),
+                handoffs: handoffs.map(|(number, one)| handoff(outcome, number, one)).collect(),
+                holes: outcome.holes.iter().map(|one| hole(outcome, one)).collect(),
+                flows: (1..).zip(&outcome.flows).map(|(number, one)| flow(outcome, number, one)).collect(),
+            },
+            records: outcome.records.len(),
+            packets_complete,
+            files: Vec::new(),
+        }
+    }
+
+    /// Returns the text of the file.
+    pub fn to_json(&self) -> std::io::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    pub(super) fn fingerprint(&self) -> Option<u64> {
+        u64::from_str_radix(self.fingerprint.as_deref()?, 16).ok()
+    }
+}
+
+/// Returns whether these bytes are the `run.json` of a run, in any format.
+pub(super) fn is_run_file(bytes: &[u8]) -> bool {
+    let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
+    parsed.is_some_and(|json| ["format", "scenario", "world"].iter().all(|key| json.get(key).is_some()))
+}
+
+fn ledger(outcome: &Outcome) -> LedgerSummary {
+    let ledger = &outcome.ledger;
+    LedgerSummary {
+        sent: ledger.sent,
+        copied: ledger.copied,
+        delivered: ledger.delivered,
+        dropped: ledger.dropped_total(),
+        reasons: ledger.dropped.clone(),
+        held: ledger.held,
+        balances: ledger.balances(),
+    }
+}
+
+fn ms(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e6
+}
+
+fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummary {
+    let since = |at: Instant| ms(at.since(handoff.cut.min(at)));
+    let of = |one: &FlowCost| FlowCostSummary {
+        recovery: recovery(one.recovery).to_owned(),
+        recovered_ms: one.recovery.at().map(since),
+        duplicates: one.duplicates,
+        ..cost(one.flow, &one.experience, one.lost())
+    };
+    HandoffSummary {
+        number,
+        host: outcome.host(handoff.host).into_owned(),
+        kind: handoff.kind.clone(),
+        from: handoff.from.clone(),
+        to: handoff.to.clone(),
+        failed: handoff.failed,
+        begun_s: handoff.begun.as_secs_f64(),
+        cut_s: handoff.cut.as_secs_f64(),
+        flows: handoff.flows.iter().map(of).collect(),
+        latency_ms: handoff.latency.map(ms),
+        round_trip_ms: handoff.round_trip.map(ms),
+    }
+}
+
+fn hole(outcome: &Outcome, hole: &Hole) -> HoleSummary {
+    HoleSummary {
+        host: outcome.host(hole.host).into_owned(),
+        from_s: hole.from.as_secs_f64(),
+        cost: cost(hole.flow, &hole.experience, hole.lost),
+    }
+}
+
+fn cost(flow: usize, experience: &Experience, lost: u64) -> FlowCostSummary {
+    let name = match experience {
+        Experience::None => "none",
+        Experience::Outage(_) => "outage",
+        Experience::Never { .. } => "never",
+        Experience::NotMeasured => "not measured",
+    };
+    let owners = experience.outage().into_iter().flat_map(|outage| &outage.owners);
+    FlowCostSummary {
+        flow: flow + 1,
+        experience: name.to_owned(),
+        outage_ms: experience.outage().map(|outage| ms(outage.span())),
+        recovery: recovery(Recovery::NotMeasured).to_owned(),
+        recovered_ms: None,
+        lost,
+        duplicates: 0,
+        owners: owners
+            .map(|owner| OwnerSummary {
+                owner: owner.name().to_owned(),
+                ms: ms(owner.span()),
+                begins: owner.begins.clone(),
+                ends: owner.ends.clone(),
+            })
+            .collect(),
+    }
+}
+
+const fn recovery(recovery: Recovery) -> &'static str {
+    match recovery {
+        Recovery::Unneeded => "unneeded",
+        Recovery::At(_) => "recovered",
+        Recovery::Never => "never",
+        Recovery::NotMeasured => "not measured",
+    }
+}
+
+pub(super) fn flow(outcome: &Outcome, number: usize, flow: &Flow) -> FlowSummary {
+    FlowSummary {
+        number,
+        from: report::end(outcome, &flow.from),
+        from_address: flow.from.at.to_string(),
+        to: report::end(outcome, &flow.to),
+        to_address: flow.to.at.to_string(),
+        transport: flow.transport.name().to_owned(),
+        begun_s: flow.begun.as_secs_f64(),
+        ended_s: flow.ended.map(wire::Instant::as_secs_f64),
+        end: flow.end.name().to_owned(),
+        bytes: flow.bytes,
+        goodput_kbps: flow.goodput() / 1e3,
+        delay_p50_ms: flow.delay.map(|delay| ms(delay.p50)),
+        delay_p99_ms: flow.delay.map(|delay| ms(delay.p99)),
+        longest_stall_ms: ms(flow.longest_stall),
+        lost: flow.lost,
+        retransmissions: flow.retransmissions,
+    }
+}

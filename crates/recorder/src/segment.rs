@@ -1,0 +1,80 @@
+//! TCP segments and SCTP packets, as far as reports of a run read them.
+
+use sctp::message::Chunk;
+use tcp::{Flags, PROTOCOL, Segment};
+use wire::ipv4::{self, Header};
+use wire::{EtherType, Packet, SocketAddrV4};
+
+/// A segment and the addresses of its two ends.
+#[derive(Clone, Debug)]
+pub struct Seen<'a> {
+    /// The sender's address and port.
+    pub from: SocketAddrV4,
+    /// The receiver's address and port.
+    pub to: SocketAddrV4,
+    /// The segment.
+    pub segment: Segment<'a>,
+}
+
+impl Seen<'_> {
+    /// Returns a short description.
+    pub fn text(&self) -> String {
+        let Self { from, to, segment } = self;
+        let names = [(Flags::SYN, " SYN"), (Flags::FIN, " FIN"), (Flags::RST, " RST"), (Flags::ACK, " ACK")];
+        let flags: String =
+            names.iter().filter(|(flag, _)| segment.has(*flag)).map(|(_, name)| *name).collect();
+        format!(
+            "TCP {from} > {to}{flags} seq {} ack {}, {} bytes",
+            segment.seq.0,
+            segment.ack.0,
+            segment.payload.len()
+        )
+    }
+}
+
+/// Returns the TCP segment of a packet; `None` if it is no TCP or malformed.
+pub fn of(packet: &Packet) -> Option<Seen<'_>> {
+    let (header, payload) = Header::parse(&packet.bytes).ok()?;
+    if header.protocol != PROTOCOL {
+        return None;
+    }
+    let segment = Segment::parse(payload, header.src, header.dst).ok()?;
+    let from = SocketAddrV4::new(header.src, segment.src_port);
+    Some(Seen { from, to: SocketAddrV4::new(header.dst, segment.dst_port), segment })
+}
+
+/// Returns whether the packet is UDP: then an application receives exactly this packet. Of TCP it receives bytes, of
+/// ICMP nothing.
+pub fn is_datagram(packet: &Packet) -> bool {
+    protocol(packet) == Some(ipv4::UDP)
+}
+
+/// Returns whether the packet is a TCP segment.
+pub fn is_segment(packet: &Packet) -> bool {
+    protocol(packet) == Some(PROTOCOL)
+}
+
+fn protocol(packet: &Packet) -> Option<u8> {
+    ipv4::protocol(&packet.bytes).filter(|_| packet.link.kind == EtherType::IPV4)
+}
+
+/// Returns whether the packet is a TCP segment with bytes of an application.
+pub fn carries_data(packet: &Packet) -> bool {
+    of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())
+}
+
+/// Returns whether the packet is SCTP with a DATA chunk. If SCTP is a role, its bytes do not pass the host's own
+/// stack.
+pub fn is_sctp_data(packet: &Packet) -> bool {
+    let sctp = sctp_of(packet);
+    sctp.is_some_and(|sctp| sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_))))
+}
+
+/// Returns the SCTP packet within a packet; `None` if it is no SCTP or malformed.
+pub fn sctp_of(packet: &Packet) -> Option<sctp::message::Packet> {
+    let (header, payload) = Header::parse(&packet.bytes).ok()?;
+    if header.protocol != sctp::PROTOCOL {
+        return None;
+    }
+    sctp::message::Packet::parse(payload).ok()
+}

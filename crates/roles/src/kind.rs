@@ -1,0 +1,175 @@
+//! The kinds of roles. One list gives each kind its name, its configuration and its constructor; reading, building and
+//! the schema follow from it.
+
+use crate::{KeyError, NodeError, Surroundings};
+use node::config::{ConfigError, Interfaces};
+use node::{Role, Seed};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+
+/// Declares [`RoleConfig`] from rows `doc, name, variant(configuration), |configuration, interfaces, rng| result`.
+macro_rules! kinds {
+    ($(
+        $(#[$doc:meta])+
+        $name:literal $variant:ident($config:ty), |$given:ident, $interfaces:pat_param, $rng:pat_param| $build:expr;
+    )+) => {
+        /// A role and its configuration.
+        #[derive(Clone, Debug)]
+        pub enum RoleConfig {
+            $($(#[$doc])+ $variant($config),)+
+        }
+
+        impl RoleConfig {
+            /// The names of all kinds, as in the key `kind` of a configuration.
+            pub const KINDS: [&'static str; [$($name),+].len()] = [$($name),+];
+
+            /// Returns its kind, one of [`Self::KINDS`].
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)+
+                }
+            }
+
+            /// Reads the configuration of a kind. `None` if there is no such kind.
+            fn read_kind(kind: &str, table: toml::Table) -> Option<Result<Self, KeyError>> {
+                match kind {
+                    $($name => Some(config(table).map(Self::$variant)),)+
+                    _ => None,
+                }
+            }
+
+            /// Returns the schema of the configuration of a kind, without the key `kind`. `None` if there is no such
+            /// kind. The schema is inlined, not referenced, because the keys of a role are in the same table as its kind.
+            pub(crate) fn schema_of_kind(kind: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
+                match kind {
+                    $($name => Some(<$config>::json_schema(generator)),)+
+                    _ => None,
+                }
+            }
+
+            fn construct(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, ConfigError> {
+                match self.clone() {
+                    $(Self::$variant($given) => {
+                        let ($interfaces, $rng) = (interfaces, rng);
+                        Ok(Box::new($build?))
+                    })+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Cellular IP gateway.
+    "cellular-ip/gateway" CellularIpGateway(cellular_ip::config::StationConfig),
+        |config, interfaces, _| cellular_ip::Gateway::new(config, interfaces);
+    /// Cellular IP base station.
+    "cellular-ip/station" CellularIpStation(cellular_ip::config::StationConfig),
+        |config, interfaces, _| cellular_ip::Station::new(config, interfaces);
+    /// Cellular IP mobile host.
+    "cellular-ip/mobile" CellularIpMobile(cellular_ip::config::MobileConfig),
+        |config, interfaces, rng| cellular_ip::Mobile::new(config, interfaces, rng.clone());
+    /// Mobile IP home agent.
+    "mobile-ip/home-agent" MobileIpHomeAgent(mobile_ip::config::HomeAgentConfig),
+        |config, interfaces, rng| mobile_ip::HomeAgent::new(config, interfaces, rng.clone());
+    /// Mobile IP foreign agent.
+    "mobile-ip/foreign-agent" MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
+        |config, interfaces, rng| mobile_ip::ForeignAgent::new(config, interfaces, rng.clone());
+    /// Mobile IP mobile node.
+    "mobile-ip/mobile-node" MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
+        |config, interfaces, rng| mobile_ip::MobileNode::new(config, interfaces, rng.clone());
+    /// Indirect TCP support router.
+    "indirect-tcp/support-router" IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
+        |config, _, rng| indirect_tcp::SupportRouter::new(config, rng.clone());
+    /// Indirect TCP, the mobile host's side.
+    "indirect-tcp/mobile-host" IndirectTcpMobileHost(indirect_tcp::config::MobileHostConfig),
+        |config, _, _| indirect_tcp::MobileHost::new(config);
+    /// SIGMA mobile node.
+    "sigma/mobile-node" SigmaMobileNode(sigma::config::MobileNodeConfig),
+        |config, interfaces, rng| sigma::MobileNode::new(config, interfaces, rng);
+    /// SIGMA correspondent.
+    "sigma/correspondent" SigmaCorrespondent(sigma::config::CorrespondentConfig),
+        |config, _, rng| sigma::Correspondent::new(&config, rng);
+    /// SIGMA location manager.
+    "sigma/location-manager" SigmaLocationManager(sigma::config::LocationManagerConfig),
+        |config, _, _| sigma::LocationManager::new(config);
+    /// Datagrams at a constant rate.
+    "apps/constant-rate" ConstantRate(apps::ConstantRateConfig),
+        |config, _, _| apps::ConstantRate::new(config);
+    /// Receiver of datagrams.
+    "apps/sink" Sink(apps::SinkConfig),
+        |config, _, _| Ok::<_, ConfigError>(apps::Sink::new(config));
+    /// Bulk server: sends bytes to each client that connects.
+    "apps/bulk-server" BulkServer(apps::BulkServerConfig),
+        |config, _, _| apps::BulkServer::new(config);
+    /// Bulk client: connects, and reads them.
+    "apps/bulk-client" BulkClient(apps::BulkClientConfig),
+        |config, _, _| Ok::<_, ConfigError>(apps::BulkClient::new(config));
+    /// Request server: answers requests.
+    "apps/request-server" RequestServer(apps::RequestServerConfig),
+        |config, _, _| Ok::<_, ConfigError>(apps::RequestServer::new(config));
+    /// Request client: connects, sends requests, and waits for each answer.
+    "apps/request-client" RequestClient(apps::RequestClientConfig),
+        |config, _, _| apps::RequestClient::new(config);
+    /// Tunes the radio of its host from cell to cell.
+    "apps/roam" Roam(apps::RoamConfig),
+        |config, interfaces, _| apps::Roam::new(config, interfaces);
+}
+
+impl RoleConfig {
+    /// Returns whether the role moves TCP connections between hosts. On Linux, the kernel must then permit
+    /// `TCP_REPAIR` (tcp(7)).
+    pub const fn needs_tcp_repair(&self) -> bool {
+        matches!(self, Self::IndirectTcpSupportRouter(_))
+    }
+
+    /// Reads a role. The key `kind` selects the type; the other keys are the configuration of that kind. Fails if the
+    /// kind is missing or unknown, or if a key of the configuration is invalid.
+    pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
+        let known = || format!("allowed: {}", Self::KINDS.join(", "));
+        let Some(toml::Value::String(kind)) = table.remove("kind") else {
+            return Err(KeyError::new("kind", format!("a role needs a kind; {}", known())));
+        };
+        let unknown = || Err(KeyError::new("kind", format!("unknown kind `{kind}`; {}", known())));
+        Self::read_kind(&kind, table).unwrap_or_else(unknown)
+    }
+
+    /// Returns the same configuration, completed by what the role needs to know of its host.
+    #[must_use]
+    pub fn on_host(mut self, around: &Surroundings) -> Self {
+        match &mut self {
+            Self::CellularIpGateway(config) | Self::CellularIpStation(config) => {
+                config.own = around.addresses();
+            }
+            Self::MobileIpHomeAgent(config) => config.host.clone_from(&around.own),
+            Self::MobileIpForeignAgent(config) => {
+                config.own = around.addresses();
+                config.visited.clone_from(&around.visited);
+                config.partners.clone_from(&around.partners);
+                config.beside.clone_from(&around.home_agents);
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// Builds the role for a host with these interfaces. `rng` is the random seed of the host. Fails if the
+    /// configuration is invalid.
+    pub fn build(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, NodeError> {
+        let role = self.construct(interfaces, &rng.fork(self.kind()));
+        role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
+    }
+}
+
+impl<'de> Deserialize<'de> for RoleConfig {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(toml::Table::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, KeyError> {
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+        let path = error.path().to_string();
+        KeyError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
+    })
+}

@@ -1,0 +1,90 @@
+//! The kinds of roles that are applications of a run.
+
+use roles::RoleConfig;
+
+/// An application: a role whose streams are flows of a run. Traffic of other roles is signalling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Application {
+    /// A source of datagrams at a constant rate.
+    ConstantRate,
+    /// The receiver of datagrams.
+    Sink,
+    /// The server of a transfer.
+    BulkServer,
+    /// The client of a transfer.
+    BulkClient,
+    /// The server of requests.
+    RequestServer,
+    /// The client that sends requests.
+    RequestClient,
+}
+
+/// The prefix of kinds of roles of the crate `apps`.
+const PREFIX: &str = "apps/";
+
+impl Application {
+    const ALL: [Self; 6] = [
+        Self::ConstantRate,
+        Self::Sink,
+        Self::BulkServer,
+        Self::BulkClient,
+        Self::RequestServer,
+        Self::RequestClient,
+    ];
+
+    /// Returns the name of its role, as in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ConstantRate => "constant-rate",
+            Self::Sink => "sink",
+            Self::BulkServer => "bulk-server",
+            Self::BulkClient => "bulk-client",
+            Self::RequestServer => "request-server",
+            Self::RequestClient => "request-client",
+        }
+    }
+
+    /// Returns the application whose role has this name.
+    pub fn named(role: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|application| application.name() == role)
+    }
+
+    /// Returns the application of a kind of role as written in a scenario, for example `apps/sink`.
+    pub fn of_kind(kind: &str) -> Option<Self> {
+        Self::named(kind.strip_prefix(PREFIX)?)
+    }
+
+    /// Returns the application of a role in a scenario's TOML.
+    pub fn of_table(role: &toml::Table) -> Option<Self> {
+        Self::of_kind(role.get("kind")?.as_str()?)
+    }
+
+    /// Returns the application of a role's configuration.
+    pub fn of_config(role: &RoleConfig) -> Option<Self> {
+        Self::of_kind(role.kind())
+    }
+
+    /// Returns whether it opens connections.
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::BulkClient | Self::RequestClient)
+    }
+
+    /// Returns whether it accepts connections.
+    pub const fn is_server(self) -> bool {
+        matches!(self, Self::BulkServer | Self::RequestServer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_the_applications_crate_is_one_but_the_role_that_moves_a_host() {
+        let kinds = RoleConfig::KINDS.iter().filter(|kind| kind.starts_with(PREFIX));
+        let unknown: Vec<&&str> = kinds.clone().filter(|kind| Application::of_kind(kind).is_none()).collect();
+        assert_eq!(unknown, [&"apps/roam"]);
+        assert_eq!(kinds.count(), Application::ALL.len() + 1, "no name that is of no kind");
+        assert_eq!(Application::of_kind("sink"), None, "a kind has the name of its crate");
+    }
+}

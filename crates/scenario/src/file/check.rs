@@ -1,0 +1,382 @@
+//! Checks of a whole scenario before anything starts: unknown or ambiguous names, links that carry nothing, addresses
+//! that two hosts have.
+//!
+//! A role checks its own keys when it is built. This module checks what only the whole scenario shows.
+
+use super::error::{ScenarioError, Source};
+use super::expand::Layout;
+use super::nearest::did_you_mean;
+use super::networks::AIR;
+use super::{Host, Scenario, moves, protocol};
+use crate::application::Application;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Duration, Ipv4Addr, Prefix};
+
+/// The least MTU of IPv4 (RFC 791, section 3.2).
+const LEAST_MTU: u16 = 68;
+/// Longest name of a host: interfaces have the name of the neighbor, and Linux limits it (`IFNAMSIZ`).
+const LONGEST_NAME: usize = 15;
+const MOST_RADIOS: usize = 64;
+/// Longest duration of a run: one day.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// A key's path, and the problem.
+pub(super) type Wrong = (String, String);
+
+/// Checks the keys that need no layout of hosts.
+pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+    let checks = [time, names, links, air, nets];
+    checks
+        .iter()
+        .try_for_each(|check| check(scenario))
+        .map_err(|(path, problem)| source.at_path(&path, &problem))
+}
+
+/// Checks hosts, once the layout is known.
+pub(crate) fn check_hosts(
+    source: &Source<'_>,
+    scenario: &Scenario,
+    layout: &Layout,
+) -> Result<(), ScenarioError> {
+    kinds(layout)
+        .and_then(|()| one_of_a_kind(layout))
+        .and_then(|()| hosts(scenario, layout))
+        .and_then(|()| addresses(layout))
+        .and_then(|()| peers(scenario, layout))
+        .and_then(|()| moves::uplinks(layout))
+        .and_then(|()| {
+            layout.hosts().try_for_each(|(name, host)| {
+                moves::check(layout, name, host).and_then(|()| moves::ports(name, host))
+            })
+        })
+        .map_err(|(path, problem)| source.at_path(&path, &problem))
+}
+
+fn time(scenario: &Scenario) -> Result<(), Wrong> {
+    if scenario.duration == Duration::ZERO {
+        return Err(("duration".to_owned(), "must be greater than zero, for example `10s`".to_owned()));
+    }
+    if scenario.duration > LONGEST {
+        return Err((
+            "duration".to_owned(),
+            format!("allowed: above 0s, at most 1440min; it is {:?}", scenario.duration),
+        ));
+    }
+    Ok(())
+}
+
+fn names(scenario: &Scenario) -> Result<(), Wrong> {
+    for name in scenario.host.keys() {
+        let wrong = |problem: &str| Err((format!("host.{name}"), problem.to_owned()));
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
+            return wrong(
+                "a host's name is 1 to 15 letters, digits, - and _: interfaces are named for hosts",
+            );
+        }
+        let radio = name.strip_prefix(AIR);
+        if ["lo", "wf-host", "wf-node"].contains(&name.as_str())
+            || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+        {
+            return wrong("it is the name of an interface that each host has; choose another");
+        }
+    }
+    Ok(())
+}
+
+fn links(scenario: &Scenario) -> Result<(), Wrong> {
+    let mut joined: BTreeMap<[&str; 2], &str> = BTreeMap::new();
+    for (name, wire) in &scenario.wire {
+        let [a, b] = &wire.ends;
+        let ends = if a < b { [a.as_str(), b] } else { [b.as_str(), a] };
+        if a == b {
+            return Err((format!("wire.{name}.ends"), format!("both ends are `{a}`")));
+        }
+        if let Some(other) = joined.insert(ends, name) {
+            let problem =
+                format!("`{a}` and `{b}` are joined by `wire.{other}`; between two hosts there is one wire");
+            return Err((format!("wire.{name}.ends"), problem));
+        }
+        mtu(&format!("wire.{name}"), wire.mtu)?;
+    }
+    let mut served: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, cell) in &scenario.cell {
+        if !name.parse::<u16>().is_ok_and(|number| number.to_string() == *name) {
+            return Err((format!("cell.{name}"), "a cell's name is its number, 0 to 65535".to_owned()));
+        }
+        if let Some(other) = served.insert(&cell.station, name) {
+            let problem = format!("`{}` serves cell {other}; a base station has one cell", cell.station);
+            return Err((format!("cell.{name}.station"), problem));
+        }
+        mtu(&format!("cell.{name}"), cell.mtu)?;
+    }
+    Ok(())
+}
+
+/// Checks the air of cells: one access per channel, beacons that leave air time for data, contention windows, and scans.
+fn air(scenario: &Scenario) -> Result<(), Wrong> {
+    let mut granted = BTreeMap::new();
+    for (name, cell) in &scenario.cell {
+        let wrong = |key: &str, problem: String| Err((format!("cell.{name}.{key}"), problem));
+        if let Some(channel) = cell.channel
+            && *granted.entry(channel).or_insert(cell.access) != cell.access
+        {
+            let problem = format!("cells that share channel {channel} have one `access`: `fair` or `fifo`");
+            return wrong("access", problem);
+        }
+        if let Some(beacon) = &cell.beacon {
+            let bits = beacon.bytes as u64 * 8;
+            let airtime = cell.per_frame + Duration::from_secs_f64(bits as f64 / cell.rate as f64);
+            if !(1..=2346).contains(&beacon.bytes) {
+                return wrong("beacon.bytes", "a frame of 802.11 has 1 to 2346 bytes".to_owned());
+            }
+            if beacon.every <= airtime {
+                return wrong("beacon.every", format!("a beacon takes {airtime:?}; leave time between them"));
+            }
+        }
+        if let Some(contention) = &cell.contention {
+            let windows = 1..=32_768;
+            if !windows.contains(&contention.window) || !windows.contains(&contention.most) {
+                return wrong("contention", "`window` and `most` are 1 to 32768 slots".to_owned());
+            }
+            if contention.most < contention.window {
+                return wrong("contention.most", "must not be less than `window`".to_owned());
+            }
+        }
+    }
+    match &scenario.radio.scan {
+        Some(scan) if scan.away >= scan.every => Err((
+            "radio.scan.away".to_owned(),
+            "must be shorter than `every`, because the radio returns".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
+    if mtu >= LEAST_MTU {
+        return Ok(());
+    }
+    Err((format!("{path}.mtu"), format!("a link takes at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
+}
+
+/// Checks that networks do not overlap. Otherwise the link to an address would be ambiguous.
+fn nets(scenario: &Scenario) -> Result<(), Wrong> {
+    let wires = scenario.wire.iter().filter_map(|(name, wire)| Some((format!("wire.{name}"), wire.net?)));
+    let cells = scenario.cell.iter().filter_map(|(name, cell)| Some((format!("cell.{name}"), cell.net?)));
+    let mut before: Vec<(String, Prefix)> = Vec::new();
+    for (path, net) in wires.chain(cells) {
+        let overlaps = |other: Prefix| net.contains(other.address()) || other.contains(net.address());
+        if let Some((other, theirs)) = before.iter().find(|(_, other)| overlaps(*other)) {
+            return Err((format!("{path}.net"), format!("{net} overlaps {theirs} of `{other}`")));
+        }
+        before.push((path, net));
+    }
+    Ok(())
+}
+
+/// Checks that a host has at most one role of each kind. Applications may be repeated.
+fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
+    for (name, host) in layout.hosts() {
+        let mut before = BTreeSet::new();
+        for (index, role) in host.role.iter().enumerate() {
+            let Some(kind) = role.get("kind").and_then(toml::Value::as_str) else { continue };
+            if Application::of_kind(kind).is_none() && !before.insert(kind) {
+                let problem =
+                    format!("`{name}` has a role `{kind}` already; a host has at most one of this kind");
+                return Err((format!("host.{name}.role[{index}].kind"), problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses unknown kinds. Such a role would do nothing, and a later check would report another cause.
+fn kinds(layout: &Layout) -> Result<(), Wrong> {
+    let known = roles::RoleConfig::KINDS;
+    for (name, host) in layout.hosts() {
+        for (index, role) in host.role.iter().enumerate() {
+            let Some(kind) = role.get("kind").and_then(toml::Value::as_str) else { continue };
+            if !known.contains(&kind) {
+                let meant = did_you_mean(kind, known);
+                let problem = format!("there is no kind `{kind}`{meant}; allowed: {}", known.join(", "));
+                return Err((format!("host.{name}.role[{index}].kind"), problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
+    for (name, host) in layout.hosts() {
+        let wrong = |key: &str, problem: String| Err((format!("host.{name}{key}"), problem));
+        let roams = protocol::roams(&host.role);
+        if !(1..=MOST_RADIOS).contains(&host.radios) {
+            return wrong(".radios", format!("a host that moves has 1 to {MOST_RADIOS} radios"));
+        }
+        if roams && scenario.cell.is_empty() {
+            return wrong("", "a host that moves needs a cell, for example [cell.1]".to_owned());
+        }
+        if let Some(cell) = layout.cell_of(name).filter(|_| roams) {
+            return wrong("", format!("it is the base station of cell {cell}, and cannot move"));
+        }
+        let stays =
+            [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
+        if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
+            return wrong(&format!(".{key}"), "no role of this host moves it; `apps/roam` does".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each address belongs to one host, and can be a host's address.
+fn addresses(layout: &Layout) -> Result<(), Wrong> {
+    let mut owners: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+    let taken = |path: String, address: Ipv4Addr, owner: &str| {
+        Err((path, format!("{address} is an address of `{owner}`")))
+    };
+    for (name, _) in layout.hosts() {
+        for address in layout.link_addresses(name) {
+            if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
+                return taken(format!("host.{name}.address"), address, owner);
+            }
+        }
+    }
+    for (name, host) in layout.hosts() {
+        let Some(address) = host.address else { continue };
+        let path = format!("host.{name}.address");
+        let nowhere = address.octets()[0] == 0 || address.is_loopback();
+        if nowhere || address.is_multicast() || address.is_broadcast() || layout.is_end_of_net(address) {
+            return Err((path, format!("{address} is not a unicast host address")));
+        }
+        if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
+            return taken(path, address, owner);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each workload can reach its peer: the host exists, it has an address, and links lead there.
+fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
+    for (name, host) in layout.hosts() {
+        for End { path, key, text, connects } in ends_of(name, host) {
+            let wrong = |problem: String| Err((path.clone(), problem));
+            let (peer, port) = text.rsplit_once(':').unwrap_or((text, ""));
+            if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+                return wrong(format!("write a host and a port from 1 to 65535, for example {peer}:9000"));
+            }
+            if peer.parse::<Ipv4Addr>().is_ok() {
+                continue;
+            }
+            layout.known(peer).map_err(|problem| (path.clone(), problem))?;
+            if key == "at" && peer != name {
+                return wrong(format!("`{peer}` is another host; write `{name}`, or an address of it"));
+            }
+            if layout.address(peer).is_none() && !has_addresses(layout, peer) {
+                return wrong(format!("`{peer}` has no address; give it one, or a `net` to its link"));
+            }
+            if !reachable(scenario, layout, name).contains(peer) {
+                return wrong(format!("no links lead from `{name}` to `{peer}`"));
+            }
+            if peer != name && has_no_way(layout, name, host) {
+                return wrong(format!(
+                    "`{name}` has no route to `{peer}`: give it a `default_route`, or the links in between a `net`"
+                ));
+            }
+            // Answers of a connection need a reverse path. Datagrams are not answered.
+            let back = connects.then_some((peer, name));
+            for (from, to) in [Some((name, peer)), back].into_iter().flatten() {
+                if let Some((last, problem)) = dead_end(layout, from, to) {
+                    return wrong(format!(
+                        "the default routes of `{from}` lead to `{last}`, {problem}: give it a `default_route` towards `{to}`, or the links in between a `net`"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An address in a role of a workload.
+struct End<'a> {
+    path: String,
+    /// `to`: the peer. `at`: the own address on which it listens.
+    key: &'static str,
+    /// `HOST:PORT`, as in the file.
+    text: &'a str,
+    /// Whether the workload opens connections to this address.
+    connects: bool,
+}
+
+/// Returns the addresses in a host's workloads.
+fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = End<'a>> {
+    let of_role = move |(index, role): (usize, &'a toml::Table)| {
+        let connects = Application::of_table(role).is_some_and(Application::is_client);
+        let keys = ["to", "at"].into_iter();
+        keys.filter_map(move |key| {
+            let path = format!("host.{name}.role[{index}].{key}");
+            Some(End { path, key, text: role.get(key)?.as_str()?, connects })
+        })
+    };
+    host.role.iter().enumerate().flat_map(of_role)
+}
+
+/// Returns whether a host's roles give it addresses.
+fn has_addresses(layout: &Layout, name: &str) -> bool {
+    layout
+        .hosts()
+        .any(|(other, host)| other == name && host.role.iter().any(|role| role.contains_key("addresses")))
+}
+
+/// Returns the hosts to which links lead. A mobile host may come to any cell.
+fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
+    let roams = |name: &str| layout.hosts().any(|(other, host)| other == name && protocol::roams(&host.role));
+    while let Some(here) = open.pop() {
+        let wires = scenario.wire.values().filter_map(|wire| match &wire.ends {
+            [a, b] if a == here => Some(b.as_str()),
+            [a, b] if b == here => Some(a.as_str()),
+            _ => None,
+        });
+        let (moves, serves) = (roams(here), layout.cell_of(here).is_some());
+        let stations = scenario.cell.values().map(|cell| cell.station.as_str()).filter(|_| moves);
+        let mobiles = layout.hosts().map(|(name, _)| name).filter(|name| serves && roams(name));
+        let next: Vec<&str> =
+            wires.chain(stations).chain(mobiles).filter(|name| !seen.contains(name)).collect();
+        seen.extend(&next);
+        open.extend(next);
+    }
+    seen
+}
+
+/// Returns whether a host has workloads only, and no route.
+fn has_no_way(layout: &Layout, name: &str, host: &Host) -> bool {
+    host.default_route.is_none()
+        && host.role.iter().all(|role| Application::of_table(role).is_some())
+        && layout.link_addresses(name).next().is_none()
+}
+
+/// Returns the host at which the default routes from a host towards a peer end, and why. `None` if they reach the
+/// peer, or a host that may have other routes: by a role of a protocol, or by networks.
+fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a str, &'static str)> {
+    let (mut here, mut seen) = (from, BTreeSet::new());
+    while here != peer {
+        if !seen.insert(here) {
+            return Some((here, "where they form a loop"));
+        }
+        let (_, host) = layout.hosts().find(|(name, _)| *name == here)?;
+        let is_plain = host.role.iter().all(|role| Application::of_table(role).is_some());
+        if !is_plain || layout.link_addresses(here).next().is_some() {
+            return None;
+        }
+        match &host.default_route {
+            Some(next) => here = next,
+            None => return Some((here, "which has no route to it")),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

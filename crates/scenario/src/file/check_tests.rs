@@ -1,0 +1,484 @@
+//! Scenarios that cannot run, and their error messages.
+
+use crate::Scenario;
+
+/// A scenario with two fixed hosts, a router, two cells and a mobile host, in which every host has an address.
+const WHOLE: &str = r#"about = "all that can be wrong"
+duration = "5s"
+[wire.in]
+ends = ["server", "router"]
+rate = "10Mb/s"
+delay = "1ms"
+net = "10.0.0.0/24"
+[wire.out]
+ends = ["router", "west"]
+rate = "10Mb/s"
+delay = "1ms"
+net = "10.0.1.0/24"
+[cell.1]
+station = "west"
+rate = "2Mb/s"
+net = "10.1.0.0/24"
+[host.server]
+role = [{ kind = "apps/bulk-server", at = "server:9000", bytes = 1000 }]
+[host.router]
+[host.west]
+[host.mobile]
+address = "10.1.0.7"
+role = [
+    { kind = "apps/roam", moves = [{ at = "1s", to = "west" }] },
+    { kind = "apps/bulk-client", to = "server:9000" },
+]
+"#;
+
+fn refusal(from: &str, to: &str) -> String {
+    assert!(WHOLE.contains(from), "{from}");
+    match Scenario::plan("bad.toml", &WHOLE.replacen(from, to, 1), &[], 1) {
+        Ok(_) => format!("`{to}` makes a plan"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn the_scenario_that_is_spoiled_below_is_whole() {
+    assert!(Scenario::plan("good.toml", WHOLE, &[], 1).is_ok_and(|plan| plan.world().is_ok()));
+}
+
+/// The text to replace, its replacement, and the begin of the error message.
+const CASES: &[(&str, &str, &str)] = &[
+    // Links.
+    (
+        "[\"server\", \"router\"]",
+        "[\"server\"]",
+        "line 4, column 8: `wire.in.ends`: a list of 2 is needed; this one has 1",
+    ),
+    (
+        "[\"server\", \"router\"]",
+        "[\"server\", \"server\"]",
+        "line 4, column 8: `wire.in.ends`: both ends are `server`",
+    ),
+    (
+        "[\"server\", \"router\"]",
+        "[\"server\", \"absent\"]",
+        "line 4, column 8: `wire.in.ends`: no host `absent`; there are: server, router, west, mobile",
+    ),
+    (
+        "[\"router\", \"west\"]",
+        "[\"router\", \"server\"]",
+        "line 9, column 8: `wire.out.ends`: `router` and `server` are joined by `wire.in`; between two hosts there is one wire",
+    ),
+    (
+        "\"10Mb/s\"",
+        "\"0Mb/s\"",
+        "line 5, column 8: `wire.in.rate`: `0Mb/s` is not a rate; write a whole number above 0",
+    ),
+    ("\"1ms\"", "\"-1ms\"", "line 6, column 9: `wire.in.delay`: `-1ms` is negative"),
+    ("delay = \"1ms\"\n", "", "line 3, column 7: `wire.in.delay`: is missing"),
+    (
+        "\"1ms\"",
+        "\"1ms\"\nmtu = 67",
+        "line 7, column 7: `wire.in.mtu`: a link takes at least 68 bytes (RFC 791, section 3.2)",
+    ),
+    ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
+    ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
+    (
+        "\"1ms\"",
+        "\"1ms\"\nloss = nan",
+        "line 7, column 8: `wire.in.loss`: a probability is a number from 0 to 1",
+    ),
+    ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
+    ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
+    // Cells.
+    ("station = \"west\"\n", "", "line 13, column 7: `cell.1.station`: is missing"),
+    (
+        "station = \"west\"",
+        "station = \"east\"",
+        "line 14, column 11: `cell.1.station`: no host `east`, did you mean `west`?; there are: ",
+    ),
+    ("[cell.1]", "[cell.70000]", "line 13, column 7: `cell.70000`: a cell's name is its number, 0 to 65535"),
+    ("[cell.1]", "[cell.01]", "line 13, column 7: `cell.01`: a cell's name is its number, 0 to 65535"),
+    (
+        "[cell.1]",
+        "[cell.2]\nstation = \"west\"\nrate = \"2Mb/s\"\n[cell.1]",
+        "line 14, column 11: `cell.2.station`: `west` serves cell 1; a base station has one cell",
+    ),
+    ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: a link takes at least 68 bytes"),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nbeacon = { every = \"0s\" }",
+        "line 16, column 20: `cell.1.beacon.every`: a beacon takes 400µs",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nbeacon = { bytes = 0 }",
+        "line 16, column 20: `cell.1.beacon.bytes`: a frame of 802.11 has",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\ncontention = { window = 0 }",
+        "line 16, column 1: `cell.1.contention`: `window` and `most`",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\ncontention = { most = 16 }",
+        "line 16, column 23: `cell.1.contention.most`: must not be less",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\naccess = \"none\"",
+        "line 16, column 10: `cell.1.access`: unknown variant `none`",
+    ),
+    (
+        "[cell.1]",
+        "[cell.2]\nstation = \"router\"\nrate = \"2Mb/s\"\nchannel = 6\naccess = \"fifo\"\n[cell.1]\nchannel = 6",
+        "line 17, column 10: `cell.2.access`: cells that share channel 6 have one `access`",
+    ),
+    (
+        "[cell.1]",
+        "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
+        "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
+    ),
+    // Networks and addresses.
+    (
+        "10.0.1.0/24",
+        "10.0.0.0/24",
+        "line 12, column 7: `wire.out.net`: 10.0.0.0/24 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    (
+        "10.0.1.0/24",
+        "10.0.0.128/25",
+        "line 12, column 7: `wire.out.net`: 10.0.0.128/25 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    (
+        "10.1.0.0/24",
+        "10.0.0.0/16",
+        "line 16, column 7: `cell.1.net`: 10.0.0.0/16 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    ("10.0.1.0/24", "10.0.1.1/24", "line 12, column 7: `wire.out.net`: `10.0.1.1/24`: "),
+    (
+        "[host.router]",
+        "[host.router]\naddress = \"10.1.0.7\"",
+        "line 20, column 11: `host.router.address`: 10.1.0.7 is an address of `mobile`",
+    ),
+    ("10.1.0.7", "10.1.0.1", "line 22, column 11: `host.mobile.address`: 10.1.0.1 is an address of `west`"),
+    (
+        "10.1.0.7",
+        "10.1.0.255",
+        "line 22, column 11: `host.mobile.address`: 10.1.0.255 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "10.1.0.0",
+        "line 22, column 11: `host.mobile.address`: 10.1.0.0 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "224.0.0.1",
+        "line 22, column 11: `host.mobile.address`: 224.0.0.1 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "127.0.0.1",
+        "line 22, column 11: `host.mobile.address`: 127.0.0.1 is not a unicast host address",
+    ),
+    (
+        "10.1.0.7",
+        "10.1.0.300",
+        "line 22, column 11: `host.mobile.address`: not an IPv4 address; write four numbers from 0 to 255",
+    ),
+    // Hosts.
+    ("[host.router]", "[host.server]", "line 19, column 7: duplicate key `server`; the first is in line 17"),
+    (
+        "[host.router]",
+        "[host.\"the router\"]",
+        "line 19, column 7: `host.the router`: a host's name is 1 to 15 letters",
+    ),
+    ("[host.router]", "[host.air2]", "line 19, column 7: `host.air2`: it is the name of an interface"),
+    (
+        "[host.router]",
+        "[host.router]\ndefault_route = \"mobile\"",
+        "line 20, column 17: `host.router.default_route`: no wire between `router` and `mobile`",
+    ),
+    (
+        "[host.router]",
+        "[host.router]\npath.points = [[\"0s\", 0.0, 0.0]]",
+        "line 20, column 1: `host.router.path`: no role of this host moves it",
+    ),
+    (
+        "[host.router]",
+        "[host.router]\nradios = 2",
+        "line 20, column 10: `host.router.radios`: no role of this host moves it",
+    ),
+    (
+        "[host.mobile]",
+        "[host.mobile]\nradios = 0",
+        "line 22, column 10: `host.mobile.radios`: a host that moves has 1 to 64 radios",
+    ),
+    (
+        "[host.west]",
+        "[host.west]\nrole = [{ kind = \"apps/roam\" }]",
+        "line 20, column 7: `host.west`: it is the base station of cell 1, and cannot move",
+    ),
+    (
+        "[host.router]",
+        "[host.router]\ntcp = { rto_mim = \"1s\" }",
+        "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
+    ),
+    // Roles.
+    ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: allowed: 1 or more"),
+    (
+        "kind = \"apps/roam\"",
+        "kind = \"apps/roam\", start = \"wets\"",
+        "line 24, column 35: `host.mobile.role[0].start`: no base station `wets`, did you mean `west`?; there are: west",
+    ),
+    (
+        "    { kind = \"apps/bulk-client\"",
+        "    { kind = \"apps/roam\" },\n    { kind = \"apps/bulk-client\"",
+        "line 25, column 14: `host.mobile.role[1].kind`: `mobile` has a role `apps/roam` already",
+    ),
+    (
+        "    { kind = \"apps/bulk-client\"",
+        "    { kind = \"apps/constant-rate\", to = \"server:1\", rate = 4294967295, size = 100, start = \"0s\", stop = \"1s\" },\n    { kind = \"apps/bulk-client\"",
+        "line 25, column 60: `host.mobile.role[1].rate`: allowed: 1 to 1000000 datagrams a second; it is 4294967295",
+    ),
+    (
+        "bytes = 1000",
+        "bytes = 99999999999999999999",
+        "line 18, column 66: `bytes`: 99999999999999999999 is too large a number; allowed: -9223372036854775808 to",
+    ),
+    (
+        "at = \"server:9000\"",
+        "at = \"mobile:9000\"",
+        "line 18, column 43: `host.server.role[0].at`: `mobile` is another host; write `server`, or an address of it",
+    ),
+    (
+        "apps/bulk-server",
+        "apps/bulk-sever",
+        "line 18, column 18: `host.server.role[0].kind`: there is no kind `apps/bulk-sever`, did you mean `apps/bulk-server`?; allowed: ",
+    ),
+    (
+        "\"server:9000\" },\n]",
+        "\"sever:9000\" },\n]",
+        "line 25, column 39: `host.mobile.role[1].to`: no host `sever`, did you mean `server`?; there are: server",
+    ),
+    (
+        "\"server:9000\" },\n]",
+        "\"server\" },\n]",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, for example server:9000",
+    ),
+    (
+        "\"server:9000\" },\n]",
+        "\"server:90000\" },\n]",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, for example server:9000",
+    ),
+    (
+        "to = \"west\"",
+        "to = \"east\"",
+        "line 24, column 54: `host.mobile.role[0].moves[0].to`: no base station `east`, did you mean `west`?",
+    ),
+    (
+        "at = \"1s\"",
+        "at = \"-1s\"",
+        "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is negative",
+    ),
+    ("\"5s\"", "\"100000min\"", "line 2, column 12: `duration`: allowed: above 0s, at most 1440min"),
+    (
+        "\"5s\"",
+        "\"99999999999s\"",
+        "line 2, column 12: `duration`: `99999999999s` is too long; allowed: at most 1844",
+    ),
+    (
+        "\"1ms\"",
+        "\"0.5\"",
+        "line 6, column 9: `wire.in.delay`: `0.5` is not a time: it has no unit; write `0.5ms`",
+    ),
+    (
+        "\"1ms\"",
+        "\"0.5MS\"",
+        "line 6, column 9: `wire.in.delay`: `0.5MS` is not a span of time: units are in small letters",
+    ),
+    (
+        "\"10Mb/s\"",
+        "\"99999999999Gb/s\"",
+        "line 5, column 8: `wire.in.rate`: `99999999999Gb/s` is too fast; allowed: at most",
+    ),
+    (
+        "about = ",
+        "about = \"twice\"\nabout = ",
+        "line 2, column 1: duplicate key `about`; the first is in line 1",
+    ),
+    (
+        "[host.west]",
+        "[host.\"../west\"]",
+        "line 20, column 7: `host.../west`: a host's name is 1 to 15 letters",
+    ),
+    ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than 0 s"),
+    ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
+    ("\"5s\"", "\"5s", "line 2, column 15: "),
+];
+
+#[test]
+fn what_cannot_run_is_refused_with_its_place() {
+    let mut wrong = Vec::new();
+    for (from, to, expected) in CASES {
+        let refusal = refusal(from, to);
+        if !refusal.starts_with(&format!("bad.toml, {expected}")) {
+            wrong.push(format!("{to}\n  wanted {expected}\n  in     {refusal}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
+}
+
+/// Two fixed hosts and one between them that has these routes. Returns the error, if any.
+fn refusal_behind(routes: &str) -> Option<String> {
+    const SINK: &str = r#"kind = "apps/sink""#;
+    const SOURCE: &str = r#"kind = "apps/constant-rate", rate = 50, size = 100, start = "0s", stop = "1s""#;
+    refusal_of(routes, SINK, SOURCE)
+}
+
+/// The same with these workloads on the server and on the client.
+fn refusal_of(routes: &str, server: &str, client: &str) -> Option<String> {
+    let text = format!(
+        r#"about = "a host between two others"
+duration = "1s"
+[wire.near]
+ends = ["client", "middle"]
+rate = "10Mb/s"
+delay = "1ms"
+[wire.far]
+ends = ["middle", "server"]
+rate = "10Mb/s"
+delay = "1ms"
+[host.middle]
+{routes}
+[host.server]
+address = "10.2.0.2"
+default_route = "middle"
+role = [{{ {server}, at = "server:9000" }}]
+[host.client]
+address = "10.1.0.2"
+default_route = "middle"
+role = [{{ {client}, to = "server:9000" }}]
+"#
+    );
+    Scenario::plan("bad.toml", &text, &[], 1).err().map(|refusal| refusal.to_string())
+}
+
+#[test]
+fn default_routes_lead_to_the_peer() {
+    let refusal = refusal_behind("").unwrap();
+    assert!(
+        refusal.contains("`host.client.role[0].to`: the default routes of `client` lead to `middle`"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("which has no route to it: give it a `default_route` towards `server`"),
+        "{refusal}"
+    );
+    let round = refusal_behind("default_route = \"client\"").unwrap();
+    assert!(round.contains("lead to `client`, where they form a loop"), "{round}");
+    assert_eq!(refusal_behind("default_route = \"server\""), None);
+}
+
+/// Answers use the default routes of the peer. Datagrams are not answered.
+#[test]
+fn default_routes_lead_back_from_the_peer_of_a_connection() {
+    let routes = "default_route = \"server\"";
+    assert_eq!(refusal_behind(routes), None);
+    let (server, client) = (r#"kind = "apps/bulk-server", bytes = 1000"#, r#"kind = "apps/bulk-client""#);
+    let refusal = refusal_of(routes, server, client).unwrap();
+    assert!(
+        refusal.contains(
+            "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they form a loop: \
+             give it a `default_route` towards `client`"
+        ),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn whom_no_links_lead_to_cannot_be_reached() {
+    let cut = WHOLE
+        .replace("[wire.out]\nends = [\"router\", \"west\"]", "[wire.out]\nends = [\"router\", \"far\"]");
+    let cut = cut.replace("[host.west]", "[host.far]\n[host.west]");
+    let refusal = Scenario::plan("bad.toml", &cut, &[], 1).unwrap_err().to_string();
+    let expected =
+        "bad.toml, line 26, column 39: `host.mobile.role[1].to`: no links lead from `mobile` to `server`";
+    assert!(refusal.starts_with(expected), "{refusal}");
+
+    let alone = include_str!("../../../../scenarios/bulk.toml").replace("default_route = \"server\"\n", "");
+    let refusal = Scenario::plan("bad.toml", &alone, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`client` has no route to `server`: give it a `default_route`"), "{refusal}");
+
+    let nameless = include_str!("../../../../scenarios/bulk.toml").replace("address = \"10.2.0.2\"\n", "");
+    let refusal = Scenario::plan("bad.toml", &nameless, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`server` has no address"), "{refusal}");
+}
+
+#[test]
+fn a_host_that_moves_needs_a_cell() {
+    let (begin, rest) = WHOLE.split_once("[cell.1]").unwrap();
+    let (_, end) = rest.split_once("[host.server]").unwrap();
+    let refusal =
+        Scenario::plan("bad.toml", &format!("{begin}[host.server]{end}"), &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`host.mobile`: a host that moves needs a cell"), "{refusal}");
+}
+
+/// Errors come before warnings, and `warnings` returns the same error as `plan`.
+#[test]
+fn a_scenario_that_is_refused_has_no_warnings() {
+    for (from, to) in [("\"5s\"", "\"0s\""), ("[host.west]", "[host.\"../west\"]")] {
+        let text = WHOLE.replacen(from, to, 1);
+        let refused = Scenario::plan("bad.toml", &text, &[], 1).unwrap_err();
+        assert_eq!(super::super::warnings("bad.toml", &text, &[]).unwrap_err(), refused);
+    }
+}
+
+#[test]
+fn a_move_to_its_own_cell_is_a_mistake_only_of_a_role_that_then_does_nothing() {
+    let warnings = |file: &str, text: &str| {
+        let all = super::super::warnings(file, text, &[]).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(warnings("good.toml", WHOLE), "", "roam tunes its radio anew");
+    let (file, text) = Scenario::find("evidence/outage").unwrap();
+    assert_eq!(warnings(&file, &text), "", "a handoff of more than 7 s");
+    let (file, first) = Scenario::find("first").unwrap();
+    let stays = first.replacen("to = \"b3\", kind = \"hard\"", "to = \"b2\", kind = \"hard\"", 1);
+    assert!(warnings(&file, &stays).contains("the host is at `b2` already: nothing moves"));
+    let late = first.replacen("start = \"0.5s\", stop = \"5.5s\"", "start = \"60s\", stop = \"5.5s\"", 1);
+    let said = warnings(&file, &late);
+    assert!(said.contains(".start`: starts at 60s, after the end of the run at 6s: it never runs"), "{said}");
+}
+
+#[test]
+fn a_cellular_ip_key_is_refused_where_it_is_written() {
+    let (_, first) = Scenario::find("first").unwrap();
+    let line = first.lines().position(|line| line.starts_with("network_key")).unwrap();
+    let key = first.lines().nth(line).unwrap();
+    let refusal =
+        Scenario::plan("f.toml", &first.replacen(key, "network_key = \"0102\"", 1), &[], 1).unwrap_err();
+    let begin =
+        format!("f.toml, line {}, column 15: `cellular-ip.network_key`: must have at least 16", line + 1);
+    assert!(refusal.to_string().starts_with(&begin), "{refusal}");
+    let gateways = first.replacen(
+        "kind = \"cellular-ip/mobile\"",
+        "kind = \"cellular-ip/mobile\", gateway = \"10.1\"",
+        1,
+    );
+    let refusal = Scenario::plan("f.toml", &gateways, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`host.mobile.role[0].gateway`: not an IPv4 address"), "{refusal}");
+}
+
+#[test]
+fn an_address_that_is_in_no_cells_network_is_named() {
+    let (_, text) = Scenario::find("mobile-ip/download").unwrap();
+    let line = text.lines().find(|line| line.starts_with("address = \"10.1.")).unwrap();
+    let refusal = Scenario::plan("f.toml", &text.replacen(line, "address = \"10.77.0.7\"", 1), &[], 1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refusal.contains("the address of `mobile`, 10.77.0.7, is in the `net` of no cell; there are: 10."),
+        "{refusal}"
+    );
+}

@@ -1,0 +1,595 @@
+//! Events: what goes wrong in a scenario, and when. An `[[event]]` has an instant. A `[[random_event]]` draws events
+//! from the seed of the run.
+
+use super::check::Wrong;
+use super::expand::Layout;
+use super::nearest::did_you_mean;
+use super::{Scenario, units};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use trace::{Event, EventKind};
+use wire::{Duration, Seed};
+
+/// An event of a scenario at an instant.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = shapes()))]
+pub struct EventTable {
+    /// The time, from the begin of the run.
+    #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub at: Duration,
+    /// The kind of the event.
+    pub kind: EventKind,
+    /// The host; for a `cut` or `restore` of a cell, the only host for which the cell is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The wire, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<String>,
+    /// The cell, by its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u16>,
+    /// For kind `loss`: the probability that a frame is lost from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub loss: Option<f64>,
+    /// For kind `mtu`: the size of the largest datagram from now on, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 68))]
+    pub mtu: Option<u16>,
+    /// For kind `clock`: the step of the wall clock, for example `+5s` or `-200ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+}
+
+/// Events at random instants, which are drawn from the run's seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomTable {
+    /// The kinds of events, all equally likely. The event that ends each (as `restart`) follows automatically.
+    #[schemars(length(min = 1))]
+    pub kinds: Vec<EventKind>,
+    /// Events per second, on average.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
+    pub rate: f64,
+    /// The duration of each event. A clock keeps its step.
+    #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub lasts: Duration,
+    /// The earliest begin [default: 0 s].
+    #[serde(default, deserialize_with = "node::config::span", serialize_with = "units::write_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub from: Duration,
+    /// The latest begin [default: the end of the run].
+    #[serde(
+        default,
+        deserialize_with = "node::config::some_span",
+        serialize_with = "units::write_some_span",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub to: Option<Duration>,
+    /// The hosts [default: all]. Only with kinds that apply to hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub hosts: Option<Vec<String>>,
+    /// The wires [default: if `cells` is absent too, all wires and cells]. Only with kinds that apply to links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub wires: Option<Vec<String>>,
+    /// The cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub cells: Option<Vec<u16>>,
+    /// The value for kind `loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub loss: Option<f64>,
+    /// The value for kind `mtu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 68))]
+    pub mtu: Option<u16>,
+    /// The value for kind `clock`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+}
+
+/// A change of a clock, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step(pub i64);
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { '-' } else { '+' };
+        write!(f, "{sign}{}", units::span_text(Duration::from_nanos(self.0.unsigned_abs())))
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let signed = value.as_str().and_then(|text| {
+            let (sign, span) = text
+                .strip_prefix('-')
+                .map_or_else(|| Some((1, text.strip_prefix('+')?)), |span| Some((-1, span)))?;
+            let span = node::config::read_span(span);
+            Some(span.map(|span| (sign, span.as_nanos())))
+        });
+        // A clock counts nanoseconds in a signed 64-bit integer.
+        let too_large = || {
+            let most = i64::MAX / 1_000_000_000;
+            Err(D::Error::custom(format!("`{text}` is too large a step; allowed: at most {most}s")))
+        };
+        let signed = match signed {
+            Some(Err(why)) if why.contains("is too long") => return too_large(),
+            Some(Err(why)) if why.contains("decimals") => return Err(D::Error::custom(why)),
+            Some(Ok((_, nanos))) if i64::try_from(nanos).is_err() => return too_large(),
+            Some(Ok((sign, nanos))) if nanos > 0 => i64::try_from(nanos).ok().map(|nanos| Self(sign * nanos)),
+            _ => None,
+        };
+        signed.ok_or_else(|| {
+            D::Error::custom(format!(
+                "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, for example \"+5s\" or \"-200ms\""
+            ))
+        })
+    }
+}
+
+impl JsonSchema for Step {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Step".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A time with a sign.",
+            "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
+            "examples": ["+5s", "-200ms"],
+        })
+    }
+}
+
+/// Largest rate of random events per second. With more, a run consists of faults only.
+const MOST_A_SECOND: f64 = 1000.0;
+
+/// Returns the keys that belong to each kind, for the schema.
+fn shapes() -> serde_json::Value {
+    use EventKind::{Clock, Continue, Crash, Cut, DiskFree, DiskFull, Loss, Mtu, Restart, Restore, Stop};
+    let key = |kinds: &[EventKind], needed: &[&str], others: &[&str]| {
+        let refused: Vec<serde_json::Value> = ["host", "wire", "cell", "loss", "mtu", "step"]
+            .iter()
+            .filter(|key| !needed.contains(key) && !others.contains(key))
+            .map(|key| serde_json::json!({ "required": [key] }))
+            .collect();
+        serde_json::json!({
+            "properties": { "kind": { "enum": kinds, "description": "What happens." } },
+            "required": needed,
+            "not": { "anyOf": refused },
+        })
+    };
+    serde_json::Value::Array(vec![
+        key(&[Crash, Restart, Stop, Continue, DiskFull, DiskFree], &["host"], &[]),
+        key(&[Clock], &["host", "step"], &[]),
+        key(&[Cut, Restore], &["wire"], &[]),
+        key(&[Cut, Restore], &["cell"], &["host"]),
+        key(&[Loss], &["wire", "loss"], &[]),
+        key(&[Loss], &["cell", "loss"], &[]),
+        key(&[Mtu], &["wire", "mtu"], &[]),
+        key(&[Mtu], &["cell", "mtu"], &[]),
+    ])
+}
+
+impl EventTable {
+    /// Creates an event without a host or link.
+    pub const fn new(at: Duration, kind: EventKind) -> Self {
+        Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
+    }
+
+    /// Returns its host or link in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    pub fn target(&self) -> String {
+        match (&self.wire, self.cell, &self.host) {
+            (Some(wire), ..) => format!("wire {wire}"),
+            (None, Some(cell), Some(host)) => format!("cell {cell} for {host}"),
+            (None, Some(cell), None) => format!("cell {cell}"),
+            (None, None, host) => host.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the event as it is recorded.
+    pub fn recorded(&self) -> Event {
+        let value = match self.kind {
+            EventKind::Loss => self.loss.map(|loss| format!("{} %", loss * 100.0)),
+            EventKind::Mtu => self.mtu.map(|mtu| mtu.to_string()),
+            EventKind::Clock => self.step.map(|step| step.to_string()),
+            _ => None,
+        };
+        Event { value: value.map(Into::into), ..Event::new(self.kind, self.target()) }
+    }
+}
+
+/// Returns all events of a run ordered by time: those with an instant, and those that the seed draws.
+pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<Vec<EventTable>, Wrong> {
+    for (index, event) in scenario.event.iter().enumerate() {
+        let path = |(key, problem): Wrong| (format!("event[{index}].{key}"), problem);
+        check(scenario, layout, event).map_err(path)?;
+    }
+    let mut all: Vec<EventTable> = scenario.event.clone();
+    states(&all).map_err(|(index, problem)| (format!("event[{index}].kind"), problem))?;
+    for (index, random) in scenario.random_event.iter().enumerate() {
+        let path = |(key, problem): Wrong| (format!("random_event[{index}].{key}"), problem);
+        let targets = targets(scenario, layout, random).map_err(path)?;
+        let mut chance = Seed::new(seed).fork("event").fork(&index.to_string());
+        draw(scenario, random, &targets, &mut chance, &mut all);
+    }
+    all.sort_by_key(|event| event.at);
+    Ok(all)
+}
+
+/// Checks the keys of one event.
+fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(), Wrong> {
+    let end = scenario.duration;
+    if event.at >= end {
+        return wrong(
+            "at",
+            format!("the run has ended then; allowed: 0s to below {}", units::span_text(end)),
+        );
+    }
+    let kind = event.kind;
+    if let Some(host) = &event.host {
+        layout.known(host).map_err(|problem| ("host".to_owned(), problem))?;
+    }
+    if let Some(wire) = &event.wire {
+        known_wire(scenario, wire).map_err(|problem| ("wire".to_owned(), problem))?;
+    }
+    if let Some(cell) = event.cell {
+        known_cell(scenario, cell).map_err(|problem| ("cell".to_owned(), problem))?;
+    }
+    let needs = |key: &str, what: &str| wrong(key, format!("is missing: `{}` {what}", kind.name()));
+    let name = kind.name();
+    let has_not = |key: &str| wrong(key, format!("`{name}` does not have this key"));
+    if kind.is_of_link() {
+        match (&event.wire, event.cell, &event.host) {
+            (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
+            (Some(_), Some(_), _) => return wrong("cell", "give a `wire` or a `cell`, not both".to_owned()),
+            (Some(_), None, Some(_)) => return wrong("host", "only a `cell` is cut for one host".to_owned()),
+            (None, Some(_), Some(host)) => for_one(layout, kind, host)?,
+            _ => {}
+        }
+    } else {
+        match (&event.host, &event.wire, event.cell) {
+            (None, ..) => return needs("host", "needs a `host`"),
+            (_, Some(_), _) => return has_not("wire"),
+            (_, _, Some(_)) => return has_not("cell"),
+            _ => {}
+        }
+    }
+    numbers(kind, event.loss, event.mtu, event.step)
+}
+
+/// Checks an event of a cell for one host. Only a radio's reception can be cut for one host alone.
+fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
+    if !matches!(kind, EventKind::Cut | EventKind::Restore) {
+        return wrong("host", format!("`{}` of a cell concerns all hosts in it", kind.name()));
+    }
+    if !layout.moves(host) {
+        return wrong("host", format!("`{host}` has no radio that moves between cells"));
+    }
+    Ok(())
+}
+
+/// Checks that a kind has its numbers, and no others.
+fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
+    let name = kind.name();
+    let given = [
+        ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, for example `loss = 0.1`"),
+        ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, as `mtu = 1280`"),
+        (
+            "step",
+            step.is_some(),
+            kind == EventKind::Clock,
+            "a time with a sign, for example `step = \"+5s\"`",
+        ),
+    ];
+    for (key, is_given, is_needed, what) in given {
+        match (is_given, is_needed) {
+            (true, false) => return wrong(key, format!("`{name}` does not have this key")),
+            (false, true) => return wrong(key, format!("is missing: `{name}` needs {what}")),
+            _ => {}
+        }
+    }
+    if loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
+        return wrong("loss", "a probability is a number from 0 to 1".to_owned());
+    }
+    if mtu.is_some_and(|mtu| mtu < 68) {
+        return wrong("mtu", "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned());
+    }
+    Ok(())
+}
+
+fn wrong<T>(key: &str, problem: String) -> Result<T, Wrong> {
+    Err((key.to_owned(), problem))
+}
+
+fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
+    if scenario.wire.contains_key(wire) {
+        return Ok(());
+    }
+    let names: Vec<&str> = scenario.wire.keys().map(String::as_str).collect();
+    let meant = did_you_mean(wire, names.iter().copied());
+    Err(format!("no wire `{wire}`{meant}; there are: {}", names.join(", ")))
+}
+
+fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
+    if scenario.cell.contains_key(&cell.to_string()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
+    Err(format!("no cell {cell}; there are: {}", names.join(", ")))
+}
+
+/// The state of a host or link after its events.
+#[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four states that do not depend on each other")]
+struct State {
+    crashed: bool,
+    stopped: bool,
+    cut: bool,
+    full: bool,
+}
+
+/// Refuses an event that ends a state which has not begun, or begins it again. An error has the index in the list,
+/// and the problem.
+fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
+    let mut order: Vec<(usize, &EventTable)> = events.iter().enumerate().collect();
+    order.sort_by_key(|(_, event)| event.at);
+    let mut states: BTreeMap<String, State> = BTreeMap::new();
+    for (index, event) in order {
+        let target = event.target();
+        let state = states.entry(target.clone()).or_default();
+        let problem = match event.kind {
+            EventKind::Crash if state.crashed => Some("has crashed already, and did not restart"),
+            EventKind::Restart if !state.crashed => Some("did not crash before; `restart` follows a `crash`"),
+            EventKind::Stop if state.crashed => Some("has crashed; it cannot stop"),
+            EventKind::Stop if state.stopped => Some("is stopped already"),
+            EventKind::Continue if !state.stopped => Some("is not stopped; `continue` follows a `stop`"),
+            EventKind::Cut if state.cut => Some("is cut already"),
+            EventKind::Restore if !state.cut => Some("is not cut; `restore` follows a `cut`"),
+            EventKind::DiskFull if state.full => Some("has a full disk already"),
+            EventKind::DiskFree if !state.full => Some("has no full disk; `disk-free` follows a `disk-full`"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err((index, format!("`{target}` {problem}")));
+        }
+        match event.kind {
+            EventKind::Crash => (state.crashed, state.stopped) = (true, false),
+            EventKind::Restart => state.crashed = false,
+            EventKind::Stop => state.stopped = true,
+            EventKind::Continue => state.stopped = false,
+            EventKind::Cut => state.cut = true,
+            EventKind::Restore => state.cut = false,
+            EventKind::DiskFull => state.full = true,
+            EventKind::DiskFree => state.full = false,
+            EventKind::Loss | EventKind::Mtu | EventKind::Clock => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks the keys of a table of random events.
+fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> {
+    let end = scenario.duration;
+    if !(random.rate > 0.0 && random.rate <= MOST_A_SECOND) {
+        return wrong("rate", format!("allowed: above 0, at most {MOST_A_SECOND} events a second"));
+    }
+    if random.lasts.is_zero() {
+        return wrong("lasts", "must be greater than zero, for example `200ms`".to_owned());
+    }
+    let to = random.to.unwrap_or(end);
+    if to > end {
+        return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
+    }
+    if random.from >= to {
+        return wrong("from", format!("must be before {}, the latest begin", units::span_text(to)));
+    }
+    if random.kinds.is_empty() {
+        return wrong("kinds", "name at least one kind, for example `kinds = [\"crash\"]`".to_owned());
+    }
+    let has = |kind: EventKind| random.kinds.contains(&kind);
+    for (key, is_given, kind) in [
+        ("loss", random.loss.is_some(), EventKind::Loss),
+        ("mtu", random.mtu.is_some(), EventKind::Mtu),
+        ("step", random.step.is_some(), EventKind::Clock),
+    ] {
+        if is_given && !has(kind) {
+            return wrong(key, format!("`kinds` does not have `{}`", kind.name()));
+        }
+    }
+    once("kinds", random.kinds.iter().map(|kind| kind.name()))?;
+    let wires = random.wires.clone();
+    let cells = random.cells.as_deref().map(|cells| cells.iter().map(ToString::to_string).collect());
+    for (key, names, of_link) in
+        [("hosts", random.hosts.clone(), false), ("wires", wires, true), ("cells", cells, true)]
+    {
+        let Some(names) = names else { continue };
+        if names.is_empty() {
+            return wrong(key, format!("is empty; name at least one, or remove `{key}` to select all"));
+        }
+        if !random.kinds.iter().any(|kind| kind.is_of_link() == of_link) {
+            let happen = if of_link { "hosts" } else { "wires and cells" };
+            return wrong(
+                key,
+                format!(
+                    "does not apply: all `kinds` are of {happen}; allowed with it: {}",
+                    kinds_of(of_link)
+                ),
+            );
+        }
+        once(key, names.iter().map(String::as_str))?;
+    }
+    Ok(())
+}
+
+/// Refuses a name that is twice in a list.
+fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if !seen.insert(name) {
+            return wrong(
+                &format!("{key}[{index}]"),
+                format!("`{name}` is listed twice; all are equally likely"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kinds of random events that happen to links, or to hosts.
+fn kinds_of(links: bool) -> String {
+    let all = [
+        EventKind::Crash,
+        EventKind::Stop,
+        EventKind::Clock,
+        EventKind::DiskFull,
+        EventKind::Cut,
+        EventKind::Loss,
+        EventKind::Mtu,
+    ];
+    let names = all.iter().filter(|kind| kind.is_of_link() == links).map(|kind| format!("`{}`", kind.name()));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the possible random events by kind: one for each host or link, with an instant that is replaced later.
+fn targets(
+    scenario: &Scenario,
+    layout: &Layout,
+    random: &RandomTable,
+) -> Result<Vec<Vec<EventTable>>, Wrong> {
+    check_random(scenario, random)?;
+    let mut all = Vec::new();
+    for (index, kind) in random.kinds.iter().copied().enumerate() {
+        if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
+        {
+            let problem = format!("`{}` follows automatically, after `lasts`", kind.name());
+            return wrong(&format!("kinds[{index}]"), problem);
+        }
+        let fresh = EventTable {
+            loss: random.loss.filter(|_| kind == EventKind::Loss),
+            mtu: random.mtu.filter(|_| kind == EventKind::Mtu),
+            step: random.step.filter(|_| kind == EventKind::Clock),
+            ..EventTable::new(random.from, kind)
+        };
+        let of_kind = if kind.is_of_link() {
+            links(scenario, random).map(|(wire, cell)| EventTable { wire, cell, ..fresh.clone() }).collect()
+        } else {
+            hosts(layout, random).map(|host| EventTable { host: Some(host), ..fresh.clone() }).collect()
+        };
+        let of_kind: Vec<EventTable> = of_kind;
+        for event in &of_kind {
+            check(scenario, layout, event).map_err(|(key, problem)| match key.as_str() {
+                "host" => ("hosts".to_owned(), problem),
+                "wire" => ("wires".to_owned(), problem),
+                "cell" => ("cells".to_owned(), problem),
+                _ => (key, problem),
+            })?;
+        }
+        if of_kind.is_empty() {
+            return wrong("kinds", format!("there is no target for `{}`", kind.name()));
+        }
+        all.push(of_kind);
+    }
+    Ok(all)
+}
+
+fn hosts(layout: &Layout, random: &RandomTable) -> impl Iterator<Item = String> {
+    let all = || layout.hosts().map(|(name, _)| name.to_owned()).collect();
+    random.hosts.clone().unwrap_or_else(all).into_iter()
+}
+
+fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Option<String>, Option<u16>)> {
+    let all = random.wires.is_none() && random.cells.is_none();
+    let wires: Vec<String> =
+        if all { scenario.wire.keys().cloned().collect() } else { random.wires.clone().unwrap_or_default() };
+    let cells: Vec<u16> = if all {
+        scenario.cell.keys().filter_map(|cell| cell.parse().ok()).collect()
+    } else {
+        random.cells.clone().unwrap_or_default()
+    };
+    let wires = wires.into_iter().map(|wire| (Some(wire), None));
+    wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
+}
+
+/// Draws the events of one table, each with the event that ends it. An event that conflicts with an earlier one is
+/// left out.
+fn draw(
+    scenario: &Scenario,
+    random: &RandomTable,
+    targets: &[Vec<EventTable>],
+    chance: &mut Seed,
+    all: &mut Vec<EventTable>,
+) {
+    // The states of different hosts and links are independent.
+    let mut of_target: BTreeMap<String, Vec<EventTable>> = BTreeMap::new();
+    for event in &*all {
+        of_target.entry(event.target()).or_default().push(event.clone());
+    }
+    let (mut at, to) = (random.from, random.to.unwrap_or(scenario.duration));
+    loop {
+        // Draw the exponential time to the next event: a Poisson process.
+        let part = (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
+        at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
+        if at >= to {
+            return;
+        }
+        let Some(of_kind) = pick(targets, chance) else { return };
+        let Some(event) = pick(of_kind, chance) else { return };
+        let begin = EventTable { at, ..event.clone() };
+        let end = at + random.lasts;
+        let ends = begin.kind.end().filter(|_| end < scenario.duration);
+        let before = of_target.entry(begin.target()).or_default();
+        let is_free =
+            !before.iter().any(|other| other.kind == begin.kind && at <= other.at && other.at <= end);
+        let known = before.len();
+        before.extend(ends.map(|kind| EventTable { at: end, kind, ..lifted(scenario, &begin) }));
+        before.push(begin);
+        if is_free && states(before).is_ok() {
+            all.extend_from_slice(before.get(known..).unwrap_or_default());
+        } else {
+            before.truncate(known);
+        }
+    }
+}
+
+/// Returns the same event with the values of the scenario, as they are without the fault.
+fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
+    let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
+    let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));
+    let own = wire.map(|wire| (wire.loss, wire.mtu)).or(cell.map(|cell| (cell.loss, cell.mtu)));
+    EventTable {
+        loss: own.map(|(loss, _)| loss).filter(|_| event.kind == EventKind::Loss),
+        mtu: own.map(|(_, mtu)| mtu).filter(|_| event.kind == EventKind::Mtu),
+        ..event.clone()
+    }
+}
+
+fn pick<'a, T>(list: &'a [T], chance: &mut Seed) -> Option<&'a T> {
+    // The bias is negligible, because lists are short compared with 2^32.
+    list.get((((chance.draw() >> 32) * list.len() as u64) >> 32) as usize)
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

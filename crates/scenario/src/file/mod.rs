@@ -1,0 +1,519 @@
+//! Scenario files: the input of a run.
+
+mod check;
+mod course;
+mod error;
+mod event;
+mod expand;
+mod host_config;
+mod moves;
+mod nearest;
+mod networks;
+mod path;
+mod phase;
+mod protocol;
+mod schema;
+pub mod secret;
+mod settings;
+mod sweep;
+pub(crate) mod units;
+
+pub use error::ScenarioError;
+pub use event::{EventTable, RandomTable, Step};
+pub use host_config::{host_config, host_config_error};
+pub use nearest::did_you_mean;
+pub use phase::{Repetition, is_shifted};
+pub(crate) use protocol::CellularIp as CellularIpTable;
+pub(crate) use protocol::schema as roles_schema;
+pub use schema::schema;
+pub use secret::has_keys;
+pub use settings::Setting;
+pub use settings::roles_of;
+pub use sweep::{SweepPart, SweepTable};
+pub use units::parse_rate;
+
+use crate::Plan;
+use crate::program::Program;
+use crate::tree::TreeTable;
+use error::Source;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+use toml::{Spanned, Table};
+use wire::{Duration, Ipv4Addr, Prefix};
+
+/// A scenario as its file is read, with names where a plan has numbers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(description = "A scenario of Wayfare: hosts, links, workloads and moves.")]
+pub struct Scenario {
+    /// One line of description.
+    pub about: String,
+    /// The duration of a run.
+    #[serde(deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) duration: Duration,
+    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program, and each
+    /// course is shifted by a separate time, the same on both backends, and less than half the time to the next instant.
+    #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    _phase: Option<Duration>,
+    /// Wires, by names of your choice.
+    #[serde(default)]
+    pub(crate) wire: BTreeMap<String, Wire>,
+    /// Radio cells, by their numbers.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": "^[0-9]{1,5}$" }))]
+    pub(crate) cell: BTreeMap<String, Cell>,
+    /// Radios of mobile hosts, and path loss.
+    #[serde(default)]
+    pub(crate) radio: Radio,
+    /// Parameters that all hosts of a Cellular IP network share.
+    #[serde(rename = "cellular-ip")]
+    pub(crate) cellular_ip: Option<protocol::CellularIp>,
+    /// Parameters that support routers and mobile hosts of Indirect TCP share.
+    #[serde(rename = "indirect-tcp")]
+    pub(crate) indirect_tcp: Option<protocol::IndirectTcp>,
+    /// Parameters that mobile nodes and their home agents share.
+    #[serde(rename = "mobile-ip")]
+    pub(crate) mobile_ip: Option<protocol::MobileIp>,
+    /// Parameters that mobile nodes of SIGMA and their location manager share.
+    pub(crate) sigma: Option<protocol::Sigma>,
+    /// Hosts, by their names.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Host>")]
+    pub(crate) host: toml::map::Map<String, toml::Value>,
+    /// Faults at given instants: crashes, cuts, losses.
+    #[serde(default)]
+    pub(crate) event: Vec<EventTable>,
+    /// Faults at random instants, drawn from the seed of the run.
+    #[serde(default)]
+    pub(crate) random_event: Vec<RandomTable>,
+    /// A tree with many hosts, instead of wires, cells and hosts with names.
+    pub(crate) tree: Option<TreeTable>,
+    /// Values that a sweep varies. A single run (`--once`) ignores it.
+    #[serde(default, rename = "sweep")]
+    #[schemars(with = "sweep::SweepTable")]
+    _sweep: Option<IgnoredAny>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wire {
+    /// The hosts at its ends.
+    pub(crate) ends: [String; 2],
+    /// Bits per second in each direction, for example `2Mb/s`.
+    #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
+    pub(crate) rate: u64,
+    /// One delay for both directions, or a list of two: from the first end to the second, and back.
+    #[serde(deserialize_with = "units::delay")]
+    #[schemars(schema_with = "units::schema_delay")]
+    pub(crate) delay: [Duration; 2],
+    /// The largest number of frames that wait at each end [default: 128].
+    #[serde(default = "units::wire_queue")]
+    pub(crate) queue: usize,
+    /// The size of the largest datagram, in bytes [default: 1500].
+    #[serde(default = "units::ethernet_mtu")]
+    #[schemars(range(min = 68))]
+    pub(crate) mtu: u16,
+    /// The probability that a frame is lost.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) loss: f64,
+    /// The probability that a frame arrives twice.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) duplicate: f64,
+    /// Losses in bursts.
+    #[serde(default)]
+    pub(crate) burst: Option<Burst>,
+    /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
+    #[serde(default, deserialize_with = "node::config::some_text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
+    pub(crate) net: Option<Prefix>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cell {
+    /// The host that is its base station.
+    pub(crate) station: String,
+    /// Bits per second that all radios of the cell share, for example `2Mb/s`.
+    #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
+    pub(crate) rate: u64,
+    /// The propagation delay.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) delay: Duration,
+    /// The time that each frame takes besides its bits: preamble, acknowledgment.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) per_frame: Duration,
+    /// The largest number of frames that wait at each radio, besides the one on the air [default: 64].
+    #[serde(default = "units::radio_queue")]
+    pub(crate) queue: usize,
+    /// The largest number of frames that wait at the base station [default: as at each radio].
+    pub(crate) station_queue: Option<u32>,
+    /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all radios).
+    #[serde(default)]
+    pub(crate) access: Access,
+    /// The size of the largest datagram, in bytes [default: 1500].
+    #[serde(default = "units::ethernet_mtu")]
+    #[schemars(range(min = 68))]
+    pub(crate) mtu: u16,
+    /// The probability that a frame is lost.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) loss: f64,
+    /// The probability that a frame arrives twice.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) duplicate: f64,
+    /// Losses in bursts.
+    #[serde(default)]
+    pub(crate) burst: Option<Burst>,
+    /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves between them does
+    /// not retune.
+    pub(crate) channel: Option<u16>,
+    /// Beacons of the base station: they use the channel, and a radio that arrives waits for one.
+    pub(crate) beacon: Option<Beacon>,
+    /// Contention between radios [default: none].
+    pub(crate) contention: Option<Contention>,
+    /// The position of the base station, in metres.
+    pub(crate) position: Option<path::Place>,
+    /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
+    #[serde(default, deserialize_with = "node::config::some_text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
+    pub(crate) net: Option<Prefix>,
+}
+
+/// The order of frames that wait for a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Access {
+    /// Each radio has a separate queue, and gets the channel for one frame at a time, as in 802.11.
+    #[default]
+    Fair,
+    /// First come, first served: one queue for all radios of a channel.
+    Fifo,
+}
+
+/// Losses in bursts: a channel with two states, good and bad, which can change before each frame (Gilbert, Elliott).
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Burst {
+    /// The probability of the change from good to bad, before each frame.
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) enter: f64,
+    /// The probability of the change from bad to good, before each frame.
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) leave: f64,
+    /// The probability that a frame is lost in the bad state.
+    #[serde(default = "units::surely")]
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) loss: f64,
+}
+
+/// A base station's beacons.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Beacon {
+    /// The interval between beacons [default: 102.4 ms].
+    #[serde(default = "units::beacon_interval", deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) every: Duration,
+    /// The length of a beacon frame, in bytes [default: 100].
+    #[serde(default = "units::beacon_bytes")]
+    #[schemars(range(min = 1, max = 2346))]
+    pub(crate) bytes: usize,
+}
+
+/// Contention as in IEEE 802.11: a radio that finds the channel busy waits for a random number of slots. Radios that draw the same
+/// number collide.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contention {
+    /// The duration of a slot [default: 20 us].
+    #[serde(default = "units::slot", deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) slot: Duration,
+    /// The number of slots for the first draw [default: 32].
+    #[serde(default = "units::window")]
+    #[schemars(range(min = 1, max = 32768))]
+    pub(crate) window: u32,
+    /// The largest number of slots for a draw after collisions [default: 1024].
+    #[serde(default = "units::most")]
+    #[schemars(range(min = 1, max = 32768))]
+    pub(crate) most: u32,
+}
+
+/// Scans: a radio leaves its channel, listens on others, and returns.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scan {
+    /// The interval between scans.
+    #[serde(deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) every: Duration,
+    /// The duration of a scan.
+    #[serde(deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) away: Duration,
+}
+
+/// Radios of mobile hosts, and path loss.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Radio {
+    /// The time in which a radio receives nothing when it changes cells.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) retune: Duration,
+    /// The time until a radio receives anything at the begin of the run [default: as for a change of cells].
+    #[serde(default, deserialize_with = "node::config::some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) attach: Option<Duration>,
+    /// The time in which a radio is away when it sends one packet in another cell.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) excursion: Duration,
+    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are lost.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) drain: Duration,
+    /// The largest number of frames that wait at a mobile host's radio [default: the value of its cell].
+    pub(crate) queue: Option<u32>,
+    /// The time that an association takes, after a cell is heard.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) association: Duration,
+    /// Scans by which a radio on a course or path hears other cells [default: it hears them always, at no cost].
+    pub(crate) scan: Option<Scan>,
+    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of loss].
+    #[serde(default = "units::at_1m")]
+    pub(crate) at_1m: f64,
+    /// The path loss exponent: 2 in free space, up to 6 inside buildings.
+    #[serde(default = "units::exponent")]
+    pub(crate) exponent: f64,
+}
+
+impl Default for Radio {
+    fn default() -> Self {
+        let (at_1m, exponent) = (units::at_1m(), units::exponent());
+        let (retune, attach, excursion) = (Duration::ZERO, None, Duration::ZERO);
+        let (association, drain, scan, queue) = (Duration::ZERO, Duration::ZERO, None, None);
+        Self { retune, attach, excursion, drain, queue, association, scan, at_1m, exponent }
+    }
+}
+
+/// A host, before its roles are expanded.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Host {
+    /// The host's address, on all its interfaces.
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The number of radios of a mobile host [default: 1]. Their names are `air`, `air2` and so on.
+    #[serde(default = "units::one")]
+    #[schemars(range(min = 1, max = 64))]
+    pub(crate) radios: usize,
+    /// The signal of each cell at the host's radios, by the cell's name: a list of times with dBm.
+    #[serde(default)]
+    pub(crate) course: BTreeMap<String, Vec<Point>>,
+    /// The path of the host in metres; the signals of cells follow from it.
+    pub(crate) path: Option<path::Way>,
+    /// The neighbor for packets that match no other route.
+    pub(crate) default_route: Option<String>,
+    /// The parameters of its TCP, as in the configuration of a daemon.
+    #[serde(default)]
+    #[schemars(with = "roles::TcpConfig")]
+    pub(crate) tcp: Table,
+    /// Its roles, in the order in which they are offered packets.
+    #[serde(default)]
+    #[schemars(schema_with = "protocol::schema")]
+    pub(crate) role: Vec<Table>,
+    /// Programs that run on it on Linux, besides its roles.
+    #[serde(default)]
+    pub(crate) program: Vec<Program>,
+}
+
+/// A point of a course: a time, and a signal in dBm.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub(crate) struct Point(
+    #[schemars(schema_with = "node::config::schema::span")]
+    #[serde(deserialize_with = "node::config::span")]
+    pub(crate) Duration,
+    pub(crate) i16,
+);
+
+/// The built-in scenarios, by the name that `list` prints.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("first", include_str!("../../../../scenarios/first.toml")),
+    ("bulk", include_str!("../../../../scenarios/bulk.toml")),
+    ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
+    ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
+    ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
+    ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
+    ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
+    ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
+    ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
+    ("air/walk", include_str!("../../../../scenarios/air/walk.toml")),
+    ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),
+    ("scale/cellular-ip", include_str!("../../../../scenarios/scale/cellular-ip.toml")),
+    ("scale/transfer", include_str!("../../../../scenarios/scale/transfer.toml")),
+    ("evidence/bulk", include_str!("../../../../scenarios/evidence/bulk.toml")),
+    ("evidence/kernel", include_str!("../../../../scenarios/evidence/kernel.toml")),
+    ("evidence/outage", include_str!("../../../../scenarios/evidence/outage.toml")),
+];
+
+impl Scenario {
+    /// Returns the name and text of a scenario: a built-in one of this name, or the file of this path.
+    ///
+    /// # Errors
+    ///
+    /// There is no such scenario, or the file cannot be read.
+    pub fn find(name: &str) -> Result<(String, String), ScenarioError> {
+        Self::find_beside(name, &[])
+    }
+
+    /// Does the same for a caller that knows further scenarios: the error for an unknown name lists `others`, too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Scenario::find`].
+    pub fn find_beside(name: &str, others: &[&str]) -> Result<(String, String), ScenarioError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            return Ok((format!("{name} (built in)"), (*text).to_owned()));
+        }
+        match std::fs::read(name) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) if text.trim().is_empty() => Err(ScenarioError::new(name, "the file is empty")),
+                Ok(text) => Ok((name.to_owned(), text)),
+                Err(_) => Err(ScenarioError::new(name, "is not a scenario: the file is not UTF-8 text")),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                let meant = nearest::did_you_mean(name, names.iter().copied());
+                let known = [&names, others].concat().join(", ");
+                Err(ScenarioError::new(
+                    name,
+                    format!(
+                        "unknown scenario{meant}; give the path of a file, or a built-in scenario: {known}"
+                    ),
+                ))
+            }
+            Err(error) => Err(ScenarioError::new(name, format!("cannot be read: {error}"))),
+        }
+    }
+
+    /// Reads a scenario and builds its plan. `file` is the name of the file in errors.
+    pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
+        Self::repetition(file, text, settings, seed, Repetition::only(seed))
+    }
+
+    /// Reads a scenario and builds the plan of one of several runs, with shifted instants.
+    pub fn repetition(
+        file: &str,
+        text: &str,
+        settings: &[Setting],
+        seed: u64,
+        repetition: Repetition,
+    ) -> Result<Plan, ScenarioError> {
+        let (source, scenario, effective) = understand(file, text, settings, repetition)?;
+        let mut plan = expand::plan(&source, &scenario, seed)?;
+        plan.settings = settings.to_vec();
+        plan.repetition = repetition;
+        if let Some(inlined) = effective.inlined {
+            // The kept text must be sufficient to repeat the run without the other files.
+            plan.text = inlined;
+        }
+        plan.document = effective.text;
+        // The description appears in figures and tables.
+        plan.about = secret::hidden(&plan.about, &secret::keys_of(text, settings));
+        Ok(plan)
+    }
+
+    /// Returns the description of a scenario, for `list`; `None` if it cannot be read.
+    pub fn about(text: &str) -> Option<String> {
+        let document: BTreeMap<String, Spanned<toml::Value>> = toml::from_str(text).ok()?;
+        document.get("about")?.get_ref().as_str().map(str::to_owned)
+    }
+}
+
+/// A scenario as text, after it was read.
+struct Effective {
+    /// The text with shifted instants.
+    text: String,
+    /// The text before the shift, with the contents of the files that it names. `None` if it names no file.
+    inlined: Option<String>,
+}
+
+/// Reads a scenario with all files that it names, and shifts its instants.
+fn understand<'a>(
+    file: &'a str,
+    text: &'a str,
+    settings: &[Setting],
+    repetition: Repetition,
+) -> Result<(Source<'a>, Scenario, Effective), ScenarioError> {
+    let (source, mut document) = read(file, text, settings.iter())?;
+    let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
+    let is_inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
+    let written =
+        |document: &Table| toml::to_string(document).map_err(|error| source.whole(error.to_string()));
+    let inlined = if is_inlined { Some(written(&document)?) } else { None };
+    phase::shift(&mut document, repetition).map_err(|why| source.at_path("phase", &why))?;
+    let text = written(&document)?;
+    let scenario = serde_path_to_error::deserialize(toml::Value::Table(document))
+        .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
+    Ok((source, scenario, Effective { text, inlined }))
+}
+
+/// Returns warnings about a scenario that can run: a move that never happens or leads nowhere, a workload that never
+/// runs. The error is that of [`Scenario::plan`].
+pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
+    let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
+    expand::warnings(&source, &scenario)
+}
+
+/// Reads the document of a scenario and applies settings.
+pub(crate) fn read<'a, 's>(
+    file: &'a str,
+    text: &'a str,
+    settings: impl Iterator<Item = &'s Setting>,
+) -> Result<(Source<'a>, Table), ScenarioError> {
+    let mut source = Source::new(file, text);
+    let mut document: Table = toml::from_str(text).map_err(|error| source.toml(&error))?;
+    for setting in settings {
+        let changed = setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
+        for path in changed {
+            source.changed(path, setting.to_string());
+        }
+    }
+    Ok((source, document))
+}
+
+/// Returns an error at a key of a scenario that was read before.
+pub(crate) fn at_path(
+    file: &str,
+    text: &str,
+    settings: &[Setting],
+    path: &str,
+    problem: &str,
+) -> ScenarioError {
+    match read(file, text, settings.iter()) {
+        Ok((source, _)) => source.at_path(path, problem),
+        Err(error) => error,
+    }
+}
+
+/// Returns the name of a run of this file.
+pub fn stem(file: &str) -> String {
+    let name = file.trim_end_matches(" (built in)");
+    let base = name.rsplit('/').next().unwrap_or(name);
+    if name == file { base.trim_end_matches(".toml").to_owned() } else { name.replace('/', "-") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Suggestions for an unknown name: "did you mean".
+
+/// Least similarity of two names, from 0 to 1, for a suggestion (Jaro-Winkler).
+const ALIKE: f64 = 0.8;
+
+/// Returns `, did you mean `x`?` with the known name that is most similar to `word`. Empty if none is similar.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let likeness = |name: &&'a str| strsim::jaro_winkler(word, name);
+    let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    best.filter(|name| likeness(name) >= ALIKE)
+        .map_or_else(String::new, |name| format!(", did you mean `{name}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::did_you_mean;
+
+    #[test]
+    fn a_slip_is_recognized_and_another_word_is_not() {
+        let known = ["first", "bulk", "mobile-ip/download"];
+        assert_eq!(did_you_mean("firs", known), ", did you mean `first`?");
+        assert_eq!(did_you_mean("mobile-ip/downlaod", known), ", did you mean `mobile-ip/download`?");
+        assert_eq!(did_you_mean("semisoft", known), "");
+        assert_eq!(did_you_mean("x", []), "");
+    }
+}

@@ -1,0 +1,57 @@
+//! Workloads, and the role that moves a host between cells.
+
+use super::{Around, Written, begin_with, default, timetable};
+use crate::file::expand::Layout;
+use crate::file::networks::AIR;
+use toml::{Table, Value};
+
+/// The key `moves`: the times of moves.
+pub(super) const MOVES: Written =
+    ("moves", TIMETABLE, |generator, list| super::timetable_schema(generator, list, &[]));
+
+/// The description of `moves`.
+pub(super) const TIMETABLE: &str = "The moves: a list, or a rule. The rule: the host moves `between` places in turn, at the \
+                                    interval `every`, from `start` [default: `every`] to `stop`.";
+
+/// Fills in a role that has a peer, in the key `to`.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
+pub(super) fn to(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    name_to_address(around.layout, role, "to");
+    Ok(())
+}
+
+/// Fills in a role that listens, on the address in the key `at`.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
+pub(super) fn at(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    name_to_address(around.layout, role, "at");
+    Ok(())
+}
+
+/// Fills in a role that moves a host. Its places are the cells, by the names of their base stations.
+pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    timetable(around, role)?;
+    let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
+    let mut places: Vec<Value> = around
+        .layout
+        .stations()
+        .map(|station| {
+            let keep = |key: &str| (key.to_owned(), station.get(key).cloned().unwrap_or(Value::from(0)));
+            Value::Table(Table::from_iter(["name", "cell"].map(keep)))
+        })
+        .collect();
+    begin_with(&mut places, start.as_deref())?;
+    default(role, "places", places);
+    default(role, "interface", AIR);
+    Ok(())
+}
+
+/// Replaces `mobile:9000` by the address of the host `mobile` and that port.
+fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
+    let Some((name, port)) = role.get(key).and_then(Value::as_str).and_then(|text| text.rsplit_once(':'))
+    else {
+        return;
+    };
+    if let Some(address) = layout.address(name) {
+        role.insert(key.to_owned(), format!("{address}:{port}").into());
+    }
+}

@@ -1,0 +1,90 @@
+//! Mobile IP.
+
+use super::{Around, default, hosts_of};
+use crate::file::Scenario;
+use crate::file::expand::Layout;
+use crate::file::networks::AIR;
+use auth::Key;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::{Table, Value};
+use trace::hex;
+
+/// The mobility security association of every mobile node of the scenario with its home agent.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MobileIp {
+    /// The security parameter index: 256. Those from 0 to 255 are reserved.
+    #[serde(default = "first_spi")]
+    #[schemars(range(min = 256))]
+    pub(crate) spi: u32,
+    /// The key: 16 bytes or more, in hexadecimal.
+    #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::key")]
+    pub(crate) key: Key,
+}
+
+const fn first_spi() -> u32 {
+    256
+}
+
+impl MobileIp {
+    /// Checks the association as an agent does. An error has the key, and the problem.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        ::mobile_ip::config::check_association(self.spi, &self.key)
+    }
+}
+
+/// Fills in a mobility agent, which serves the network of its cell.
+pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    default(role, "address", interface_address(around.layout, around.host)?);
+    default(role, "interface", AIR);
+    Ok(())
+}
+
+/// Fills in a home agent with all mobile nodes whose home network it serves.
+pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    agent(around, role)?;
+    let Around { scenario, layout, host } = *around;
+    let nodes = hosts_of(scenario, "mobile-ip/mobile-node");
+    let at_home = nodes.filter(|node| layout.same_network(host, node));
+    let peers: Result<Vec<Value>, String> = at_home.map(|node| peer(scenario, layout, node)).collect();
+    default(role, "mobile_nodes", peers?);
+    Ok(())
+}
+
+pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    default(role, "address", interface_address(layout, host)?);
+    default(role, "interface", AIR);
+    let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
+    let agent = agent.ok_or("there is no mobile-ip/home-agent in its home network")?;
+    default(role, "home_agent", peer(scenario, layout, agent)?);
+    Ok(())
+}
+
+pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, String> {
+    layout.air_address(host).ok_or_else(|| match (layout.address(host), layout.cell_nets()) {
+        (Some(address), nets) if !nets.is_empty() => {
+            format!(
+                "the address of `{host}`, {address}, is in the `net` of no cell; there are: {}",
+                nets.join(", ")
+            )
+        }
+        _ => {
+            "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
+        }
+    })
+}
+
+fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
+    let shared =
+        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with its key")?;
+    let address = interface_address(layout, host)?;
+    let address = address.split('/').next().unwrap_or_default().to_owned();
+    Ok(Value::Table(Table::from_iter([
+        ("address".to_owned(), Value::from(address)),
+        ("spi".to_owned(), Value::from(i64::from(shared.spi))),
+        ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
+    ])))
+}

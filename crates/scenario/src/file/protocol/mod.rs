@@ -1,0 +1,303 @@
+//! What the lab knows of each kind of role: one row for a kind, one file for a protocol.
+//!
+//! A row says what the kind means for its host ([`Kind`]). It fills in what the role needs of the scenario around it, so
+//! that no user writes it twice. No other module of the lab's scenarios depends on the name of a kind.
+
+mod apps;
+mod cellular_ip;
+mod indirect_tcp;
+mod mobile_ip;
+mod sigma;
+
+pub(crate) use cellular_ip::CellularIp;
+pub(crate) use indirect_tcp::IndirectTcp;
+pub(crate) use mobile_ip::MobileIp;
+pub(crate) use sigma::Sigma;
+
+use super::{Scenario, expand::Layout};
+use crate::plan::HostPlan;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use toml::{Table, Value};
+use wire::Duration;
+
+/// The meaning of a kind of role for its host.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    /// Fills in a role of this kind. Keys that the user wrote are kept.
+    complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
+    /// Whether the host moves. Then it has a radio ([`super::networks::AIR`]) that changes cells, and it forwards for
+    /// no other host.
+    roams: bool,
+    /// Whether the role ignores a move to its current base station. Other kinds retune the radio.
+    ignores_own_cell: bool,
+    /// Whether the role finds the host's routers itself. Then the host gets no routes of [`super::networks`].
+    finds_routers: bool,
+    /// Keys that a user may leave out because `complete` fills them in. All other required keys must be given.
+    fills: &'static [&'static str],
+    /// Keys whose form in the scenario differs from the form that the role reads.
+    writes: &'static [Written],
+}
+
+/// A key in the form of the scenario: its name, its description, and its schema, derived from that of the role's own
+/// key if there is one.
+type Written = (&'static str, &'static str, fn(&mut SchemaGenerator, Option<Schema>) -> Schema);
+
+type Complete = fn(&Around<'_>, &mut Table) -> Result<(), String>;
+
+impl Kind {
+    /// Creates the row of a kind whose host does not move.
+    const fn fixed(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            complete,
+            roams: false,
+            ignores_own_cell: false,
+            finds_routers: false,
+            fills,
+            writes: &[],
+        }
+    }
+
+    /// Creates the row of a kind whose host moves.
+    const fn mobile(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
+        Self { roams: true, ..Self::fixed(name, complete, fills) }
+    }
+
+    const fn writes(self, writes: &'static [Written]) -> Self {
+        Self { writes, ..self }
+    }
+
+    const fn ignores_own_cell(self) -> Self {
+        Self { ignores_own_cell: true, ..self }
+    }
+
+    const fn finds_routers(self) -> Self {
+        Self { finds_routers: true, ..self }
+    }
+}
+
+/// All kinds, in the order of `roles::RoleConfig::KINDS`.
+const KINDS: &[Kind] = &[
+    Kind::fixed("cellular-ip/gateway", cellular_ip::station, cellular_ip::STATION_FILLS)
+        .writes(cellular_ip::STATION_WRITES),
+    Kind::fixed("cellular-ip/station", cellular_ip::station, cellular_ip::STATION_FILLS)
+        .writes(cellular_ip::STATION_WRITES),
+    Kind::mobile(
+        "cellular-ip/mobile",
+        cellular_ip::mobile,
+        &["address", "gateway", "interface", "stations", "session_key", "key_generation", "r_mh"],
+    )
+    .ignores_own_cell()
+    .writes(&[START, cellular_ip::MOVES]),
+    Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent, &["address", "interface", "mobile_nodes"]),
+    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent, &["address", "interface"]),
+    Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node, &["address", "interface", "home_agent"])
+        .finds_routers(),
+    Kind::fixed(
+        "indirect-tcp/support-router",
+        indirect_tcp::support_router,
+        &["address", "hosts", "routers"],
+    ),
+    Kind::mobile("indirect-tcp/mobile-host", indirect_tcp::mobile_host, &["address", "key"]),
+    Kind::mobile("sigma/mobile-node", sigma::mobile_node, &["networks", "radios", "location_manager"])
+        .finds_routers()
+        .writes(sigma::WRITES),
+    Kind::fixed("sigma/correspondent", sigma::correspondent, &["address"]),
+    Kind::fixed("sigma/location-manager", sigma::location_manager, &["address", "zone", "mobile_nodes"]),
+    Kind::fixed("apps/constant-rate", apps::to, &[]),
+    Kind::fixed("apps/sink", apps::at, &[]),
+    Kind::fixed("apps/bulk-server", apps::at, &[]),
+    Kind::fixed("apps/bulk-client", apps::to, &[]),
+    Kind::fixed("apps/request-server", apps::at, &[]),
+    Kind::fixed("apps/request-client", apps::to, &[]),
+    Kind::mobile("apps/roam", apps::roam, &["interface", "places"]).writes(&[START, apps::MOVES]),
+];
+
+const START: Written = (
+    "start",
+    "The base station in whose cell the host begins [default: the first one].",
+    |_, _| json_schema!({ "type": "string" }),
+);
+
+/// Returns the schema of the list of roles in a scenario.
+pub(crate) fn schema(generator: &mut SchemaGenerator) -> Schema {
+    let kinds: Vec<Schema> = KINDS.iter().filter_map(|kind| kind.schema(generator)).collect();
+    json_schema!({ "type": "array", "items": { "oneOf": kinds } })
+}
+
+impl Kind {
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        let mut schema = roles::RoleConfig::schema(self.name, generator)?;
+        if let Some(required) = schema.get_mut("required").and_then(|keys| keys.as_array_mut()) {
+            required.retain(|key| !key.as_str().is_some_and(|key| self.fills.contains(&key)));
+        }
+        let keys = schema.get_mut("properties")?.as_object_mut()?;
+        for (key, about, of) in self.writes {
+            let mut written = of(generator, keys.get(*key).and_then(|own| own.clone().try_into().ok()));
+            written.insert("description".to_owned(), (*about).into());
+            keys.insert((*key).to_owned(), written.into());
+        }
+        Some(schema)
+    }
+}
+
+/// Returns the schema of a timetable: the list of moves that the role reads, or a rule. `more` are the further keys
+/// of every move.
+fn timetable_schema(
+    generator: &mut SchemaGenerator,
+    list: Option<Schema>,
+    more: &[(&str, Schema)],
+) -> Schema {
+    let span = node::config::schema::span(generator);
+    let mut rule = json_schema!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "between": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+            "every": span,
+            "start": span,
+            "stop": span,
+        },
+        "required": ["between", "every"],
+    });
+    for (key, schema) in more {
+        if let Some(keys) = rule.get_mut("properties").and_then(|keys| keys.as_object_mut()) {
+            keys.insert((*key).to_owned(), schema.clone().into());
+        }
+        if let Some(required) = rule.get_mut("required").and_then(|keys| keys.as_array_mut()) {
+            required.push((*key).into());
+        }
+    }
+    let mut list = list.unwrap_or_default();
+    list.remove("default");
+    json_schema!({ "anyOf": [list, rule] })
+}
+
+/// The context of a role: the scenario, its layout, and the role's host.
+pub(crate) struct Around<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) layout: &'a Layout,
+    pub(crate) host: &'a str,
+}
+
+/// Checks the tables of protocols. An error has the path of the key, and the problem.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
+    if let Some(shared) = &scenario.cellular_ip {
+        ::cellular_ip::config::check_network_key(&shared.network_key)
+            .map_err(|error| (format!("cellular-ip.{}", error.key), error.problem))?;
+    }
+    if let Some(shared) = &scenario.mobile_ip {
+        shared.check().map_err(|(key, problem)| (format!("mobile-ip.{key}"), problem))?;
+    }
+    let Some(shared) = &scenario.indirect_tcp else { return Ok(()) };
+    shared.check().map_err(|(key, problem)| (format!("indirect-tcp.{key}"), problem))
+}
+
+/// Checks the complete configurations of several hosts together. An error has the path of the key, and the problem.
+pub(crate) fn check_together(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    cellular_ip::check_timers(layout, hosts)
+}
+
+/// Fills in one role. A role of an unknown kind is left as it is: the role's reader refuses it.
+pub(crate) fn complete(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    kind(role).map_or(Ok(()), |kind| (kind.complete)(around, role))
+}
+
+/// Returns whether a host with these roles moves.
+pub(crate) fn roams(roles: &[Table]) -> bool {
+    roles.iter().filter_map(kind).any(|kind| kind.roams)
+}
+
+/// Returns whether a role ignores a move to its current base station.
+pub(crate) fn ignores_own_cell(role: &Table) -> bool {
+    kind(role).is_some_and(|kind| kind.ignores_own_cell)
+}
+
+/// Returns whether a role of the host finds its routers, so that it needs no routes.
+pub(crate) fn finds_routers(roles: &[Table]) -> bool {
+    roles.iter().filter_map(kind).any(|kind| kind.finds_routers)
+}
+
+fn kind(role: &Table) -> Option<&'static Kind> {
+    let name = role.get("kind")?.as_str()?;
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// Returns the hosts with a role of this kind, in the order of the file.
+fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    scenario.host.iter().filter_map(move |(name, host)| {
+        let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
+        let has = roles.any(|role| role.get("kind").and_then(Value::as_str) == Some(kind));
+        has.then_some(name.as_str())
+    })
+}
+
+/// Replaces the rule of a timetable by its moves: `moves = { between = ["b2", "b3"], every = "2s", start = "1s", stop
+/// = "20s" }`. Other keys of the rule are copied to every move.
+fn timetable(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    write_out(around.scenario.duration, role)
+}
+
+/// Does the same for a run of this duration.
+pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), String> {
+    let Some(rule) = role.get("moves").and_then(Value::as_table) else { return Ok(()) };
+    let span = |key: &str| -> Result<Option<Duration>, String> {
+        let Some(value) = rule.get(key) else { return Ok(None) };
+        let span = value.as_str().and_then(node::config::parse_span);
+        span.map(Some).ok_or_else(|| format!("`moves.{key}`: write a time, for example `2s`"))
+    };
+    let places: Vec<&Value> = rule.get("between").and_then(Value::as_array).into_iter().flatten().collect();
+    if places.is_empty() {
+        return Err("`moves.between`: name the places, in the order of the moves".to_owned());
+    }
+    let every = span("every")?
+        .filter(|every| !every.is_zero())
+        .ok_or("`moves.every`: give the time between two moves")?;
+    let stop = span("stop")?.unwrap_or(duration).min(duration);
+    let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
+    for to in places.into_iter().cycle() {
+        if at >= stop {
+            break;
+        }
+        let mut step = rule.clone();
+        step.retain(|key, _| !["between", "every", "start", "stop"].contains(&key));
+        step.insert("at".to_owned(), format!("{}ns", at.as_nanos()).into());
+        step.insert("to".to_owned(), to.clone());
+        moves.push(Value::Table(step));
+        at += every;
+    }
+    role.insert("moves".to_owned(), moves.into());
+    Ok(())
+}
+
+/// Swaps the entry named `start` with the first one.
+fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
+    let Some(start) = start else { return Ok(()) };
+    let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start);
+    let at = all.iter().position(named).ok_or_else(|| {
+        let known: Vec<&str> =
+            all.iter().filter_map(|value| value.get("name").and_then(Value::as_str)).collect();
+        let meant = super::did_you_mean(start, known.iter().copied());
+        format!("`start`: no base station `{start}`{meant}; there are: {}", known.join(", "))
+    })?;
+    all.swap(0, at);
+    Ok(())
+}
+
+fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
+    if !role.contains_key(key) {
+        role.insert(key.to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_role_has_a_row() {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names, roles::RoleConfig::KINDS);
+    }
+}

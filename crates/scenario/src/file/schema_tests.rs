@@ -1,0 +1,146 @@
+//! Checks that schema and parser accept the same scenarios, as far as their shape decides.
+
+use super::*;
+use crate::Scenario;
+use crate::file::BUILT_IN;
+use jsonschema::Validator;
+
+fn validator() -> Validator {
+    jsonschema::draft202012::options().should_validate_formats(true).build(&schema()).unwrap()
+}
+
+fn document(text: &str) -> Value {
+    serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap()
+}
+
+#[test]
+fn every_scenario_is_valid() {
+    let validator = validator();
+    for (name, text) in BUILT_IN {
+        let problems: Vec<String> = validator
+            .iter_errors(&document(text))
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(problems.is_empty(), "{name}: {problems:#?}");
+    }
+}
+
+const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+const DRIVE: &str = include_str!("../../../../scenarios/mobile-ip/drive.toml");
+
+#[test]
+fn what_is_wrong_in_shape_is_refused_by_both() {
+    let validator = validator();
+    for (text, from, to) in [
+        (FIRST, "[radio]", "[radar]"),
+        (FIRST, "[cell.2]", "[cell.two]"),
+        (FIRST, "duration = \"6s\"", "duration = 6"),
+        (FIRST, "duration = \"6s\"", ""),
+        (FIRST, "rate = \"2Mb/s\"", "rate = \"0Mb/s\""),
+        (FIRST, "rate = \"2Mb/s\"", "rate = \"2 Mb/s\""),
+        (FIRST, "rate = \"2Mb/s\"", "rate = \"2Mb/s\"\nloss = 1.5"),
+        (FIRST, "rate = \"2Mb/s\"", "rate = \"2Mb/s\"\nmtu = 67"),
+        (FIRST, "rate = \"2Mb/s\"", "rate = \"2Mb/s\"\nburst = { enter = 0.5 }"),
+        (FIRST, "rate = \"2Mb/s\"", "rate = \"2Mb/s\"\nnet = \"10.0.0.0\""),
+        (FIRST, "delay = \"0.5ms\"", "delay = \"0.5 ms\""),
+        (FIRST, "delay = \"0.5ms\"", "delay = [\"1ms\"]"),
+        (FIRST, "delay = \"0.5ms\"", "delay = \"-1ms\""),
+        (FIRST, "ends = [\"b1\", \"b2\"]", "ends = [\"b1\"]"),
+        (FIRST, "rate = 50", "rate = \"fast\""),
+        (FIRST, "rate = 50", "rate = -1"),
+        (FIRST, "rate = 50", "speed = 50"),
+        (FIRST, "kind = \"apps/sink\"", "kind = \"apps/drain\""),
+        (FIRST, "kind = \"apps/sink\", at", "at"),
+        (FIRST, "uplink = \"correspondent\", ", ""),
+        (FIRST, "uplink = \"correspondent\"", "uplink = 3"),
+        (FIRST, "kind = \"hard\"", "kind = \"soft\""),
+        (FIRST, "kind = \"hard\"", "sort = \"hard\""),
+        (FIRST, "delay_device = 1", "delay_device = \"one\""),
+        (FIRST, "address = \"10.2.0.2\"", "address = \"10.2.0\""),
+        (FIRST, "address = \"10.2.0.2\"", "tcp = { mss = \"big\" }"),
+        (FIRST, "address = \"10.2.0.2\"", "tcp = { profile = \"windows\" }"),
+        (FIRST, "network_key = \"00", "network_key = \"0x"),
+        (FIRST, "network_key", "network_kay"),
+        (FIRST, "[radio]", "[[host.b2.program]]\nstart = \"1s\"\n[radio]"),
+        (DRIVE, "[host.mobile]", "[host.mobile]\npath = {}\n"),
+        (DRIVE, "[host.mobile]", "[host.mobile]\nradios = 0\n"),
+    ] {
+        let text = if to.starts_with("[host.mobile]\npath") { without_path(text) } else { text.to_owned() };
+        assert!(text.contains(from), "{from}");
+        let wrong = text.replacen(from, to, 1);
+        assert!(!validator.is_valid(&document(&wrong)), "the schema takes `{to}`");
+        let refused = Scenario::plan("bad.toml", &wrong, &[], 1);
+        assert!(refused.is_err(), "the parser takes `{to}`");
+    }
+}
+
+/// Returns the scenario without the path of its host.
+fn without_path(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with("path")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_stands_only_in_files_is_valid_too() {
+    let validator = validator();
+    let sweep = "[sweep]\nrepetitions = 3\nset.\"radio.retune\" = [1, \"2ms\"]\n";
+    let rule = "moves = { between = [\"b3\", \"b2\"], every = \"1s\", kind = \"hard\" } },";
+    let (begin, rest) = FIRST.split_once("moves = [").unwrap();
+    let (_, end) = rest.split_once("    ] },").unwrap();
+    for text in [
+        format!("{FIRST}\n{sweep}"),
+        format!("{begin}{rule}{end}"),
+        DRIVE.replacen("[host.mobile]", "[host.mobile]\npath = { file = \"way.tcl\", node = 3 }\n", 1),
+    ] {
+        let text = if text.contains("way.tcl") {
+            without_path(&text).replacen(
+                "[host.mobile]",
+                "[host.mobile]\npath = { file = \"way.tcl\", node = 3 }",
+                1,
+            )
+        } else {
+            text
+        };
+        let errors: Vec<String> =
+            validator.iter_errors(&document(&text)).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:#?} in\n{text}");
+    }
+}
+
+/// Calls `each` with every key that a schema describes, its path and its schema.
+fn all_keys(schema: &Value, path: &str, each: &mut impl FnMut(&str, &Value)) {
+    if let Some(keys) = schema.get("properties").and_then(Value::as_object) {
+        for (key, value) in keys {
+            each(&format!("{path}.{key}"), value);
+        }
+    }
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                all_keys(value, &format!("{path}/{key}"), each);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|value| all_keys(value, path, each)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_is_described_and_nothing_is_as_rust_has_it() {
+    let schema = schema();
+    let (mut keys, mut bare) = (0, Vec::new());
+    all_keys(&schema, "", &mut |path, value| {
+        keys += 1;
+        let is_described =
+            value.get("description").is_some() || value.get("const").is_some() || value.get("$ref").is_some();
+        // The keys of a rule of moves are described at `moves`.
+        if !is_described && !path.contains("anyOf") {
+            bare.push(path.to_owned());
+        }
+    });
+    assert!(keys > 150, "{keys}");
+    assert!(bare.is_empty(), "{bare:#?}");
+    let text = schema.to_string();
+    for wrong in ["nanos", "[`", "\"null\"", "::"] {
+        assert!(!text.contains(wrong), "{wrong} in {text}");
+    }
+}

@@ -1,0 +1,267 @@
+//! `--set key=value` changes one value of a scenario. `--set key=@FILE` reads the value from a file, which may be
+//! `/dev/stdin`.
+
+use super::nearest::did_you_mean;
+use super::secret::{self, has_keys, is_secret};
+use std::fmt;
+use std::str::FromStr;
+use toml::{Table, Value};
+
+/// A change of a scenario: `ROLE.KEY=VALUE` for every role of that name, `ROLE.LIST.KEY=VALUE` for every table of a
+/// list in it, or the path of a value in the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setting {
+    path: Vec<String>,
+    value: Value,
+    /// Whether the value was read from a file.
+    is_from_file: bool,
+}
+
+/// Returns whether a setting of this name applies to a kind of role. A gateway also has the name of a base station.
+fn answers_to(kind: &str, name: &str) -> bool {
+    kind.rsplit('/').next() == Some(name) || (kind == "cellular-ip/gateway" && name == "station")
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The error must not show the value, which may be a secret.
+        let shown = text.split_inclusive('=').next().unwrap_or_default();
+        let bad =
+            || format!("`{shown}`: write KEY=VALUE, for example station.delay_device=0 or radio.retune=5ms");
+        let (path, value) = text.split_once('=').ok_or_else(bad)?;
+        let path: Vec<String> = path.split('.').map(|step| step.trim().to_owned()).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(bad());
+        }
+        // Every user of the machine can read a key on a command line, so it can be in a file.
+        let read = |file: &str| {
+            let read = std::fs::read_to_string(file).map_err(|error| format!("`{text}`: {file}: {error}"));
+            read.map(|value| value.trim().to_owned())
+        };
+        let file = value.strip_prefix('@');
+        let value = &file.map_or_else(|| Ok(value.to_owned()), read)?;
+        // A value that is not TOML is a string, so that `5ms` needs no second pair of quotes.
+        let parsed =
+            format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+        let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+        Ok(Self { path, value, is_from_file: file.is_some() })
+    }
+}
+
+/// Writes the setting without secret keys.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path();
+        write!(f, "{path}={}", secret::without_keys(&path, &self.value))
+    }
+}
+
+impl Setting {
+    /// Creates a setting in code.
+    pub fn new(path: &str, value: impl Into<Value>) -> Self {
+        let path = path.split('.').map(str::to_owned).collect();
+        Self { path, value: value.into(), is_from_file: false }
+    }
+
+    /// Returns its path and its value as text, without secret keys.
+    pub fn parts(&self) -> (String, String) {
+        let path = self.path();
+        let value = secret::without_keys(&path, &self.value);
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        (path, value)
+    }
+
+    /// Returns the secret keys in its value.
+    pub(super) fn keys(&self) -> Vec<String> {
+        secret::keys_in(&self.path(), &self.value)
+    }
+
+    /// Returns whether the setting itself contains a secret key, not a file that it names. Every user of the machine
+    /// can read a command line.
+    pub fn shows_key(&self) -> bool {
+        let is_key = self.path.last().is_some_and(|name| is_secret(name)) && self.value.is_str();
+        !self.is_from_file && (is_key || has_keys(&format!("value = {}", self.value)))
+    }
+
+    /// Returns its path, as in `--set`.
+    pub fn path(&self) -> String {
+        self.path.join(".")
+    }
+
+    /// Returns whether its path begins with this key.
+    pub(crate) fn is_below(&self, key: &str) -> bool {
+        self.path.first().is_some_and(|first| first == key)
+    }
+
+    /// Returns the settings of `KEY=A|B|C`, each with one value, or the setting itself if it has one value.
+    pub fn alternatives(&self) -> Vec<Self> {
+        let text =
+            self.value.as_str().filter(|text| text.contains('|') && !text.contains(char::is_whitespace));
+        let Some(text) = text else { return vec![self.clone()] };
+        let path = self.path.join(".");
+        text.split('|').filter_map(|value| format!("{path}={value}").parse().ok()).collect()
+    }
+
+    /// Applies the setting and returns the paths of the changed values.
+    pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
+        let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
+        let mut changed = Vec::new();
+        for (path, role) in roles_at(document) {
+            if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
+                changed.extend(self.set_in(role, rest).into_iter().map(|key| format!("{path}.{key}")));
+            }
+        }
+        if changed.is_empty() {
+            self.apply_to_path(document).map(|()| vec![self.path.join(".")])
+        } else {
+            Ok(changed)
+        }
+    }
+
+    /// Sets `key` of a role, or `list.key`: that key of every table in the list. Returns the keys that were set.
+    fn set_in(&self, role: &mut Table, path: &[String]) -> Vec<String> {
+        match path {
+            [key] => {
+                role.insert(key.clone(), self.value.clone());
+                vec![key.clone()]
+            }
+            [list, key] => {
+                let entries = role.get_mut(list).and_then(Value::as_array_mut);
+                let tables = entries.into_iter().flatten().enumerate();
+                let tables = tables.filter_map(|(index, entry)| Some((index, entry.as_table_mut()?)));
+                tables
+                    .map(|(index, entry)| {
+                        entry.insert(key.clone(), self.value.clone());
+                        format!("{list}[{index}].{key}")
+                    })
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {
+        let name = self.path.join(".");
+        let (last, parents) = self.path.split_last().ok_or("an empty setting")?;
+        let mut known = names_of(document);
+        let mut table = document;
+        for (depth, step) in parents.iter().enumerate() {
+            if depth > 0 {
+                known =
+                    table.iter().filter(|(_, value)| is_inner(value)).map(|(name, _)| name.clone()).collect();
+            }
+            // An element of a list, written as in messages: `program[0]`.
+            let (key, place) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
+                Some((key, place)) => (key, place.parse::<usize>().ok()),
+                None => (step.as_str(), None),
+            };
+            let length = table.get(key).and_then(Value::as_array).map(Vec::len).filter(|length| *length > 0);
+            let inner = match (table.get_mut(key), place) {
+                (Some(Value::Array(list)), Some(place)) => list.get_mut(place),
+                (value, None) => value,
+                _ => None,
+            };
+            table = match inner {
+                Some(Value::Table(table)) => table,
+                Some(Value::Array(list)) => {
+                    let last = list.len().saturating_sub(1);
+                    return Err(format!("`{name}`: `{key}` is a list; write {key}[0] to {key}[{last}]"));
+                }
+                None if length.is_some() => {
+                    let length = length.unwrap_or_default();
+                    let last = if length > 1 { format!(" to {key}[{}]", length - 1) } else { String::new() };
+                    return Err(format!("`{name}`: no `{step}`; there are: {key}[0]{last}"));
+                }
+                _ => {
+                    let what = if depth > 0 { "table" } else { "role and no table" };
+                    let nearest = did_you_mean(step, known.iter().map(String::as_str));
+                    let known = known.join(", ");
+                    return Err(format!("`{name}`: no {what} `{step}`{nearest}; there are: {known}"));
+                }
+            };
+        }
+        table.insert(last.clone(), self.value.clone());
+        Ok(())
+    }
+}
+
+/// Returns all roles of all hosts.
+pub fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
+    roles_at(document).map(|(_, role)| role)
+}
+
+/// Returns all roles with the path of each.
+fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> {
+    // In a tree only `root` and `host` are tables with roles.
+    let tables = document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()));
+    let hosts = tables.flat_map(|(table, hosts)| {
+        let hosts = hosts.as_table_mut().into_iter().flatten();
+        hosts.map(move |(name, host)| (format!("{table}.{name}"), host))
+    });
+    let lists = hosts.filter_map(|(name, host)| Some((name, host.get_mut("role")?.as_array_mut()?)));
+    lists.flat_map(|(name, roles)| {
+        let roles = roles.iter_mut().enumerate();
+        roles.filter_map(move |(index, role)| Some((format!("{name}.role[{index}]"), role.as_table_mut()?)))
+    })
+}
+
+fn is_inner(value: &Value) -> bool {
+    value.is_table() || value.is_array()
+}
+
+fn names_of(document: &mut Table) -> Vec<String> {
+    let tables = document.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
+    let mut names: Vec<String> = tables.collect();
+    let kinds =
+        roles_of(document).filter_map(|role| role.get("kind").and_then(Value::as_str).map(str::to_owned));
+    names.extend(kinds.filter_map(|kind| kind.rsplit('/').next().map(str::to_owned)));
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_there_is_instead_is_told_of_the_table_that_has_no_such_name() {
+        let text = "[wire.left]\ndelay = '1ms'\n[wire.right]\ndelay = '1ms'\n[[host.mobile.role]]\nkind = 'apps/sink'\n";
+        let mut document: Table = text.parse().unwrap();
+        let mut refusal =
+            |setting: &str| setting.parse::<Setting>().unwrap().apply(&mut document).unwrap_err();
+        assert_eq!(
+            refusal("wire.leftt.delay=5ms"),
+            "`wire.leftt.delay`: no table `leftt`, did you mean `left`?; there are: left, right"
+        );
+        assert_eq!(
+            refusal("wir.left.delay=5ms"),
+            "`wir.left.delay`: no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
+        );
+    }
+
+    #[test]
+    fn a_value_may_be_in_a_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "000102030405060708090a0b0c0d0e0f").unwrap();
+        let path = file.path().display();
+        let setting: Setting = format!("cellular-ip.network_key=@{path}").parse().unwrap();
+        assert_eq!(setting.keys().first().map(String::as_str), Some("000102030405060708090a0b0c0d0e0f"));
+        assert!(!setting.parts().1.contains("0001"), "what is printed has no key");
+        let refused = format!("mobile.key=@{path}-that-is-not-there").parse::<Setting>().unwrap_err();
+        assert!(refused.contains("that-is-not-there: No such file"), "{refused}");
+        assert!(!setting.shows_key(), "it is on no command line");
+    }
+
+    #[test]
+    fn a_key_in_the_setting_itself_is_seen() {
+        let shows = |text: &str| text.parse::<Setting>().unwrap().shows_key();
+        assert!(shows("cellular-ip.network_key=000102030405060708090a0b0c0d0e0f"));
+        assert!(shows("mobile.key=00|01"));
+        assert!(shows("host.home.role[0]={ kind = \"x\", mobile_nodes = [{ key = \"00\" }] }"));
+        assert!(!shows("radio.retune=5ms") && !shows("cellular-ip.key_generation=1"));
+    }
+}

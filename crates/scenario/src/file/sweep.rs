@@ -1,0 +1,65 @@
+//! The table `[sweep]` of a scenario. The plan of a single run ignores it.
+
+use super::error::{ScenarioError, Source};
+use super::{Setting, read};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Many runs of the scenario: a grid of settings, and repetitions of each of its points.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Table")]
+pub struct SweepTable {
+    /// Runs of each point, each with the next seed: ten.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub repetitions: usize,
+    /// What is varied: settings as in `--set`, quoted if they have dots, and for each a list of its values.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
+    pub set: toml::map::Map<String, toml::Value>,
+}
+
+const fn ten() -> usize {
+    10
+}
+
+impl Default for SweepTable {
+    fn default() -> Self {
+        Self { repetitions: ten(), set: toml::map::Map::new() }
+    }
+}
+
+/// The table `[sweep]` of one scenario, with its place for errors.
+pub struct SweepPart<'a> {
+    source: Source<'a>,
+    /// The table; `None` if the scenario has none.
+    pub table: Option<SweepTable>,
+}
+
+impl<'a> SweepPart<'a> {
+    /// Reads the table from the text of a scenario, after the settings below the key `sweep`.
+    ///
+    /// # Errors
+    ///
+    /// The text is no TOML, or the table is malformed.
+    pub fn read(file: &'a str, text: &'a str, settings: &[Setting]) -> Result<Self, ScenarioError> {
+        let of_sweep = settings.iter().filter(|setting| setting.is_below("sweep"));
+        let (source, mut document) = read(file, text, of_sweep)?;
+        let mut part = Self { source, table: None };
+        if let Some(table) = document.remove("sweep") {
+            let table = serde_path_to_error::deserialize(table).map_err(|error| {
+                let path = error.path().to_string();
+                part.wrong(&if path == "." { path } else { format!(".{path}") }, error.inner().message())
+            })?;
+            part.table = Some(table);
+        }
+        Ok(part)
+    }
+
+    /// Returns an error at a key of the table. `path` is empty, or begins with a dot.
+    pub fn wrong(&self, path: &str, problem: &str) -> ScenarioError {
+        self.source.at_path(&format!("sweep{path}"), problem)
+    }
+}

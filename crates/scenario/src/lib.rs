@@ -1,0 +1,21 @@
+//! A scenario file, and the plan that follows from it.
+//!
+//! A scenario has names, rules and defaults ([`Scenario`]). A [`Plan`] has every host, link and event of one run, and
+//! either backend can run it: `sim` from [`Plan::watched`], and Linux from the configuration of each host.
+
+mod application;
+mod event;
+mod file;
+mod plan;
+mod program;
+pub mod tree;
+
+pub use application::Application;
+pub use event::{Event, is_of_event};
+pub use file::{
+    BUILT_IN, EventTable, RandomTable, Repetition, Scenario, ScenarioError, Setting, Step, SweepPart,
+    SweepTable, did_you_mean, has_keys, host_config, host_config_error, is_shifted, parse_rate, roles_of,
+    schema, secret, stem, warnings,
+};
+pub use plan::{EPOCH, HostPlan, Plan, PortPlan};
+pub use program::Program;

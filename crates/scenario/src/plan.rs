@@ -1,0 +1,281 @@
+//! A plan: a scenario in which every name is resolved. Both backends can run it.
+
+use crate::event::Event;
+use crate::file::{Repetition, ScenarioError, Setting};
+use crate::program::Program;
+use crate::tree::Tree;
+use link::{CellSpec, Fabric, PortId, RadioSpec, SignalCourse, WireSpec};
+use node::Node;
+use node::config::ConfigError;
+use roles::HostConfig;
+use sim::{HostEvent, HostSpec, InterfaceSpec, Order, World};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use trace::{HostId, Witness};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Seed, WallTime};
+
+/// All that a run needs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario's name.
+    pub name: String,
+    /// Its description.
+    pub about: String,
+    /// The scenario file as it was read. If it names other files, the scenario with their contents.
+    pub text: String,
+    /// Which of several runs this is.
+    pub repetition: Repetition,
+    /// What `--set` changed in the scenario.
+    pub settings: Vec<Setting>,
+    /// The scenario with its settings applied. Reading it gives the same plan.
+    pub document: String,
+    /// Duration of the run.
+    pub duration: Duration,
+    /// The random seed of the run.
+    pub seed: u64,
+    /// Its hosts.
+    pub hosts: Vec<HostPlan>,
+    /// Its wires.
+    pub wires: Vec<([PortId; 2], WireSpec)>,
+    /// Its cells.
+    pub cells: Vec<CellSpec>,
+    /// The events of the scenario, ordered by time.
+    pub events: Vec<Event>,
+    /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
+    pub tree: Option<Arc<Tree>>,
+}
+
+/// One host of a plan.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// Its configuration, read.
+    pub config: HostConfig,
+    /// Its configuration as text, as `wayfare node` reads it.
+    pub text: String,
+    /// Its interfaces. The first has number 1.
+    pub ports: Vec<PortPlan>,
+    /// The programs that run on it besides its roles, on Linux only.
+    pub programs: Vec<Program>,
+}
+
+/// One interface of a plan.
+#[derive(Clone, Debug)]
+pub struct PortPlan {
+    /// Its port of the fabric.
+    pub port: PortId,
+    /// Its name.
+    pub name: String,
+    /// Its link address.
+    pub mac: Mac,
+    /// Its radio; `None` for a wire.
+    pub radio: Option<RadioSpec>,
+    /// The signal strengths that its radio hears over time. `None` for a wire or base station, or if the host hears
+    /// every cell all the time.
+    pub course: Option<SignalCourse>,
+}
+
+/// The wall-clock time at which every simulated run begins: 2000-01-01 00:00 UTC, the year of the Cellular IP paper.
+pub const EPOCH: WallTime = WallTime(946_684_800_000_000_000);
+
+impl Plan {
+    /// Builds the links and cells.
+    pub fn fabric(&self) -> Fabric {
+        let chance = self.chance().fork("fabric");
+        let mut fabric = Fabric::default();
+        for (ends, spec) in &self.wires {
+            fabric.add_wire(*ends, spec, &chance);
+        }
+        if let Some(tree) = &self.tree {
+            tree.lay(&mut fabric, &chance);
+        }
+        for cell in &self.cells {
+            fabric.add_cell(cell, &chance);
+        }
+        for port in self.hosts.iter().flat_map(|host| &host.ports) {
+            if let Some(radio) = &port.radio {
+                fabric.add_radio(port.port, *radio);
+            }
+            if let Some(course) = &port.course {
+                fabric.add_course(port.port, course.clone());
+            }
+        }
+        fabric
+    }
+
+    /// Builds the simulator before its first event. An error if a host runs programs, because those need a kernel.
+    pub fn world(&self) -> Result<World, roles::NodeError> {
+        self.watched(Vec::new())
+    }
+
+    /// Builds the simulator with `witness`, and with TCP marks for graphs over time. Marks go to no role and are not
+    /// part of the fingerprint, so the run is the same.
+    pub fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
+        let mut plan = self.clone();
+        plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
+        plan.watched(witness)
+    }
+
+    /// Builds the simulator, which reports every event to `witness`.
+    pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
+        if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
+            let name = &host.config.name;
+            let problem = format!("`{name}` runs programs, and those need a kernel: use --on linux");
+            return Err(ConfigError::new("program", problem).into());
+        }
+        let chance = self.chance();
+        let named = |host: &HostPlan, life: u32| {
+            let chance = Seed::new(self.seed_of_life(life)).fork(&host.config.name);
+            let node = host.config.node(&chance)?;
+            host_spec(host, node, &chance)
+        };
+        let tree = self.tree.iter().flat_map(|tree| tree.hosts(&chance));
+        let mut refused = None;
+        let hosts = self.hosts.iter().map(|host| named(host, 0)).chain(tree);
+        let hosts = hosts.map_while(|host| host.map_err(|error| refused = Some(error)).ok());
+        let mut world = World::watched(self.fabric(), hosts, witness);
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        let mut lives: BTreeMap<HostId, u32> = BTreeMap::new();
+        for event in &self.events {
+            let again = event.restarts().and_then(|id| Some((id, self.hosts.get(id.index())?)));
+            let again = again.map(|(id, host)| {
+                let life = lives.entry(id).or_default();
+                *life += 1;
+                named(host, *life)
+            });
+            let spare = again.transpose()?;
+            world.order(event.at, event.order.clone(), event.recorded.clone(), spare);
+        }
+        Ok(world)
+    }
+
+    /// Builds the simulator with the given nodes, one for each host in order: for roles that a scenario cannot name.
+    pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
+        let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
+            let chance = self.chance().fork(&host.config.name);
+            host_spec(host, node, &chance)
+        });
+        Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// Returns the error of a run whose records reached `bytes` at time `at`. It points at the key `duration`.
+    pub fn too_large(&self, at: Duration, bytes: usize) -> ScenarioError {
+        let gib = bytes as f64 / (1u64 << 30) as f64;
+        let problem = format!(
+            "the records of {at:?} of {:?} take {gib:.0} GiB, the most that a run keeps; shorten the run, send less, or run it \
+             with --no-records",
+            self.duration
+        );
+        crate::file::at_path(&self.name, &self.text, &self.settings, "duration", &problem)
+    }
+
+    /// Returns the seed of a host that has restarted `life` times; with 0 it is the seed of the run. A restarted host
+    /// must draw new initial sequence numbers and tags (RFC 9293, section 3.4.1; RFC 9260, section 5.3.1).
+    pub fn seed_of_life(&self, life: u32) -> u64 {
+        if life == 0 {
+            return self.seed;
+        }
+        // TOML integers are signed: the highest bit must be 0.
+        self.chance().fork("life").fork(&life.to_string()).draw() >> 1
+    }
+
+    /// Returns the end of the run.
+    pub fn end(&self) -> Instant {
+        Instant::ZERO + self.duration
+    }
+
+    /// Returns since when a host is down until the end of the run: it crashed and does not restart, or was stopped
+    /// and does not continue. `None` if it is up at the end.
+    pub fn down_for_good(&self, host: HostId) -> Option<Instant> {
+        let mut since = None;
+        for event in self.events.iter().filter(|event| event.at < self.end()) {
+            match event.order {
+                Order::Host(of, HostEvent::Crash | HostEvent::Stop) if of == host => {
+                    since = since.or(Some(event.at));
+                }
+                Order::Host(of, HostEvent::Restart | HostEvent::Continue) if of == host => since = None,
+                _ => {}
+            }
+        }
+        since
+    }
+
+    /// Returns the host of each address.
+    pub fn owners(&self) -> BTreeMap<Ipv4Addr, HostId> {
+        let hosts = (0..).map(HostId).zip(&self.hosts);
+        let own = hosts.map(|(id, host)| (id, host.config.all_addresses()));
+        let tree = self
+            .tree
+            .iter()
+            .flat_map(|tree| (0..tree.shape.len()).map(HostId).map(|id| (tree.address(id), id)));
+        own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).chain(tree).collect()
+    }
+
+    /// Returns the number of hosts.
+    pub fn len(&self) -> usize {
+        self.hosts.len() + self.tree.as_ref().map_or(0, |tree| tree.shape.len() as usize)
+    }
+
+    /// Returns whether it has no host.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns whether this host exists. The far end of a flow may be no host of the plan.
+    pub fn has_host(&self, host: HostId) -> bool {
+        host.index() < self.len()
+    }
+
+    /// Returns a host's name, or `?` for a host that does not exist.
+    pub fn host_name(&self, host: HostId) -> Cow<'_, str> {
+        match &self.tree {
+            Some(tree) => tree.shape.name(host).into(),
+            None => self.hosts.get(host.index()).map_or("?", |host| host.config.name.as_str()).into(),
+        }
+    }
+
+    /// Returns the names of a host's interfaces, ordered by number from 1.
+    pub fn interface_names(&self, host: HostId) -> Vec<String> {
+        match &self.tree {
+            Some(tree) => {
+                let ifaces = (1..=tree.shape.interfaces(host)).map(Iface);
+                ifaces.map(|iface| tree.shape.interface_name(host, iface)).collect()
+            }
+            None => {
+                let ports = self.hosts.get(host.index()).into_iter().flat_map(|host| &host.ports);
+                ports.map(|port| port.name.clone()).collect()
+            }
+        }
+    }
+
+    /// Returns the names of all hosts, ordered by `HostId`.
+    pub fn host_names(&self) -> Vec<String> {
+        (0..self.len() as u32).map(|host| self.host_name(HostId(host)).into_owned()).collect()
+    }
+
+    fn chance(&self) -> Seed {
+        Seed::new(self.seed)
+    }
+}
+
+fn host_spec(plan: &HostPlan, node: Node, chance: &Seed) -> Result<HostSpec, roles::NodeError> {
+    let config = &plan.config;
+    let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
+        name: port.name.as_str().into(),
+        mac: port.mac,
+        mtu: interface.mtu,
+        port: port.port,
+        tunes: interface.tunes,
+    });
+    Ok(HostSpec {
+        name: config.name.clone(),
+        node,
+        addresses: config.own_addresses()?,
+        interfaces: interfaces.collect(),
+        wall: EPOCH,
+        tcp: Arc::new(config.tcp.profile()?),
+        seed: chance.fork("stack"),
+    })
+}

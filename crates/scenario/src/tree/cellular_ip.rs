@@ -1,0 +1,185 @@
+//! A tree of Cellular IP. The root is a host of the Internet and the router to it. Each router directly below the
+//! root is the gateway of an access network. All other routers are base stations, and the lowest have a cell each.
+//! The hosts are mobile hosts in these cells.
+//!
+//! ```text
+//!   root ── 10 gateways ── 100 nodes ── 1000 base stations ))) mobile hosts
+//!           └──────── ten access networks ────────┘
+//! ```
+
+use super::{Shape, Tree};
+use crate::file::{CellularIpTable, Radio, units};
+use ::cellular_ip::config::{MobileConfig, Neighbor, Station, StationConfig};
+use ::cellular_ip::message::session_key;
+use auth::Key;
+use link::{Air, CellSpec, Fabric, Faults, Listening, PortId, RadioSpec};
+use roles::RoleConfig;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::{Arc, OnceLock};
+use toml::Table;
+use trace::HostId;
+use wire::{Cell, Duration, Iface, Mac, Seed};
+
+/// The parameters of each cell.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AirTable {
+    /// Bits per second that all radios of a cell share, for example `11Mb/s`.
+    #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
+    rate: u64,
+    /// The time that each frame takes besides its bits: preamble, acknowledgment.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    per_frame: Duration,
+    /// The number of frames that wait at each radio [default: 64].
+    #[serde(default = "units::radio_queue")]
+    queue: usize,
+}
+
+/// The Cellular IP part of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct CellularIp {
+    air: AirTable,
+    radio: Radio,
+    key: Key,
+    /// The common configuration of all base stations, and of all mobile hosts.
+    station: StationConfig,
+    mobile: MobileConfig,
+    /// The base stations that the hosts of each cell may use: only that of the cell. By the place of the station.
+    stations: OnceLock<Vec<Arc<[Station]>>>,
+}
+
+impl CellularIp {
+    /// Builds it from `air` of the tree, and `[radio]` and `[cellular-ip]` of the scenario.
+    pub(super) fn new(air: &AirTable, radio: &Radio, network: &CellularIpTable) -> Result<Self, String> {
+        let key = trace::hex(network.network_key.as_bytes());
+        let station = format!(
+            "kind = 'cellular-ip/station'\nid = 0\ngateway = '0.0.0.0'\nnetwork_key = '{key}'\n\
+             key_generation = {}\nuplink = {{ interface = '', mac = '00:00:00:00:00:00' }}",
+            network.key_generation
+        );
+        let mobile = format!(
+            "kind = 'cellular-ip/mobile'\naddress = '0.0.0.0'\ngateway = '0.0.0.0'\ninterface = '{}'\n\
+             key_generation = {}\nstations = []\nsession_key = '{key}'\nr_mh = '0000000000000000'",
+            Shape::AIR,
+            network.key_generation
+        );
+        match (read(&station)?, read(&mobile)?) {
+            (RoleConfig::CellularIpStation(station), RoleConfig::CellularIpMobile(mobile)) => {
+                let key = network.network_key.clone();
+                let (air, radio, stations) = (air.clone(), radio.clone(), OnceLock::new());
+                Ok(Self { air, radio, key, station, mobile, stations })
+            }
+            _ => Err("a station that is not in the plan".to_owned()),
+        }
+    }
+
+    /// Adds the cells and all radios to the fabric. Each mobile host's radio begins to listen at its own time.
+    pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, chance: &Seed) {
+        let shape = &tree.shape;
+        let AirTable { rate, per_frame, queue, .. } = self.air;
+        for station in base_stations(shape) {
+            let (delay, mtu, faults, air) =
+                (Duration::ZERO, tree.wire.mtu, Faults::default(), Air::default());
+            let cell = cell_of(shape, station);
+            fabric.add_cell(&CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air }, chance);
+            self.add_radio(tree, station, Some(cell), fabric);
+        }
+        for mobile in (shape.start(shape.depth() + 1)..shape.len()).map(HostId) {
+            self.add_radio(tree, mobile, None, fabric);
+        }
+    }
+
+    fn add_radio(&self, tree: &Tree, host: HostId, cell: Option<Cell>, fabric: &mut Fabric) {
+        let iface = Iface(tree.shape.interfaces(host));
+        let Some(port) = tree.shape.port(host, iface) else { return };
+        let Radio { retune, excursion, .. } = self.radio;
+        let attach = self.radio.attach.unwrap_or(retune) + tree.lateness(host);
+        let listening =
+            Listening { association: self.radio.association, drain: self.radio.drain, scan: None };
+        let listening = if cell.is_none() { listening } else { Listening::default() };
+        let queue = if cell.is_none() { self.radio.queue } else { None };
+        let mac = Shape::mac(port);
+        fabric.add_radio(port, RadioSpec { mac, cell, retune, attach, excursion, listening, queue });
+    }
+
+    /// Returns the Cellular IP role of a host; `None` for the root, which is in no access network.
+    pub(super) fn role(&self, tree: &Tree, host: HostId) -> Option<RoleConfig> {
+        let shape = &tree.shape;
+        match shape.level(host) {
+            0 => None,
+            level if level > shape.depth() => Some(RoleConfig::CellularIpMobile(self.mobile(tree, host)?)),
+            1 => Some(RoleConfig::CellularIpGateway(self.station(tree, host)?)),
+            _ => Some(RoleConfig::CellularIpStation(self.station(tree, host)?)),
+        }
+    }
+
+    fn station(&self, tree: &Tree, host: HostId) -> Option<StationConfig> {
+        let shape = &tree.shape;
+        let name = |iface| shape.interface_name(host, Iface(iface));
+        let has_cell = shape.level(host) == shape.depth();
+        let uplink =
+            Neighbor { interface: name(1), mac: Shape::mac(Shape::peer(shape.port(host, Iface(1))?)) };
+        let down = 2..=shape.interfaces(host);
+        Some(StationConfig {
+            id: host.0,
+            gateway: tree.address(gateway(shape, host)?),
+            uplink,
+            downlinks: if has_cell { Vec::new() } else { down.map(name).collect() },
+            radio: has_cell.then(|| Shape::AIR.to_owned()),
+            ..self.station.clone()
+        })
+    }
+
+    fn mobile(&self, tree: &Tree, host: HostId) -> Option<MobileConfig> {
+        let shape = &tree.shape;
+        let (station, _) = shape.parent(host)?;
+        let (address, r_mh) = (tree.address(host), u64::from(host.0));
+        let stations = self.stations.get_or_init(|| stations(shape)).get(shape.place(station) as usize)?;
+        let generation = self.mobile.key_generation;
+        Some(MobileConfig {
+            address,
+            gateway: tree.address(gateway(shape, host)?),
+            stations: Arc::clone(stations),
+            session_key: session_key(&self.key, generation, address, r_mh.to_be_bytes()),
+            r_mh,
+            ..self.mobile.clone()
+        })
+    }
+}
+
+/// Returns the gateway of a host's access network.
+fn gateway(shape: &Shape, host: HostId) -> Option<HostId> {
+    std::iter::successors(Some(host), |at| Some(shape.parent(*at)?.0)).find(|at| shape.level(*at) == 1)
+}
+
+/// Returns the base stations that have cells, ordered by place.
+fn base_stations(shape: &Shape) -> impl Iterator<Item = HostId> {
+    (0..shape.stations()).map(|place| HostId(shape.start(shape.depth()) + place))
+}
+
+/// Returns, for each cell, the list of base stations in the configuration of its mobile hosts.
+fn stations(shape: &Shape) -> Vec<Arc<[Station]>> {
+    let known = |station| {
+        let mac: Option<Mac> = station_air(shape, station).map(Shape::mac);
+        let cell = cell_of(shape, station).0;
+        mac.map(|mac| Station { name: shape.name(station), id: station.0, cell, mac })
+    };
+    base_stations(shape).map(|station| known(station).into_iter().collect()).collect()
+}
+
+/// Returns the cell of a base station. Cells have numbers from 1.
+fn cell_of(shape: &Shape, station: HostId) -> Cell {
+    Cell(shape.place(station) as u16 + 1)
+}
+
+fn station_air(shape: &Shape, station: HostId) -> Option<PortId> {
+    shape.port(station, Iface(shape.interfaces(station)))
+}
+
+fn read(text: &str) -> Result<RoleConfig, String> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    RoleConfig::read(table).map_err(|error| format!("{}: {}", error.path, error.problem))
+}

@@ -1,0 +1,242 @@
+//! Changes of the peer's addresses, which the peer requests (RFC 5061, section 5.2).
+
+use crate::association::Association;
+use crate::event::Event;
+use crate::handshake::unicast;
+use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
+use crate::path::PathState;
+use crate::receive::PacketContext;
+use std::collections::VecDeque;
+use wire::{Duration, Instant, Ipv4Addr};
+
+/// Number of answers that are kept in case their ASCONF is repeated: those of one packet.
+const ANSWERS: usize = 16;
+/// Number of former addresses that are kept: more than the peer can delete while a packet is in flight.
+const FORMER: usize = 16;
+/// The period of `Config::added_per_minute`.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The state of the side that answers ASCONF.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AsconfIn {
+    /// The serial number of the last ASCONF that was applied.
+    serial: u32,
+    /// How often that ASCONF was repeated and accepted as a sign that the peer is alive.
+    repeated: u32,
+    /// The answers to the last packet with ASCONF.
+    answers: Vec<AsconfAck>,
+    /// The requested primary address, until it is confirmed.
+    primary: Option<Ipv4Addr>,
+    /// Addresses that the peer has deleted, the latest last. Late packets from them still belong to the association,
+    /// and so does a repeated ASCONF that names one of them.
+    former: VecDeque<Ipv4Addr>,
+    /// Unconfirmed addresses that were added in the last minute, and when. A confirmed one is not counted: it is the
+    /// peer's own and not that of another host.
+    added: VecDeque<(Instant, Ipv4Addr)>,
+}
+
+impl AsconfIn {
+    pub(crate) fn new(tsn: u32) -> Self {
+        let (former, added) = (VecDeque::new(), VecDeque::new());
+        let (serial, answers) = (tsn.wrapping_sub(1), Vec::new());
+        Self { serial, repeated: 0, answers, primary: None, former, added }
+    }
+
+    /// Records that the peer no longer has `address`.
+    pub(crate) fn has_left(&mut self, address: Ipv4Addr) {
+        self.former.push_back(address);
+        if self.former.len() > FORMER {
+            self.former.pop_front();
+        }
+    }
+
+    /// Returns former addresses of the peer.
+    pub(crate) fn former(&self) -> impl Iterator<Item = Ipv4Addr> {
+        self.former.iter().copied()
+    }
+}
+
+impl Association {
+    /// Handles an authenticated ASCONF: the next one, a repeated one, or an invalid serial number.
+    pub(crate) fn asconf_came(&mut self, context: &mut PacketContext<'_>, asconf: &Asconf) {
+        if !self.is_open() {
+            return;
+        }
+        let ahead = asconf.serial.wrapping_sub(self.asconf_in.serial).cast_signed();
+        if ahead > 1 {
+            return; // E5
+        }
+        if ahead < 1 {
+            // E3, E4: the answer was lost, so the peer is alive. It repeats an ASCONF at most this often, but any
+            // host that has read the chunk can replay it without end.
+            if ahead == 0 && self.asconf_in.repeated < self.config.association_max_retrans {
+                self.asconf_in.repeated += 1;
+                self.heard();
+            }
+            let known = self.asconf_in.answers.iter().find(|answer| answer.serial == asconf.serial);
+            context.replies.extend(known.cloned().map(Chunk::AsconfAck));
+            return;
+        }
+        if !std::mem::replace(&mut context.asconf, true) {
+            self.asconf_in.answers.clear(); // E2: the peer has received those
+        }
+        (self.asconf_in.serial, self.asconf_in.repeated) = (asconf.serial, 0);
+        // A new ASCONF shows that the peer is alive. What was not answered may have gone to its old address. RFC
+        // 9260, section 8.1, names only SACK and HEARTBEAT ACK, but it does not consider peers that move.
+        self.heard();
+        // Requests whose response does not fit the answer are not applied (section 4.3): the peer would take them as
+        // refused.
+        let told = AsconfAck::tells_of(self.answer_room(context.src));
+        let mut short = false;
+        let mut respond = |(at, request): (usize, &Request)| {
+            let outcome = if at < told {
+                self.carry_out(context, request, &mut short)
+            } else {
+                Err(Cause::new(Code::RESOURCE_SHORTAGE, request.emit()))
+            };
+            match outcome {
+                Ok(()) => Response::Success(request.correlation()),
+                Err(cause) => Response::Refused(request.correlation(), vec![cause]),
+            }
+        };
+        let responses: Vec<Response> = asconf.requests.iter().enumerate().map(&mut respond).collect();
+        let answer = AsconfAck { serial: asconf.serial, responses };
+        if self.asconf_in.answers.len() < ANSWERS {
+            self.asconf_in.answers.push(answer.clone());
+        }
+        context.replies.push(Chunk::AsconfAck(answer));
+        if self.paths.get(context.src).is_some() {
+            self.asconf_out.ask_at(context.now, context.src);
+        }
+    }
+
+    /// Applies one request. `short` records that an address found no room: then no later request of the chunk is
+    /// applied, except for a primary address (section 4.3).
+    fn carry_out(
+        &mut self,
+        context: &PacketContext<'_>,
+        request: &Request,
+        short: &mut bool,
+    ) -> Result<(), Cause> {
+        let Request::Change { action, address, .. } = request else {
+            return Err(Cause::new(Code::UNRECOGNIZED_PARAMETERS, request.emit()));
+        };
+        let refuse = |code: Code| Err(Cause::new(code, request.emit()));
+        let Address::Ipv4(address) = *address else { return refuse(Code::UNRESOLVABLE_ADDRESS) };
+        if address.is_unspecified() {
+            // The wildcard address means the source of the packet, which AUTH does not cover (RFC 5061, section 8).
+            return refuse(Code::NO_AUTHORIZATION);
+        }
+        if !unicast(address) {
+            return refuse(Code::UNRESOLVABLE_ADDRESS);
+        }
+        if *short && *action != Action::SetPrimary {
+            return refuse(Code::RESOURCE_SHORTAGE);
+        }
+        match action {
+            Action::Add => {
+                let added = self.add_peer(context, address);
+                *short |= added == Err(Code::RESOURCE_SHORTAGE);
+                added.or_else(refuse)
+            }
+            Action::Delete => self.delete_peer(context, address).or_else(refuse),
+            Action::SetPrimary => self.prefer_peer(address).or_else(refuse),
+        }
+    }
+
+    /// Adds an address of the peer (section 5.2).
+    fn add_peer(&mut self, context: &PacketContext<'_>, address: Ipv4Addr) -> Result<(), Code> {
+        if let Some(path) = self.paths.get_mut(address) {
+            path.hearsay = false;
+            return Ok(());
+        }
+        if context.taken.contains(&address) {
+            return Err(Code::NO_AUTHORIZATION); // it is an address of another peer with the same ports
+        }
+        let added = &mut self.asconf_in.added;
+        while added.front().is_some_and(|(at, _)| context.now.since(*at) >= MINUTE) {
+            added.pop_front();
+        }
+        if self.paths.len() >= self.config.max_addresses || added.len() >= self.config.added_per_minute {
+            return Err(Code::RESOURCE_SHORTAGE);
+        }
+        added.push_back((context.now, address));
+        self.asconf_in.former.retain(|former| *former != address);
+        self.add_path(context.now, address, false);
+        self.events.push_back(Event::PeerAdded(address));
+        Ok(())
+    }
+
+    fn delete_peer(&mut self, context: &PacketContext<'_>, address: Ipv4Addr) -> Result<(), Code> {
+        if self.paths.get(address).is_none() {
+            return Err(Code::UNRESOLVABLE_ADDRESS);
+        }
+        if self.paths.len() == 1 {
+            return Err(Code::DELETE_LAST_ADDRESS); // this check precedes the next: section 5.2, D6 and D7
+        }
+        if address == context.src {
+            return Err(Code::DELETE_SOURCE_ADDRESS);
+        }
+        // The probe of a deleted address no longer delays other probes (HB.Max.Burst).
+        if self
+            .paths
+            .get(address)
+            .is_some_and(|path| !path.confirmed && !path.hearsay && path.probe.is_some())
+        {
+            self.probing = context.now;
+        }
+        // Data in flight to it go to the peer's present address at once. That path has not failed.
+        self.outbound.lose(&mut self.paths, address, false);
+        self.remove_path(address);
+        self.asconf_in.has_left(address);
+        if self.asconf_in.primary == Some(address) {
+            self.asconf_in.primary = None;
+        }
+        if self.paths.primary == address {
+            let here = self.paths.get(context.src).map(|path| path.address);
+            let first = self.paths.iter().next().map(|path| path.address);
+            let next = self.paths.best_besides(address).or(here).or(first);
+            self.paths.primary = next.unwrap_or(address);
+        }
+        self.shutdown_due |= self.waits_for_shutdown();
+        self.events.push_back(Event::PeerDeleted(address));
+        Ok(())
+    }
+
+    /// Requests that data go to `address`, once it is confirmed. Otherwise a peer could direct them at another host.
+    fn prefer_peer(&mut self, address: Ipv4Addr) -> Result<(), Code> {
+        let path = self.paths.get(address).ok_or(Code::UNRESOLVABLE_ADDRESS)?;
+        self.asconf_in.primary = Some(address);
+        if path.confirmed && path.state == PathState::Active {
+            self.confirmed_primary(address);
+        }
+        Ok(())
+    }
+
+    /// Handles the confirmation of `address`: it no longer counts in `added`, and becomes primary if the peer
+    /// requested that.
+    pub(crate) fn confirmed_primary(&mut self, address: Ipv4Addr) {
+        self.asconf_in.added.retain(|(_, added)| *added != address);
+        if self.asconf_in.primary != Some(address) {
+            return;
+        }
+        self.asconf_in.primary = None;
+        let old = std::mem::replace(&mut self.paths.primary, address);
+        if old != address
+            && let Some(path) = self.paths.get_mut(old)
+        {
+            path.superseded = true;
+        }
+        if let Some(path) = self.paths.get_mut(address) {
+            path.superseded = false;
+            if old != address {
+                path.restart_window();
+            }
+        }
+        self.events.push_back(Event::PeerPrimary(address));
+    }
+}
+
+#[cfg(test)]
+#[path = "asconf_in_tests.rs"]
+mod tests;

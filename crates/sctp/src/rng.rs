@@ -1,0 +1,48 @@
+//! Random tags, nonces and keys, and the MAC of cookies.
+
+use auth::{Key, hmac_sha256};
+use wire::{Duration, Instant, Seed};
+
+/// How long one key authenticates new cookies.
+const KEY_LIFE: Duration = Duration::from_hours(1);
+
+/// A generator of random numbers. [`Seed`] makes the sequence repeatable; the secret makes it unpredictable to others
+/// (RFC 9260, section 5.3.1: tags are random).
+#[derive(Clone, Debug)]
+pub(crate) struct Rng {
+    secret: Key,
+    seed: Seed,
+}
+
+impl Rng {
+    pub(crate) const fn new(secret: Key, seed: Seed) -> Self {
+        Self { secret, seed }
+    }
+
+    /// Returns an independent generator with the same secret.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self { secret: self.secret.clone(), seed: Seed::new(self.seed.draw()) }
+    }
+
+    pub(crate) fn bytes(&mut self) -> [u8; 32] {
+        hmac_sha256(&self.secret, &[b"number", &self.seed.draw().to_be_bytes()])
+    }
+
+    pub(crate) fn u64(&mut self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.bytes();
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// Returns a verification tag, which is not zero.
+    pub(crate) fn tag(&mut self) -> u32 {
+        (self.u64() as u32).max(1)
+    }
+
+    /// Returns the MAC of a cookie that was made at `made`. Its key changes every [`KEY_LIFE`] (RFC 9260, section
+    /// 5.1.3), so a disclosed key forges no cookie of another period.
+    pub(crate) fn seal(&self, made: Instant, cookie: &[u8]) -> [u8; 32] {
+        let period = made.since(Instant::ZERO).as_secs() / KEY_LIFE.as_secs();
+        let key = Key::new(hmac_sha256(&self.secret, &[b"cookie key", &period.to_be_bytes()]));
+        hmac_sha256(&key, &[b"cookie", cookie])
+    }
+}

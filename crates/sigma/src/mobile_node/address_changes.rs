@@ -1,0 +1,200 @@
+//! Requests to the peers, and their answers. An association whose peer refuses a change keeps its addresses. It is
+//! asked again, at growing intervals, for what it lacks at that time.
+
+use super::{MobileNode, Standing, Timer};
+use crate::mark::Event;
+use node::Outbox;
+use sctp::{AssociationId, Change, ChangeOutcome, Event as SctpEvent, RequestError};
+use wire::{Duration, Instant, Ipv4Addr};
+
+/// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+impl MobileNode {
+    /// Asks the peers of all associations for changes.
+    pub(super) fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
+        for id in self.transport.open() {
+            self.ask(now, id, changes);
+            // An association may have missed earlier changes, as it waited for an answer or was opened meanwhile. It
+            // is asked for all that it lacks.
+            if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
+                let primary = self.lacking.remove(&id).unwrap_or(false);
+                self.catch_up(now, id, primary);
+            }
+        }
+        if changes.iter().any(|change| matches!(change, Change::Add(_))) && !self.asked.is_empty() {
+            out.mark(Event::AddSent.into());
+        }
+    }
+
+    pub(super) fn ask(&mut self, now: Instant, id: AssociationId, changes: &[Change]) {
+        let Some(association) = self.transport.open_mut(id) else { return };
+        match association.change(now, changes) {
+            Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
+            // The address is being deleted, or the association does not have it, or too many changes wait.
+            Err(RequestError::Known | RequestError::Full | RequestError::Unknown | RequestError::Last) => {
+                self.waiting.insert(id);
+                self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
+            }
+            // The peer cannot be asked.
+            Err(RequestError::NotOpen | RequestError::Unsupported | RequestError::Address) => {}
+        }
+    }
+
+    /// Records that an association lacks a change, which is requested again later.
+    fn lacks(&mut self, now: Instant, id: AssociationId, primary: bool) {
+        *self.lacking.entry(id).or_default() |= primary;
+        let pause = PAUSE.saturating_mul(1 << self.again.min(6)).min(LONGEST_PAUSE);
+        // A timer that runs is not postponed.
+        if self.timers.due(Timer::Ask).is_none() {
+            self.timers.set(Timer::Ask, now + pause);
+        }
+    }
+
+    /// Asks the associations that lack a change.
+    pub(super) fn ask_again(&mut self, now: Instant) {
+        self.again += 1;
+        for (id, primary) in std::mem::take(&mut self.lacking) {
+            if self.asked.iter().any(|(asked, _)| *asked == id) {
+                self.lacks(now, id, primary);
+            } else {
+                self.catch_up(now, id, primary);
+            }
+        }
+        if self.lacking.is_empty() && self.asked.is_empty() {
+            self.again = 0;
+        }
+    }
+
+    /// Asks the peer of an association for all changes that it lacks now. They add the addresses of networks that we
+    /// are in, set the primary address if `primary`, and delete addresses that the host no longer has.
+    fn catch_up(&mut self, now: Instant, id: AssociationId, primary: bool) {
+        self.waiting.remove(&id);
+        let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
+        let current = self.current.and_then(|at| self.address_of(at));
+        let (Some(association), Some(current)) = (self.transport.open_mut(id), current) else { return };
+        let known: Vec<Ipv4Addr> = association.local_addresses().collect();
+        let added = here.iter().filter(|address| !known.contains(address));
+        let gone = known.iter().filter(|address| !here.contains(address));
+        let changes: Vec<Change> = (added.map(|address| Change::Add(*address)))
+            .chain(primary.then_some(Change::SetPrimary(current)))
+            .chain(gone.map(|address| Change::Delete(*address)))
+            .collect();
+        if changes.is_empty() {
+            return;
+        }
+        self.ask(now, id, &changes);
+        if let Some(association) = self.transport.open_mut(id) {
+            let _ = association.move_to(now, current, &here);
+        }
+    }
+
+    /// Returns whether data may move to this address: its addition is answered, and an association has it, or none is
+    /// open.
+    pub(super) fn may_be_used(&self, address: Ipv4Addr) -> bool {
+        let open = self.transport.open();
+        !self.waits_for(Change::Add(address))
+            && (open.is_empty() || open.into_iter().any(|id| self.transport.addresses(id).contains(&address)))
+    }
+
+    /// Returns whether an association depends on this address: it has no other, or sends from it instead of the
+    /// preferred one.
+    pub(super) fn is_needed(&self, address: Ipv4Addr) -> bool {
+        self.transport.is_detour(address)
+            || self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
+    }
+
+    pub(super) fn ready(&self) -> impl Iterator<Item = usize> {
+        self.radios.iter().filter_map(|(_, standing)| match standing {
+            Standing::Ready(at) => Some(*at),
+            _ => None,
+        })
+    }
+
+    pub(super) fn waits_for(&self, change: Change) -> bool {
+        self.asked.iter().any(|(_, asked)| *asked == change)
+    }
+
+    /// Handles the opening of an association: adds the other address, if there is one. The host may have moved since
+    /// it began.
+    pub(super) fn opened(&mut self, now: Instant, id: AssociationId, out: &mut Outbox) {
+        let known = self.transport.addresses(id);
+        let current = self.current.and_then(|at| self.address_of(at));
+        self.catch_up(now, id, current.is_some_and(|current| !known.contains(&current)));
+        if self.asked.iter().any(|(asked, change)| *asked == id && matches!(change, Change::Add(_))) {
+            out.mark(Event::AddSent.into());
+        }
+    }
+
+    pub(super) fn news(&mut self, now: Instant, out: &mut Outbox) {
+        loop {
+            let news = self.transport.settle(now, out);
+            if news.is_empty() {
+                return;
+            }
+            for (id, event) in news {
+                self.heed(&event, id);
+                match event {
+                    // A restarted peer knows only the addresses of INIT ACK.
+                    SctpEvent::Opened | SctpEvent::Restarted { intact: true } => self.opened(now, id, out),
+                    SctpEvent::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
+                    SctpEvent::Silent(_) => self.seek(now, [id].into(), out),
+                    SctpEvent::Arriving(address) => self.arriving(address, out),
+                    SctpEvent::Closed(_) => {
+                        self.asked.retain(|(other, _)| *other != id);
+                        self.lacking.remove(&id);
+                        self.waiting.remove(&id);
+                        self.retire(now, out);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    pub(super) fn changed(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        change: Change,
+        outcome: ChangeOutcome,
+        out: &mut Outbox,
+    ) {
+        self.asked.remove(&(id, change));
+        if outcome == ChangeOutcome::Done {
+            self.accepted.insert(change);
+        } else {
+            out.mark(Event::ChangeRefused { address: change.address() }.into());
+            self.lacks(now, id, matches!(change, Change::SetPrimary(_)));
+        }
+        // Changes that had to wait for this answer are requested now.
+        if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
+            let primary = self.lacking.remove(&id).unwrap_or(false);
+            self.catch_up(now, id, primary);
+        }
+        if self.waits_for(change) {
+            return;
+        }
+        let accepted = self.accepted.remove(&change);
+        match change {
+            Change::Add(address) => {
+                if accepted {
+                    out.mark(Event::AddAcknowledged { address }.into());
+                }
+                self.review(now, out);
+            }
+            Change::SetPrimary(address) => {
+                if accepted {
+                    out.mark(Event::PrimaryAcknowledged { address }.into());
+                }
+                // The location manager must have our address even if a peer refuses it, unless we can still be
+                // reached at another one.
+                if accepted || self.others().next().is_none() {
+                    self.register(now, out);
+                }
+            }
+            Change::Delete(_) => self.retire(now, out),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Peers that move too. If both ends lose their networks before either could notify the other, each knows only a lost
+//! address of the other. But both register with the location manager. A node that has lost a network asks it for the
+//! address of such a peer. It asks at once, and again when its own registration is confirmed. So of two nodes that
+//! move at the same time, the later one finds the earlier one. A node whose peer is silent asks too.
+
+use super::MobileNode;
+use crate::mark::Event;
+use crate::message::Name;
+use node::Outbox;
+use sctp::{AssociationId, Change, Event as SctpEvent};
+use std::collections::BTreeSet;
+use wire::{Instant, Ipv4Addr};
+
+impl MobileNode {
+    /// Records which configured peer an association is with, and that it was heard.
+    pub(super) fn heed(&mut self, event: &SctpEvent, id: AssociationId) {
+        match event {
+            SctpEvent::Opened | SctpEvent::Silent(_) if !self.met.contains_key(&id) => {
+                let known = self.transport.peer_addresses(id);
+                let is = |name: &&crate::config::Peer| name.addresses.iter().any(|it| known.contains(it));
+                if let Some(peer) = self.config.peers.iter().find(is) {
+                    self.met.insert(id, peer.name.clone());
+                }
+            }
+            SctpEvent::Closed(_) => {
+                self.met.remove(&id);
+                self.sought.remove(&id);
+            }
+            SctpEvent::Data
+            | SctpEvent::Room(_)
+            | SctpEvent::Arriving(_)
+            | SctpEvent::Changed(..)
+            | SctpEvent::PeerAdded(_)
+            | SctpEvent::PeerDeleted(_)
+            | SctpEvent::PeerPrimary(_)
+            | SctpEvent::PeerFinished => _ = self.sought.remove(&id),
+            SctpEvent::Opened
+            | SctpEvent::Restarted { .. }
+            | SctpEvent::Path(..)
+            | SctpEvent::Silent(_)
+            | SctpEvent::Switched { .. } => {}
+        }
+    }
+
+    /// Looks for all peers that move too, after we have lost a network.
+    pub(super) fn seek_all(&mut self, now: Instant, out: &mut Outbox) {
+        let open = self.transport.open().into_iter().collect();
+        self.seek(now, open, out);
+    }
+
+    /// Looks again, when our registration is confirmed: an earlier answer may be older than the last move of the
+    /// peer.
+    pub(super) fn seek_again(&mut self, now: Instant, out: &mut Outbox) {
+        self.seek(now, self.sought.clone(), out);
+    }
+
+    /// Asks for the addresses of the peers of these associations, if they are known to move.
+    pub(super) fn seek(&mut self, now: Instant, ids: BTreeSet<AssociationId>, out: &mut Outbox) {
+        let Some(local) = self.current.and_then(|at| self.address_of(at)) else { return };
+        let Some(resolver) = &mut self.resolver else { return };
+        let mut names = BTreeSet::new();
+        for id in ids {
+            if let Some(name) = self.met.get(&id) {
+                self.sought.insert(id);
+                names.insert(name);
+            }
+        }
+        for name in names {
+            resolver.ask(now, name, local, out);
+        }
+    }
+
+    /// Handles the answer that a peer is at `address`. An outstanding change is sent there, as the peer may not have
+    /// received it. Without one, our primary address is requested again, as the peer may have lost only its own
+    /// network. It then learns that we can be reached at the address where its own requests were not answered.
+    pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
+        let of = |id: &&AssociationId| self.met.get(id) == Some(name);
+        let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();
+        let here = self.current.and_then(|at| self.address_of(at));
+        for id in ids {
+            let waits = self.asked.iter().any(|(asked, _)| *asked == id);
+            let is_new = !self.transport.peer_addresses(id).contains(&address);
+            if let Some(here) = here.filter(|_| is_new && !waits) {
+                self.ask(now, id, &[Change::SetPrimary(here)]);
+            }
+            if self.transport.try_at(now, id, address) {
+                out.mark(Event::PeerLocated { name: name.to_string(), address }.into());
+            }
+        }
+    }
+}
