@@ -75,7 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["wire"]),
     ("shim", &["wire", "client"]),
     ("os", &["wire"]),
-    ("daemon", &["wire", "table", "tcp", "node", "trace", "client", "os"]),
+    ("daemon", &["wire", "tcp", "node", "trace", "client", "os"]),
     (
         "scenario",
         &[

@@ -173,8 +173,8 @@ fn veth() -> Result<()> {
 
 fn ingress_hook() -> Result<String> {
     veth()?;
-    os::nft::deafen(&["b0"])?;
-    os::nft::listen_again()?;
+    os::nft::install_ingress_drop(&["b0"])?;
+    os::nft::remove_ingress_drop()?;
     Ok("nftables, family netdev".to_owned())
 }
 

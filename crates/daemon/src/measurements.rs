@@ -53,7 +53,7 @@ pub struct DaemonSummary {
 
 /// What a daemon measures about itself while it runs.
 #[derive(Debug)]
-pub(crate) struct Vitals {
+pub(crate) struct Measurements {
     pub(crate) read: Waits,
     pub(crate) handled: Waits,
     /// Only a lab's daemon has one, because it knows the end of its run. Elsewhere a wake-up every 5 ms would be
@@ -68,7 +68,7 @@ pub(crate) struct Vitals {
     pub(crate) since: Instant,
 }
 
-impl Vitals {
+impl Measurements {
     /// Creates the counters for this number of interfaces, including the host's own stack.
     pub(crate) fn new(interfaces: usize) -> Self {
         Self {
@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn a_daemon_that_first_runs_after_the_clocks_zero_was_stalled() {
-        let mut vitals = Vitals { end: Instant::from_millis(500), ..Vitals::new(1) };
-        vitals.begin();
-        vitals.beat(Instant::from_millis(305));
-        assert_eq!(vitals.heartbeat.unwrap().worst(), Stall { us: 300_000, until_us: 305_000 });
+        let mut measurements = Measurements { end: Instant::from_millis(500), ..Measurements::new(1) };
+        measurements.begin();
+        measurements.beat(Instant::from_millis(305));
+        assert_eq!(measurements.heartbeat.unwrap().worst(), Stall { us: 300_000, until_us: 305_000 });
     }
 
     #[test]

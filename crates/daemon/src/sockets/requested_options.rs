@@ -9,7 +9,7 @@ const RELAYED: usize = 64 * 1024;
 
 /// The options that a user has set on its socket; the others keep the kernel's defaults.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Knobs {
+pub(super) struct RequestedOptions {
     /// Bytes that may wait to be sent.
     pub(super) send_buffer: Option<u32>,
     /// Bytes that may wait to be read.
@@ -17,7 +17,7 @@ pub(super) struct Knobs {
     nagle: Option<bool>,
 }
 
-impl Knobs {
+impl RequestedOptions {
     pub(super) const fn note(&mut self, knob: SocketOption) {
         match knob {
             SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),

@@ -16,9 +16,9 @@ type Key = (Ipv4Addr, Ipv4Addr, [u8; 8]);
 
 /// The last UDP datagrams that were passed to the kernel.
 #[derive(Debug, Default)]
-pub(super) struct Given(VecDeque<(Key, PacketId)>);
+pub(super) struct KernelDatagrams(VecDeque<(Key, PacketId)>);
 
-impl Given {
+impl KernelDatagrams {
     /// Remembers a datagram that was passed to the kernel.
     pub(super) fn note(&mut self, packet: PacketId, bytes: &[u8]) {
         let Ok((header, payload)) = Header::parse(bytes) else { return };
@@ -58,7 +58,7 @@ mod tests {
             joined.far.run(|| sysctl("net/ipv4/icmp_ratemask", "0")).unwrap().unwrap();
             joined.near.send(&arp_request()).unwrap();
             assert!(!hear(&joined.near, 100).is_empty());
-            let mut given = Given::default();
+            let mut given = KernelDatagrams::default();
             for number in 0..200_u64 {
                 let frame = datagram(&number.to_be_bytes().repeat(if number % 2 == 0 { 1 } else { 150 }));
                 given.note(PacketId(number), ethernet::parse(&frame).unwrap().1);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_last_are_remembered() {
-        let mut given = Given::default();
+        let mut given = KernelDatagrams::default();
         for number in 0..KEPT as u64 + 5 {
             given.note(PacketId(number), ethernet::parse(&datagram(b"x")).unwrap().1);
         }

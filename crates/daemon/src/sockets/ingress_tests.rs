@@ -9,12 +9,12 @@ use os::{NetNs, Options, PacketSocket, nft};
 use wire::ipv4::Header;
 use wire::{SocketAddrV4, ethernet};
 
-pub(super) struct Door {
+pub(super) struct IngressFilter {
     tap: PacketSocket,
     device: &'static str,
 }
 
-impl Door {
+impl IngressFilter {
     /// Returns the filter of a namespace, on its one device.
     pub(super) fn of(namespace: &NetNs, device: &'static str) -> Self {
         let tap = namespace.run(|| PacketSocket::open(device, &Options::default())).unwrap().unwrap();
@@ -22,11 +22,11 @@ impl Door {
     }
 
     pub(super) fn shut(&self) {
-        nft::deafen(&[self.device]).unwrap();
+        nft::install_ingress_drop(&[self.device]).unwrap();
     }
 
     pub(super) fn open() {
-        nft::listen_again().unwrap();
+        nft::remove_ingress_drop().unwrap();
     }
 
     /// Passes segments that have arrived to the sockets' checks, which a daemon does before the kernel gets them.

@@ -1,44 +1,16 @@
-//! Signals that end a daemon cleanly, and the claim that excludes a second daemon.
+//! The claim that excludes a second daemon of a network namespace.
 
-use super::folder::{LOCK, PREFIX, UNFINISHED, folder};
-use os::{Attempt, Result, check, namespace, peer};
+use super::record_folder::{LOCK, PREFIX, UNFINISHED, folder};
+use os::{Attempt, Result, namespace, peer};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wire::Duration;
-
-/// SIGTERM, SIGINT, SIGHUP and SIGQUIT, as a descriptor to wait on. They no longer end the process by default.
-#[derive(Debug)]
-pub(super) struct Signals(OwnedFd);
-
-impl Signals {
-    /// Blocks the signals for the calling thread and the threads that it starts later.
-    pub(super) fn take() -> Result<Self> {
-        // SAFETY: an empty set is valid, and outlives the calls; nothing else owns the descriptor.
-        let fd = unsafe {
-            let mut set = std::mem::zeroed::<libc::sigset_t>();
-            libc::sigemptyset(&raw mut set);
-            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
-                libc::sigaddset(&raw mut set, signal);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-            check(libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))
-                .map(|fd| OwnedFd::from_raw_fd(fd))
-        };
-        Ok(Self(fd.attempt("wait for", "signals")?))
-    }
-}
-
-impl AsFd for Signals {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
 
 /// The right to be the daemon of a network namespace. It has two parts. An abstract UNIX address belongs to its
 /// network namespace, and is free again when its process has ended for any reason. But any user may bind it. So

@@ -13,19 +13,19 @@ const REST: Duration = Duration::from_millis(200);
 const TOO_MANY: Reason = Reason("tcp_too_many_of_peer");
 
 /// Accepted connections, by the address of the peer.
-pub(super) struct Callers {
+pub(super) struct AcceptLimits {
     addresses: BTreeMap<StreamId, Ipv4Addr>,
     counts: BTreeMap<Ipv4Addr, usize>,
     /// Largest number of connections of all peers together.
     most: usize,
-    /// Reasons of refusals since the last call of [`Callers::take_refused`].
+    /// Reasons of refusals since the last call of [`AcceptLimits::take_refused`].
     refused: Vec<Reason>,
     /// Until when each listener is not polled.
     resting: BTreeMap<StreamId, Instant>,
     now: Instant,
 }
 
-impl Callers {
+impl AcceptLimits {
     /// Allows at most `most` connections, and a quarter of them for one address.
     pub(super) const fn new(most: usize) -> Self {
         Self {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_address_has_a_quarter_and_all_have_half() {
-        let mut callers = Callers::new(32);
+        let mut callers = AcceptLimits::new(32);
         let mut admitted = 0;
         for (id, last) in (1..=5).flat_map(|last| [last; 9]).enumerate() {
             let peer = Ipv4Addr::new(10, 0, 0, last);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_listener_at_which_accept_failed_rests() {
-        let (mut callers, listener) = (Callers::new(32), StreamId(7));
+        let (mut callers, listener) = (AcceptLimits::new(32), StreamId(7));
         callers.failed(listener, Errno::MFILE);
         assert!(!callers.is_asked(listener) && callers.is_asked(StreamId(8)));
         assert_eq!(callers.take_refused(), [Reason("tcp_accept_no_descriptor")]);

@@ -2,25 +2,25 @@
 //! process has one of them, or a path is another kind of file, this is an error, and nothing has been changed.
 
 use super::Spec;
-use super::clients::Door;
+use super::clients::ClientListener;
 use super::control::Control;
-use super::recording;
+use super::record_file;
 use crate::Store;
 use os::Result;
 
-pub(super) struct Claimed {
+pub(super) struct Resources {
     pub(super) control: Control,
-    pub(super) door: Option<Door>,
+    pub(super) listener: Option<ClientListener>,
     pub(super) store: Option<Store>,
 }
 
-impl Claimed {
+impl Resources {
     pub(super) fn of(spec: &Spec) -> Result<Self> {
         let control = Control::open(spec.control.as_deref())?;
-        let door = spec.clients.as_deref().map(Door::open).transpose()?;
+        let listener = spec.clients.as_deref().map(ClientListener::open).transpose()?;
         if let Some(path) = &spec.records {
-            recording::check(path)?;
+            record_file::check(path)?;
         }
-        Ok(Self { control, door, store: spec.open_store()? })
+        Ok(Self { control, listener, store: spec.open_store()? })
     }
 }

@@ -1,8 +1,8 @@
 //! What dead daemons left: `wayfare doctor` reports it, and `wayfare doctor --clean` cleans it up.
 
-use super::ends::{Claim, Taken, remove_unheld, unheld_lock};
-use super::folder::{self, LOCK, PREFIX, RECORD};
-use super::undo;
+use super::claim::{Claim, Taken, remove_unheld, unheld_lock};
+use super::record_folder::{self, LOCK, PREFIX, RECORD};
+use super::restore;
 use os::{
     Attempt, Error, Result,
     files::boot_id,
@@ -37,7 +37,7 @@ pub enum LeftByDaemon {
 /// # Errors If a folder of records, or the namespaces of this machine, cannot be read.
 pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
-    for folder in folder::ours() {
+    for folder in record_folder::ours() {
         found.extend(clean_in(&folder)?);
     }
     found.extend(of_others());
@@ -49,7 +49,7 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 /// # Errors If a folder of records cannot be read.
 pub fn left_behind() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
-    for folder in folder::ours() {
+    for folder in record_folder::ours() {
         found.extend(look_in(&folder)?);
     }
     found.extend(of_others());
@@ -79,7 +79,7 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
     let remove = || fs::remove_file(path).attempt("remove", path.display());
     // Its daemon may have ended just now.
-    let Some(before) = undo::read(path)? else { return Ok(LeftByDaemon::PutBack) };
+    let Some(before) = restore::read(path)? else { return Ok(LeftByDaemon::PutBack) };
     if before.boot == boot_id()? {
         for namespace in namespaces {
             let put_back = || {
@@ -137,7 +137,7 @@ fn of_others() -> impl Iterator<Item = (PathBuf, LeftByDaemon)> {
     let may_have_some = |(path, _): &(PathBuf, u32)| {
         [RECORD, LOCK].iter().any(|extension| files(path, extension).map_or(true, |files| !files.is_empty()))
     };
-    let folders = folder::of_others().into_iter().filter(may_have_some);
+    let folders = record_folder::of_others().into_iter().filter(may_have_some);
     folders.map(|(path, user)| (path, LeftByDaemon::OfAnother(user)))
 }
 

@@ -7,9 +7,9 @@
 //! and is reported. `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too.
 //! If only routes, addresses or neighbors remain, it starts all the same, and keeps them in its own record.
 
-use super::ends::Claim;
-use super::folder::{PREFIX, RECORD, UNFINISHED, folder};
-use super::host::{self, KERNEL_SIDE};
+use super::claim::Claim;
+use super::host_link::{self, KERNEL_SIDE};
+use super::record_folder::{PREFIX, RECORD, UNFINISHED, folder};
 use super::{Interface, Spec};
 use os::{
     Attempt, Error, Netlink, Result, Saved, ethtool,
@@ -61,13 +61,13 @@ struct Device {
 
 /// The record of a living daemon. Dropping it restores the former state.
 #[derive(Debug)]
-pub(super) struct Undo {
+pub(super) struct Restore {
     before: Before,
     path: PathBuf,
     is_put_back: bool,
 }
 
-impl Undo {
+impl Restore {
     /// Records all that a daemon with this configuration will change. If a daemon of this namespace died without
     /// restoring the former state, that is done first. A missing interface is an error, before anything is changed.
     pub(super) fn note(_claim: &Claim, spec: &Spec) -> Result<Self> {
@@ -102,7 +102,7 @@ impl Undo {
     }
 }
 
-impl Drop for Undo {
+impl Drop for Restore {
     fn drop(&mut self) {
         if !self.is_put_back
             && let Err(error) = self.before.put_back().keep(&self.path)
@@ -162,7 +162,7 @@ impl Before {
             let offloads = ethtool::offloads(name)?.into_iter().map(str::to_owned).collect();
             devices.push(Device { name: name.clone(), was_up: link.up, offloads });
         }
-        let of_devices = devices.iter().flat_map(|device| host::sysctls_of(&device.name));
+        let of_devices = devices.iter().flat_map(|device| host_link::sysctls_of(&device.name));
         let paths = SYSCTLS.map(str::to_owned).into_iter().chain(of_devices);
         // A setting that this kernel does not have is not changed.
         let sysctls =
@@ -194,7 +194,7 @@ impl Before {
         };
         // Deletes its addresses and the daemon's default route too.
         let pair = if net.link(KERNEL_SIDE).is_ok() { net.delete_link(KERNEL_SIDE) } else { Ok(()) };
-        for done in [nft::listen_again(), host::forget_foreign(), pair] {
+        for done in [nft::remove_ingress_drop(), host_link::refuse_foreign_addresses(), pair] {
             rest.note(done);
         }
         // An interface that is gone has nothing to restore.

@@ -1,7 +1,7 @@
 //! The end of a run: the packets that queues still hold, the kernel's counters, the summary, the records.
 
 use super::recorder::Recorder;
-use super::storage::Storage;
+use super::store_thread::StoreThread;
 use super::{Daemon, DaemonSummary, Heartbeat, RESERVE, SETTLING};
 use os::{Attempt, Offset, QueueWatch, Result, counters};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,17 +21,17 @@ impl Daemon {
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
         self.reserve.spend(RESERVE);
         // A daemon that did not run until now was stalled, even if no frame waits for it.
-        self.vitals.beat(self.clock.now());
+        self.measurements.beat(self.clock.now());
         let until = self.clock.now() + DRAINING;
         for iface in 0..=self.ports.len() {
             self.drain(Iface(iface as u16), until)?;
         }
         self.receive_datagrams();
-        while let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_busy()) {
+        while let Some(storage) = self.store.as_ref().filter(|storage| storage.is_busy()) {
             if !storage.has_more() {
                 poll(&mut [PollFd::new(storage, PollFlags::IN)], None).attempt("wait on", "the store")?;
             }
-            self.hear_storage();
+            self.handle_stored();
         }
         let now = self.clock.now();
         let mut held: Vec<(Option<Iface>, PacketId)> = Vec::new();
@@ -68,7 +68,7 @@ impl Daemon {
         let until = self.clock.now() + DRAINING;
         for _ in 0..SETTLING {
             let counted = counted_since(before);
-            let taken = self.vitals.received.first().copied().unwrap_or_default();
+            let taken = self.measurements.received.first().copied().unwrap_or_default();
             // Waiting does not change a missing counter; the lab reports it.
             if counters::sent_to_node(&counted).map_or(true, |sent| sent <= taken) {
                 return counted;
@@ -89,24 +89,24 @@ impl Daemon {
         offset: Offset,
     ) -> DaemonSummary {
         let names = std::iter::once("host").chain(self.ports.iter().map(|port| port.spec.name.as_str()));
-        let heartbeat = self.vitals.heartbeat.as_ref();
-        let (stored, store_stalls) = self.storage.as_ref().map(Storage::waits).unwrap_or_default();
-        let received = names.map(str::to_owned).zip(self.vitals.received.iter().copied());
+        let heartbeat = self.measurements.heartbeat.as_ref();
+        let (stored, store_stalls) = self.store.as_ref().map(StoreThread::waits).unwrap_or_default();
+        let received = names.map(str::to_owned).zip(self.measurements.received.iter().copied());
         DaemonSummary {
             name: name.to_owned(),
             status: trace::json_of(&self.node.status()),
             tcp: trace::json_of(&self.sockets.accounts()),
             counters,
-            read: self.vitals.read.summary(),
-            handled: self.vitals.handled.summary(),
+            read: self.measurements.read.summary(),
+            handled: self.measurements.handled.summary(),
             stall: heartbeat.map(Heartbeat::worst).unwrap_or_default(),
             stalls: heartbeat.map(|heartbeat| heartbeat.stalls().to_vec()).unwrap_or_default(),
             stored,
             store_stalls,
             worst_late_us: self.worst_late.as_micros() as u64,
             received: received.collect(),
-            given_to_kernel: self.vitals.given_to_kernel,
-            lost_interfaces: self.vitals.lost_interfaces.clone(),
+            given_to_kernel: self.measurements.given_to_kernel,
+            lost_interfaces: self.measurements.lost_interfaces.clone(),
             queues: Vec::new(), // filled in later, because it is read last
             capture_drops,
             wall_clock_stepped: Offset::sample().stepped_since(offset),

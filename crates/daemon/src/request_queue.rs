@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 /// A queue of requests. Handling one may raise others, for example to write more on the stream of the next request.
 /// They queue behind it: while one request is being handled, no other is taken.
 #[derive(Debug)]
-pub(super) struct Wished<T> {
+pub(super) struct RequestQueue<T> {
     queue: VecDeque<T>,
     /// A request has been taken, and is not handled yet.
     is_busy: bool,
 }
 
-impl<T> Wished<T> {
+impl<T> RequestQueue<T> {
     pub(super) const fn new() -> Self {
         Self { queue: VecDeque::new(), is_busy: false }
     }
 
-    pub(super) fn extend(&mut self, wishes: impl IntoIterator<Item = T>) {
-        self.queue.extend(wishes);
+    pub(super) fn extend(&mut self, requests: impl IntoIterator<Item = T>) {
+        self.queue.extend(requests);
     }
 
     /// Takes the next request, or `None` while another is being handled. The caller calls [`Self::done`] when it has
@@ -38,31 +38,31 @@ mod tests {
     use super::*;
 
     /// Like the daemon, tries to handle at once what a request raises, before that request itself is handled.
-    struct Somebody {
-        wished: Wished<u32>,
-        fulfilled: Vec<u32>,
+    struct Handler {
+        requests: RequestQueue<u32>,
+        handled: Vec<u32>,
     }
 
-    impl Somebody {
-        fn fulfil(&mut self, wishes: &[u32]) {
-            self.wished.extend(wishes.iter().copied());
-            while let Some(wish) = self.wished.next() {
-                if wish < 10 {
-                    self.fulfil(&[10 * wish, 10 * wish + 1]);
+    impl Handler {
+        fn handle(&mut self, requests: &[u32]) {
+            self.requests.extend(requests.iter().copied());
+            while let Some(request) = self.requests.next() {
+                if request < 10 {
+                    self.handle(&[10 * request, 10 * request + 1]);
                 }
-                self.fulfilled.push(wish);
-                self.wished.done();
+                self.handled.push(request);
+                self.requests.done();
             }
         }
     }
 
     /// A program's bytes were reordered when requests raised by one request went before the next.
     #[test]
-    fn what_follows_from_a_wish_comes_behind_all_that_were_there() {
-        let mut somebody = Somebody { wished: Wished::new(), fulfilled: Vec::new() };
-        somebody.fulfil(&[1, 2]);
-        assert_eq!(somebody.fulfilled, [1, 2, 10, 11, 20, 21]);
-        somebody.fulfil(&[3]);
-        assert_eq!(somebody.fulfilled[6..], [3, 30, 31], "and nothing is left behind");
+    fn what_follows_from_a_request_comes_behind_all_that_were_there() {
+        let mut handler = Handler { requests: RequestQueue::new(), handled: Vec::new() };
+        handler.handle(&[1, 2]);
+        assert_eq!(handler.handled, [1, 2, 10, 11, 20, 21]);
+        handler.handle(&[3]);
+        assert_eq!(handler.handled[6..], [3, 30, 31], "and nothing is left behind");
     }
 }

@@ -24,7 +24,7 @@ impl Log for Disk {
 }
 
 struct Stage {
-    storage: Storage<Disk>,
+    storage: StoreThread<Disk>,
     clock: Clock,
     begun: Receiver<Vec<u8>>,
     verdicts: Sender<Verdict>,
@@ -34,7 +34,7 @@ impl Stage {
     fn new() -> Self {
         let ((begins, begun), (verdicts, decided)) = (channel(), channel());
         let disk = Disk { pending: Vec::new(), begun: begins, verdicts: decided };
-        Self { storage: Storage::start(disk).unwrap(), clock: Clock::start(), begun, verdicts }
+        Self { storage: StoreThread::start(disk).unwrap(), clock: Clock::start(), begun, verdicts }
     }
 
     fn ask(&mut self, keys: &[u8]) {

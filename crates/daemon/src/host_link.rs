@@ -22,7 +22,7 @@ pub(crate) struct HostLink {
     /// Whether the pair was removed.
     pub(crate) is_removed: bool,
     /// Whether the default route leads to the pair.
-    leads: bool,
+    has_default_route: bool,
     /// Settings of the host's TCP connections.
     tcp: TcpMetrics,
 }
@@ -45,7 +45,7 @@ impl HostLink {
         for device in [KERNEL_SIDE, NODE_SIDE] {
             // A checksum left to hardware that does not exist would be sent unfinished.
             ethtool::offloads_off(device)?;
-            quiet(device);
+            disable_autoconf(device);
             net.set_arp(device, false)?;
             net.set_up(device, true)?;
         }
@@ -55,10 +55,16 @@ impl HostLink {
         }
         let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
         let pair = [net.link(KERNEL_SIDE)?.index, net.link(NODE_SIDE)?.index];
-        let mut host =
-            Self { socket, carries: true, pair, is_removed: false, leads: false, tcp: tcp.clone() };
+        let mut host = Self {
+            socket,
+            carries: true,
+            pair,
+            is_removed: false,
+            has_default_route: false,
+            tcp: tcp.clone(),
+        };
         if !addresses.is_empty() {
-            host.lead_everywhere(net)?;
+            host.add_default_route(net)?;
         }
         Ok(host)
     }
@@ -72,20 +78,20 @@ impl HostLink {
     ) -> Result<()> {
         if is_added {
             net.add_address(KERNEL_SIDE, address, 32)?;
-            return self.lead_everywhere(net);
+            return self.add_default_route(net);
         }
         net.delete_address(KERNEL_SIDE, address, 32)
     }
 
     /// Routes everything that the host's own stack sends to the node.
-    fn lead_everywhere(&mut self, net: &mut Netlink) -> Result<()> {
-        self.leads = true;
+    fn add_default_route(&mut self, net: &mut Netlink) -> Result<()> {
+        self.has_default_route = true;
         net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, &self.tcp)
     }
 
     /// Restores the default route, if there was one: the kernel removes it when the pair goes down.
-    pub(crate) fn lead_back(&mut self, net: &mut Netlink) -> Result<()> {
-        if self.leads { self.lead_everywhere(net) } else { Ok(()) }
+    pub(crate) fn restore_default_route(&mut self, net: &mut Netlink) -> Result<()> {
+        if self.has_default_route { self.add_default_route(net) } else { Ok(()) }
     }
 
     /// Passes a datagram to the host's own stack.
@@ -100,25 +106,25 @@ const FOREIGN: u8 = 87;
 
 /// Makes every datagram that the node passes to the host local, also if its address is not the host's. Sockets bound
 /// to such an address (`IP_TRANSPARENT`) then receive it. Calling it again changes nothing.
-pub(crate) fn take_in_foreign() -> Result<()> {
+pub(crate) fn accept_foreign_addresses() -> Result<()> {
     let mut net = Netlink::open()?;
     net.set_local_route(Prefix::ANY, FOREIGN)?;
     net.add_rule_for(KERNEL_SIDE, FOREIGN)
 }
 
-/// Undoes [`take_in_foreign`].
-pub(crate) fn forget_foreign() -> Result<()> {
+/// Undoes [`accept_foreign_addresses`].
+pub(crate) fn refuse_foreign_addresses() -> Result<()> {
     Netlink::open()?.forget_table(KERNEL_SIDE, FOREIGN)
 }
 
 /// Keeps the kernel from sending frames by itself on a device. Settings that the kernel does not have are skipped.
-pub(crate) fn quiet(device: &str) {
+pub(crate) fn disable_autoconf(device: &str) {
     let [ipv6_is_off, filter] = sysctls_of(device);
     let _ = sysctl(&ipv6_is_off, "1");
     let _ = sysctl(&filter, "0");
 }
 
-/// Returns the names of the settings that [`quiet`] writes for a device.
+/// Returns the names of the settings that [`disable_autoconf`] writes for a device.
 pub(crate) fn sysctls_of(device: &str) -> [String; 2] {
     [format!("net/ipv6/conf/{device}/disable_ipv6"), format!("net/ipv4/conf/{device}/rp_filter")]
 }

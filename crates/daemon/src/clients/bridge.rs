@@ -13,7 +13,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
-pub(super) struct Carried {
+pub(super) struct Bridge {
     program: OwnedFd,
     /// Bytes for which the program's socket had no room.
     pending: VecDeque<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Carried {
     closed: bool,
 }
 
-impl Carried {
+impl Bridge {
     pub(super) const fn new(program: OwnedFd) -> Self {
         Self {
             program,

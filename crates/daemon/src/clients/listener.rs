@@ -35,7 +35,7 @@ const PATIENCE: u64 = 5;
 /// `SO_NETNS_COOKIE`, since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
-pub(crate) struct Door {
+pub(crate) struct ClientListener {
     listener: OwnedFd,
     _file: SocketFile,
     /// Each with the time since which it has sent nothing, the longest first.
@@ -45,29 +45,29 @@ pub(crate) struct Door {
     rests: bool,
 }
 
-/// A valid request: the socket is an unconnected one, in the asker's namespace.
-pub(super) struct Wanted {
-    pub(super) asker: Asker,
+/// A valid request: the socket is an unconnected one, in the requester's namespace.
+pub(super) struct ProgramRequest {
+    pub(super) requester: Requester,
     pub(super) request: Request,
     pub(super) program: OwnedFd,
 }
 
 /// A program that waits for an answer.
-pub(super) struct Asker(OwnedFd);
+pub(super) struct Requester(OwnedFd);
 
-impl Asker {
+impl Requester {
     /// Sends the number of an error. If sending fails, the program has gone.
     pub(super) fn answer(self, error: Errno) {
         let answer = Answer(error.raw_os_error()).emit();
         let _ = send(&self.0, &answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
-    pub(super) fn well(self) {
+    pub(super) fn accept(self) {
         let _ = send(&self.0, &Answer(0).emit(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 }
 
-impl Door {
+impl ClientListener {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
@@ -92,7 +92,7 @@ impl Door {
 
     pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let listener = (!self.rests).then_some(&self.listener);
-        listener.into_iter().chain(self.asking.iter().map(|(asker, _)| asker)).map(AsFd::as_fd)
+        listener.into_iter().chain(self.asking.iter().map(|(requester, _)| requester)).map(AsFd::as_fd)
     }
 
     /// Returns when the next silent program is given up.
@@ -106,32 +106,34 @@ impl Door {
     }
 
     /// Returns all valid requests. Invalid ones are answered here.
-    pub(super) fn hear(&mut self, now: Instant) -> Vec<Wanted> {
+    pub(super) fn hear(&mut self, now: Instant) -> Vec<ProgramRequest> {
         self.rests = false;
         // The rest is read in the next turn, so that requests do not delay packets.
         for _ in 0..ASKING {
-            let Some(asker) = self.accept() else { break };
-            if !peer::may_order(&asker) {
-                Asker(asker).answer(Errno::ACCESS);
+            let Some(requester) = self.accept() else { break };
+            if !peer::may_order(&requester) {
+                Requester(requester).answer(Errno::ACCESS);
                 continue;
             }
-            self.asking.push_back((asker, now));
+            self.asking.push_back((requester, now));
         }
         let mut wanted = Vec::new();
-        for (asker, since) in std::mem::take(&mut self.asking) {
-            match take(&asker) {
+        for (requester, since) in std::mem::take(&mut self.asking) {
+            match take(&requester) {
                 Err(Errno::AGAIN | Errno::INTR) if since + IDLE <= now => {
-                    Asker(asker).answer(Errno::TIMEDOUT);
+                    Requester(requester).answer(Errno::TIMEDOUT);
                 }
-                Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((asker, since)),
-                Err(error) => Asker(asker).answer(error),
-                Ok((request, program)) => wanted.push(Wanted { asker: Asker(asker), request, program }),
+                Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((requester, since)),
+                Err(error) => Requester(requester).answer(error),
+                Ok((request, program)) => {
+                    wanted.push(ProgramRequest { requester: Requester(requester), request, program })
+                }
             }
         }
         while self.asking.len() > ASKING
-            && let Some((asker, _)) = self.asking.pop_front()
+            && let Some((requester, _)) = self.asking.pop_front()
         {
-            Asker(asker).answer(Errno::TIMEDOUT);
+            Requester(requester).answer(Errno::TIMEDOUT);
         }
         self.reserve.refill(RESERVE);
         wanted
@@ -142,7 +144,7 @@ impl Door {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         // One descriptor for the connection, and one for the socket that is passed over it.
         match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
-            Accepted::One(asker) => Some(asker),
+            Accepted::One(requester) => Some(requester),
             Accepted::Nothing => None,
             Accepted::Refused => {
                 self.rests = true;
@@ -182,28 +184,28 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
     knock().attempt("reach a daemon at", path.display())
 }
 
-fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
+fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
     let mut bytes = [0; Request::LEN + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut bytes)];
-    let got = recvmsg(asker, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
+    let got = recvmsg(requester, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
     let mut attached = ancillary.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
         _ => Vec::new(),
     });
     let program = attached.next().filter(|_| attached.next().is_none()).ok_or(Errno::INVAL)?;
     let request = bytes.get(..got.bytes).and_then(Request::parse).ok_or(Errno::INVAL)?;
-    if is_connectable(&program, asker)? { Ok((request, program)) } else { Err(Errno::INVAL) }
+    if is_connectable(&program, requester)? { Ok((request, program)) } else { Err(Errno::INVAL) }
 }
 
 /// Returns whether this is an unconnected TCP socket in the namespace of the program that sent it.
-fn is_connectable(program: &OwnedFd, asker: &OwnedFd) -> std::result::Result<bool, Errno> {
+fn is_connectable(program: &OwnedFd, requester: &OwnedFd) -> std::result::Result<bool, Errno> {
     let is_tcp = sockopt::socket_domain(program)? == AddressFamily::INET
         && sockopt::socket_protocol(program)? == Some(ipproto::TCP);
     let place = |fd| get::<u64>(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE).ok();
     let info = get::<TcpInfo>(program, libc::IPPROTO_TCP, TCP_INFO);
-    Ok(is_tcp && info.is_ok_and(|info| info.state == TcpInfo::CLOSE) && place(program) == place(asker))
+    Ok(is_tcp && info.is_ok_and(|info| info.state == TcpInfo::CLOSE) && place(program) == place(requester))
 }
 
 /// Binds a program's socket, if it is not bound, and returns its address. The role may connect from the same port to

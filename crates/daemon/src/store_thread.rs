@@ -32,7 +32,7 @@ impl Log for Store {
 }
 
 /// A log, and the thread that writes it. Its descriptor is readable when there is a result.
-pub(crate) struct Storage<L> {
+pub(crate) struct StoreThread<L> {
     shared: Arc<Shared>,
     thread: JoinHandle<L>,
     /// Requests whose result has not been returned yet.
@@ -70,7 +70,7 @@ struct State {
     ends: bool,
 }
 
-impl<L: Log> Storage<L> {
+impl<L: Log> StoreThread<L> {
     /// Starts a thread for a log.
     pub(crate) fn start(log: L) -> Result<Self> {
         let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -109,7 +109,7 @@ impl<L: Log> Storage<L> {
     }
 
     /// Returns why all pending requests could not be stored, if they could not. It returns `None` until
-    /// [`Storage::durable`] has reported all durable records.
+    /// [`StoreThread::durable`] has reported all durable records.
     pub(crate) fn failure(&mut self) -> Option<String> {
         if self.durable > 0 {
             return None;
@@ -142,7 +142,7 @@ impl<L: Log> Storage<L> {
     }
 }
 
-impl<L> AsFd for Storage<L> {
+impl<L> AsFd for StoreThread<L> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.told.as_fd()
     }
@@ -213,5 +213,5 @@ impl Shared {
 }
 
 #[cfg(test)]
-#[path = "storage_tests.rs"]
+#[path = "store_thread_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::Daemon;
 use super::hooks::Hooks;
-use super::host::KERNEL_SIDE;
+use super::host_link::KERNEL_SIDE;
 use super::recorder::Recorder;
 use node::Value;
 use std::io::Write;
@@ -23,7 +23,7 @@ impl Daemon {
     fn troubles(&self) -> Vec<String> {
         let records = self.records.as_ref().and_then(Recorder::failure);
         let records = records.map(|why| format!("records cannot be written: {why}"));
-        let store = self.complaint.as_ref().map(|why| format!("nothing can be stored: {why}"));
+        let store = self.reported_store_failure.as_ref().map(|why| format!("nothing can be stored: {why}"));
         let host = self.host.is_removed.then(|| {
             format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
         });
@@ -32,7 +32,7 @@ impl Daemon {
     }
 
     /// Reports once that records cannot be written.
-    pub(super) fn complain_of_records(&mut self) {
+    pub(super) fn report_record_failure(&mut self) {
         if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
             let _ = writeln!(std::io::stderr(), "cannot write records, and continues without them: {why}");
         }
@@ -41,7 +41,7 @@ impl Daemon {
     /// Ends the daemon cleanly and at once when its lab has ended before it, for example because it was killed. The
     /// closed connection is always readable, and at real-time priority a busy loop would keep the kernel from ending
     /// the lab.
-    pub(super) fn lab_is_gone(&mut self) {
+    pub(super) fn end_with_lab(&mut self) {
         if self.radio.take().is_some() {
             let _ =
                 writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
