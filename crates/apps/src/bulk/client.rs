@@ -9,7 +9,7 @@ use serde::Deserialize;
 use wire::{Duration, Instant};
 
 /// The configuration of a bulk client: it connects once, and reads to the end of the stream.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkClientConfig {
     /// The address and port of the server, for example `10.2.0.2:80`.

@@ -126,7 +126,7 @@ impl ClientListener {
                 Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((requester, since)),
                 Err(error) => Requester(requester).answer(error),
                 Ok((request, program)) => {
-                    wanted.push(ProgramRequest { requester: Requester(requester), request, program })
+                    wanted.push(ProgramRequest { requester: Requester(requester), request, program });
                 }
             }
         }
