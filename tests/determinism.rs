@@ -11,7 +11,7 @@ use sim::{HostSpec, InterfaceSpec, World};
 use std::fs;
 use std::path::PathBuf;
 use std::process;
-use trace::HostId;
+use trace::{Fingerprint, HostId};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4, WallTime, udp};
 
 fn plan(seed: u64) -> Plan {
@@ -19,7 +19,7 @@ fn plan(seed: u64) -> Plan {
     Scenario::plan(&file, &text, &[], seed).unwrap()
 }
 
-fn fingerprint(seed: u64) -> u64 {
+fn fingerprint(seed: u64) -> Fingerprint {
     recorder::run::simulate(plan(seed)).unwrap().fingerprint.unwrap()
 }
 
@@ -44,7 +44,7 @@ fn a_seed_gives_one_run_and_another_seed_another() {
 
 #[test]
 fn the_run_is_the_one_that_was_written_down() {
-    let number = format!("{:016x}", fingerprint(7));
+    let number = fingerprint(7).to_string();
     if asked("WAYFARE_BLESS") {
         fs::write(expected_file(), format!("{number}\n")).unwrap();
     }
@@ -111,7 +111,7 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
 }
 
 /// Returns the fingerprint of two hosts on a wire, one of which sends these bytes.
-fn shouted(bytes: Vec<u8>) -> u64 {
+fn shouted(bytes: Vec<u8>) -> Fingerprint {
     let spec = WireSpec {
         rate: 1_000_000_000,
         delay: [Duration::from_millis(1); 2],
@@ -140,7 +140,7 @@ fn one_changed_byte_of_a_packet_changes_the_number() {
 }
 
 /// Returns the fingerprint of `first` with these commands to the mobile host, at an instant without other events.
-fn commanded(verbs: [&str; 2]) -> u64 {
+fn commanded(verbs: [&str; 2]) -> Fingerprint {
     let plan = plan(7);
     let mobile = plan.host_names().iter().position(|name| name == "mobile").unwrap();
     let mut world = plan.world().unwrap();

@@ -409,7 +409,9 @@ fn every_variant_of_the_core_has_its_row() {
         ("Effect", "act.rs"),
         ("Act", "act.rs"),
         ("StreamOp", "stream.rs"),
+        ("MigrateOp", "stream.rs"),
         ("StreamEvent", "stream.rs"),
+        ("MigrateEvent", "stream.rs"),
     ];
     for (name, file) in enums {
         let source = read(&root().join("crates/node/src").join(file));

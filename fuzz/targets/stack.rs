@@ -1,7 +1,7 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
 
-use node::stream::OwnedStreamEvent;
-use node::{Guard, StreamId, StreamOp, Transport, Tuple};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
+use node::{Guard, StreamId, MigrateOp, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -91,11 +91,11 @@ impl World {
                 let remote = SocketAddrV4::new(HOSTS[1 - who], 49_152 + u16::from(r.u8()? & 3));
                 let guards = [None, Some(Guard::Drop), Some(Guard::Reset), Some(Guard::Hold(3))];
                 let guard = guards[usize::from(r.u8()? & 3)];
-                self.makes(who, StreamOp::Guard(Tuple { local, remote }, guard));
+                self.makes(who, StreamOp::Migrate(MigrateOp::Guard(Tuple { local, remote }, guard)));
             }
             11 => {
                 if let Some(state) = self.hosts[who].exported.take() {
-                    self.makes(who, StreamOp::Import(state));
+                    self.makes(who, StreamOp::Migrate(MigrateOp::Import(state)));
                 }
             }
             _ => self.uses(who, r)?,
@@ -118,10 +118,10 @@ impl World {
             4..=7 => StreamOp::Read(usize::from(what) * 40 + 1),
             8 | 9 => StreamOp::Finish,
             10 => StreamOp::Abort,
-            11 => StreamOp::Freeze,
-            12 => StreamOp::Export,
-            13 => StreamOp::Thaw,
-            14 => StreamOp::Forget,
+            11 => StreamOp::Migrate(MigrateOp::Freeze),
+            12 => StreamOp::Migrate(MigrateOp::Export),
+            13 => StreamOp::Migrate(MigrateOp::Thaw),
+            14 => StreamOp::Migrate(MigrateOp::Forget),
             _ => StreamOp::Write(vec![7; 9000]),
         };
         let id = *id;
@@ -167,7 +167,7 @@ impl World {
                 OwnedStreamEvent::Accepted { new, .. } => {
                     assert_eq!(host.streams.insert(new, 0), None, "given twice")
                 }
-                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Imported(id) => {
+                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported) => {
                     assert_eq!(host.streams.insert(id, 0), None)
                 }
                 OwnedStreamEvent::Room(id, more) => {
@@ -178,11 +178,11 @@ impl World {
                 OwnedStreamEvent::Data(id, _, bytes) => {
                     assert!(host.streams.contains_key(&id) && !bytes.is_empty() && bytes.len() <= 8000);
                 }
-                OwnedStreamEvent::Exported(_, state) => host.exported = Some(state),
+                OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => host.exported = Some(state),
                 OwnedStreamEvent::Closed(id, _) => drop(host.streams.remove(&id)),
                 OwnedStreamEvent::Finished(id)
-                | OwnedStreamEvent::Refused(id, _)
-                | OwnedStreamEvent::Parted(id, _) => {
+                | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(_))
+                | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(_)) => {
                     assert!(host.streams.contains_key(&id) || host.next > id.0, "an unknown stream");
                 }
             }

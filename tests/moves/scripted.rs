@@ -2,8 +2,8 @@
 
 use crate::moves::voice::Voice;
 use node::{
-    Action, Addr, Command, CommandId, Guard, Hop, Input, Lifetime, Mark, NextHop, Outbox, Role, Route,
-    RouteKey, StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
+    Action, Addr, Command, CommandId, Guard, Hop, Input, Lifetime, Mark, MigrateEvent, MigrateOp, NextHop,
+    Outbox, Role, Route, RouteKey, StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
 };
 use std::sync::{Arc, Mutex};
 use wire::{Iface, Instant, Ipv4Addr, Prefix, TcpState};
@@ -86,16 +86,18 @@ impl Talker {
             "rest" => self.rests = true,
             "freeze" => {
                 self.frozen = true;
-                out.stream(self.stream, StreamOp::Freeze);
+                out.stream(self.stream, StreamOp::Migrate(MigrateOp::Freeze));
                 out.mark(Mark::new(NAME, "frozen"));
             }
-            "export" => return self.ask(id, StreamOp::Export, out),
+            "export" => return self.ask(id, StreamOp::Migrate(MigrateOp::Export), out),
             "import" => return self.import(id, out),
             "thaw" => self.thaw(out),
-            "forget" => return self.ask(id, StreamOp::Forget, out),
-            "hold" => out.stream(self.stream, StreamOp::Guard(TUPLE, Some(Guard::Hold(HELD)))),
-            "drop" => out.stream(self.stream, StreamOp::Guard(TUPLE, Some(Guard::Drop))),
-            "lift" => out.stream(self.stream, StreamOp::Guard(TUPLE, None)),
+            "forget" => return self.ask(id, StreamOp::Migrate(MigrateOp::Forget), out),
+            "hold" => {
+                out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, Some(Guard::Hold(HELD)))))
+            }
+            "drop" => out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, Some(Guard::Drop)))),
+            "lift" => out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, None))),
             "finish" => {
                 self.finishing = true;
                 out.stream(self.stream, StreamOp::Finish);
@@ -118,11 +120,11 @@ impl Talker {
         self.imports += 1;
         self.stream = StreamId(OUTWARD.0 + self.imports);
         (self.voice, self.credit, self.frozen, self.connected) = (baton.voice, 0, true, true);
-        self.ask(id, StreamOp::Import(baton.state), out);
+        self.ask(id, StreamOp::Migrate(MigrateOp::Import(baton.state)), out);
     }
 
     fn thaw(&mut self, out: &mut Outbox) {
-        out.stream(self.stream, StreamOp::Thaw);
+        out.stream(self.stream, StreamOp::Migrate(MigrateOp::Thaw));
         out.mark(Mark::new(NAME, "thawed"));
         (self.frozen, self.rests, self.awaits) = (false, false, true);
         out.stream(self.stream, StreamOp::Read(CHUNK));
@@ -150,10 +152,10 @@ impl Talker {
             }
             StreamEvent::Data(bytes) => self.hear(bytes, out),
             StreamEvent::Finished => out.mark(Mark::new(NAME, "finished")),
-            StreamEvent::Exported(state) => self.exported(state, out),
-            StreamEvent::Imported => self.answer(Ok(self.report()), out),
-            StreamEvent::Refused(why) => self.answer(Err(why.to_owned()), out),
-            StreamEvent::Parted(_) => {} // nothing is relayed here
+            StreamEvent::Migrate(MigrateEvent::Exported(state)) => self.exported(state, out),
+            StreamEvent::Migrate(MigrateEvent::Imported) => self.answer(Ok(self.report()), out),
+            StreamEvent::Migrate(MigrateEvent::Refused(why)) => self.answer(Err(why.to_owned()), out),
+            StreamEvent::Migrate(MigrateEvent::Parted(_)) => {} // nothing is relayed here
             StreamEvent::Closed(why) => self.closed(why, out),
         }
     }

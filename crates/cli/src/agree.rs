@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use trace::doubt::joined;
-use trace::{Doubt, NamedDoubt};
+use trace::{Doubt, Fingerprint, NamedDoubt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -185,9 +185,9 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
 }
 
 /// Returns the fingerprint of the simulator's first run.
-fn fingerprint(scenario: &Repeated, of: u64) -> Result<u64, Failure> {
+fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
-    Ok(outcome.fingerprint.unwrap_or_default())
+    outcome.fingerprint.ok_or_else(|| Failure::Usage("a run of the simulator has a fingerprint".to_owned()))
 }
 
 fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::Outcome, Failure> {

@@ -94,7 +94,7 @@ fn line(plan: &Plan, run: &Counted, cost: &Cost) -> serde_json::Value {
         "packets": ledger.sent,
         "hops": run.hops,
         "peak_bytes": cost.peak,
-        "fingerprint": format!("{:016x}", run.fingerprint),
+        "fingerprint": run.fingerprint.to_string(),
         "ledger": {
             "sent": ledger.sent,
             "copied": ledger.copied,
@@ -136,6 +136,6 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     out.push('\n');
     out.push_str(&recorder::report::books(ledger));
     out.push_str("handoffs and delays are not evaluated without records\n");
-    let _ = writeln!(out, "fingerprint {:016x}", run.fingerprint);
+    let _ = writeln!(out, "fingerprint {}", run.fingerprint);
     out
 }

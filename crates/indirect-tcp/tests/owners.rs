@@ -11,8 +11,8 @@ use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
 use indirect_tcp::message::{Call, ConnectionId, Entry, Greeting, PORT, Signed};
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, Boot, Effect, Input, Outbox, PuntReason, Role, Rx, Seed, StreamId, StreamOp};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{Addr, Boot, Effect, Input, MigrateOp, Outbox, PuntReason, Role, Rx, Seed, StreamId, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Seq, SocketAddrV4, TcpState, udp};
@@ -279,39 +279,48 @@ impl World {
             }
             StreamOp::Open { peer, .. } => self.connect(router, id, peer),
             StreamOp::Write(bytes) => self.write(router, id, bytes),
-            StreamOp::Freeze => {
+            StreamOp::Migrate(MigrateOp::Freeze) => {
                 if let Some(half) = self.routers[router].halves.get_mut(&id) {
                     half.frozen = true;
                 }
             }
-            StreamOp::Part => {
+            StreamOp::Migrate(MigrateOp::Part) => {
                 let halves = &self.routers[router].halves;
                 let relayed = halves.values().filter(|half| half.side / 2 == halves[&id].side / 2);
                 assert!(relayed.count() == 2, "nothing is relayed");
                 self.after(
                     soon,
-                    Event::Stream { router, told: OwnedStreamEvent::Parted(id, Default::default()) },
+                    Event::Stream {
+                        router,
+                        told: OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(Default::default())),
+                    },
                 );
             }
-            StreamOp::Export => {
+            StreamOp::Migrate(MigrateOp::Export) => {
                 let Some(half) = self.routers[router].halves.get(&id).cloned() else { return };
                 let alone = self.over[half.side ^ 1];
                 let told = if half.over {
-                    OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned())
+                    OwnedStreamEvent::refused(id, refusal::NOT_ESTABLISHED)
                 } else {
-                    OwnedStreamEvent::Exported(id, Box::new(state(&half, alone)))
+                    OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Exported(Box::new(state(&half, alone))))
                 };
                 self.after(soon, Event::Stream { router, told });
             }
-            StreamOp::Import(state) => {
+            StreamOp::Migrate(MigrateOp::Import(state)) => {
                 let far = *state.remote.ip() == FIXED;
                 let which = which(if far { state.local } else { state.remote });
                 let half = Half::new(side(which, far), true, state.receive_next.0);
                 self.routers[router].halves.insert(id, half);
-                self.after(soon, Event::Stream { router, told: OwnedStreamEvent::Imported(id) });
+                self.after(
+                    soon,
+                    Event::Stream {
+                        router,
+                        told: OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported),
+                    },
+                );
             }
-            StreamOp::Thaw => self.thaw(router, id),
-            StreamOp::Forget => {
+            StreamOp::Migrate(MigrateOp::Thaw) => self.thaw(router, id),
+            StreamOp::Migrate(MigrateOp::Forget) => {
                 self.routers[router].halves.remove(&id);
             }
             StreamOp::Abort => {

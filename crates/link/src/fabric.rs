@@ -38,6 +38,17 @@ pub(crate) enum FlightPath {
 }
 
 impl Flight {
+    /// Returns three numbers that name its path: the kind, the port or cell, and how often the wire was cut before. For
+    /// a comparison of runs only.
+    pub const fn way(&self) -> (u8, u32, u32) {
+        match self.way {
+            FlightPath::Wire(to) => (0, to.0, 0),
+            FlightPath::Air(cell) => (1, cell.0 as u32, 0),
+            FlightPath::Visit(cell) => (2, cell.0 as u32, 0),
+            FlightPath::Rejoined(to, cuts) => (3, to.0, cuts),
+        }
+    }
+
     /// Returns where a flight through a wire ends, unless the wire is cut in the meantime ([`Fabric::is_whole`]).
     /// `None` for a flight through the air.
     pub const fn far_end(&self) -> Option<PortId> {

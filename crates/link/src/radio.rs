@@ -56,6 +56,13 @@ pub struct Tuning {
     pub(crate) turn: u32,
 }
 
+impl Tuning {
+    /// Returns the number of the radio's changes of cells so far. For a comparison of runs only.
+    pub const fn turn(&self) -> u32 {
+        self.turn
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Radio {
     retune: Span,

@@ -1,11 +1,10 @@
 //! What a run's records contain about the streams of applications, whatever provides the transport.
 
 use crate::stream::{Addr, OwnedStreamEvent, StreamId, StreamOp, Transport};
-use std::hash::{Hash, Hasher};
 use wire::PacketId;
 
 /// One event of one stream, as the role that uses it sees it. No role is notified of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AppEvent {
     /// The stream, by its number outside its role. A number may be used again after [`AppChange::Closed`].
     pub stream: StreamId,
@@ -14,7 +13,7 @@ pub struct AppEvent {
 }
 
 /// What happened to a stream of an application.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AppChange {
     /// The application requests a connection, or listens.
     Asked {
@@ -44,15 +43,6 @@ pub enum AppChange {
     Finished,
     /// The stream is closed: why, unless the application requested it.
     Closed(Option<String>),
-}
-
-/// Only the number of bytes read enters the fingerprint: not the stream, nor events that exist for the records alone.
-impl Hash for AppEvent {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        if let AppChange::Read(bytes) = self.change {
-            bytes.hash(state);
-        }
-    }
 }
 
 impl AppEvent {

@@ -1,7 +1,6 @@
 //! Input: everything that can happen to a role.
 
 use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Tuple, Value};
-use std::hash::{Hash, Hasher};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
 
 /// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording.
@@ -65,7 +64,7 @@ impl Rx {
 }
 
 /// What a role is given when its node starts.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Boot {
     /// The host's wall clock at [`Instant::ZERO`].
     pub wall: WallTime,
@@ -85,16 +84,6 @@ impl Boot {
 impl Default for Boot {
     fn default() -> Self {
         Self::new(WallTime::default())
-    }
-}
-
-impl Hash for Boot {
-    /// A first start hashes as before records existed, which keeps earlier fingerprints valid.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.wall.hash(state);
-        if !self.stored.is_empty() || !self.clean {
-            (&self.stored, self.clean).hash(state);
-        }
     }
 }
 

@@ -47,7 +47,9 @@ pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use refusals::Refusals;
 pub use ruleset::Ruleset;
-pub use stream::{Addr, Guard, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+pub use stream::{
+    Addr, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple,
+};
 pub use table::{
     Action, Class, Encap, Hop, IngressPolicy, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,
 };

@@ -3,7 +3,6 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason, TcpState};
 
@@ -34,7 +33,7 @@ impl StreamId {
 }
 
 /// The transport of a stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
     /// Datagrams: each write is one datagram, each read returns one. The driver provides it.
     Udp,
@@ -43,17 +42,6 @@ pub enum Transport {
     Tcp,
     /// A transport that a role of the same node provides under this name ([`crate::Role::serves`]).
     Role(&'static str),
-}
-
-/// `Udp` adds nothing to the hash, as before other transports existed, which keeps earlier fingerprints valid.
-impl Hash for Transport {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Udp => {}
-            Self::Tcp => state.write_u8(1),
-            Self::Role(name) => (2u8, name).hash(state),
-        }
-    }
 }
 
 /// Both ends of a connection, seen from one host.
@@ -114,10 +102,7 @@ pub enum SocketOption {
 }
 
 /// A request for a stream by its user.
-///
-/// A TCP connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new
-/// one. Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum StreamOp {
     /// Connects to a peer; `Opened` or `Closed` answers.
     Open {
@@ -152,6 +137,29 @@ pub enum StreamOp {
     Finish,
     /// Ends at once; a TCP peer receives a reset. `Closed` answers.
     Abort,
+    /// Moves a TCP connection to another host, or relays between two of them.
+    Migrate(MigrateOp),
+    /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
+    /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
+    Set(SocketOption),
+}
+
+impl StreamOp {
+    /// An unbounded [`StreamOp::Read`].
+    pub const ALL: usize = usize::MAX;
+
+    /// Returns what a read of `most` bytes still requests after a piece has answered it.
+    pub const fn left_to_read(most: usize) -> usize {
+        if most == Self::ALL { most } else { 0 }
+    }
+}
+
+/// A request that moves a TCP connection to another host, or relays between two connections.
+///
+/// A connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new one.
+/// Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum MigrateOp {
     /// Stops the connection: no segment is sent, and received ones are dropped unless a `Guard` holds them.
     Freeze,
     /// Returns the state of a frozen connection; `Exported` or `Refused` answers. The connection remains frozen.
@@ -181,55 +189,18 @@ pub enum StreamOp {
     /// before the `Join`, except that a finished direction stays finished. They get new credit when they are neither
     /// frozen nor guarded.
     Part,
-    /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
-    /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
-    Set(SocketOption),
 }
 
-impl StreamOp {
-    /// An unbounded [`StreamOp::Read`].
-    pub const ALL: usize = usize::MAX;
-
-    /// Returns what a read of `most` bytes still requests after a piece has answered it.
-    pub const fn left_to_read(most: usize) -> usize {
-        if most == Self::ALL { most } else { 0 }
-    }
-}
-
-/// `foreign` is hashed only if it is set, which keeps earlier fingerprints valid. Of written bytes only the length is
-/// hashed, as in [`OwnedStreamEvent`].
-impl Hash for StreamOp {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Self::Open { by, local, peer, foreign } => {
-                (by, local, peer).hash(state);
-                hash_foreign(*foreign, state);
-            }
-            Self::Listen { by, local, foreign } => {
-                (by, local).hash(state);
-                hash_foreign(*foreign, state);
-            }
-            Self::Read(most) => most.hash(state),
-            Self::Write(bytes) => bytes.len().hash(state),
-            Self::Import(connection) => connection.hash(state),
-            Self::Guard(tuple, guard) => (tuple, guard).hash(state),
-            Self::Join(other, staged) => (other, staged).hash(state),
-            Self::Set(knob) => knob.hash(state),
-            Self::Finish
-            | Self::Abort
-            | Self::Freeze
-            | Self::Export
-            | Self::Thaw
-            | Self::Forget
-            | Self::Part => {}
-        }
-    }
-}
-
-fn hash_foreign<H: Hasher>(foreign: bool, state: &mut H) {
-    if foreign {
-        state.write_u8(1);
+impl MigrateOp {
+    /// Returns the answer of a transport whose streams cannot move, or `None` if the request needs none.
+    pub fn refused(&self, stream: StreamId) -> Option<OwnedStreamEvent> {
+        let why = match self {
+            Self::Export => refusal::NOT_ESTABLISHED,
+            Self::Join(..) => refusal::NOT_JOINABLE,
+            Self::Part => refusal::NOT_JOINED,
+            Self::Freeze | Self::Import(_) | Self::Thaw | Self::Forget | Self::Guard(..) => return None,
+        };
+        Some(OwnedStreamEvent::refused(stream, why))
     }
 }
 
@@ -247,14 +218,21 @@ pub enum StreamEvent<'a> {
     Room(usize),
     /// The peer has finished, and everything was read.
     Finished,
+    /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
+    Closed(Option<&'a str>),
+    /// The answer to a [`MigrateOp`].
+    Migrate(MigrateEvent<'a>),
+}
+
+/// The answer to a [`MigrateOp`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MigrateEvent<'a> {
     /// The state that an `Export` requested.
     Exported(&'a TcpState),
     /// An `Import` is complete. The connection waits for `Thaw`, which also grants credit.
     Imported,
     /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
-    /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
-    Closed(Option<&'a str>),
     /// What a `Part` returns: bytes received on this stream and not yet sent on the other, then those received on the
     /// other and not yet sent on this one. Given to the next `Join`, they are neither lost nor duplicated.
     Parted([&'a [u8]; 2]),
@@ -296,7 +274,7 @@ pub mod refusal {
 pub const UDP_ROOM: usize = 65_507;
 
 /// An event of a stream, from a driver or from a role that serves: a [`StreamEvent`] that owns its bytes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OwnedStreamEvent {
     /// See [`StreamEvent::Opened`].
     Opened(StreamId, Addr),
@@ -320,35 +298,41 @@ pub enum OwnedStreamEvent {
     Closed(StreamId, Option<String>),
     /// See [`StreamEvent::Finished`].
     Finished(StreamId),
-    /// See [`StreamEvent::Exported`].
-    Exported(StreamId, Box<TcpState>),
-    /// See [`StreamEvent::Imported`].
-    Imported(StreamId),
-    /// See [`StreamEvent::Refused`].
-    Refused(StreamId, String),
-    /// See [`StreamEvent::Parted`].
-    Parted(StreamId, [Vec<u8>; 2]),
+    /// See [`StreamEvent::Migrate`].
+    Migrate(StreamId, OwnedMigrateEvent),
 }
 
-/// Hashes only the length of data: their bytes are in the fingerprint already, from the packets on the links.
-impl Hash for OwnedStreamEvent {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
+/// A [`MigrateEvent`] that owns its bytes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum OwnedMigrateEvent {
+    /// See [`MigrateEvent::Exported`].
+    Exported(Box<TcpState>),
+    /// See [`MigrateEvent::Imported`].
+    Imported,
+    /// See [`MigrateEvent::Refused`].
+    Refused(String),
+    /// See [`MigrateEvent::Parted`].
+    Parted([Vec<u8>; 2]),
+}
+
+impl OwnedMigrateEvent {
+    /// Returns the event.
+    pub fn event(&self) -> MigrateEvent<'_> {
         match self {
-            Self::Opened(id, local) => (id, local).hash(state),
-            Self::Room(id, room) => (id, room).hash(state),
-            Self::Accepted { listener, new, local, peer } => (listener, new, local, peer).hash(state),
-            Self::Data(id, packet, bytes) => (id, packet, bytes.len()).hash(state),
-            Self::Closed(id, why) => (id, why).hash(state),
-            Self::Finished(id) | Self::Imported(id) => id.hash(state),
-            Self::Exported(id, connection) => (id, connection).hash(state),
-            Self::Refused(id, why) => (id, why).hash(state),
-            Self::Parted(id, back) => (id, back).hash(state),
+            Self::Exported(state) => MigrateEvent::Exported(state),
+            Self::Imported => MigrateEvent::Imported,
+            Self::Refused(why) => MigrateEvent::Refused(why),
+            Self::Parted([there, here]) => MigrateEvent::Parted([there, here]),
         }
     }
 }
 
 impl OwnedStreamEvent {
+    /// Returns the event that a [`MigrateOp`] of this stream was refused.
+    pub fn refused(stream: StreamId, why: &str) -> Self {
+        Self::Migrate(stream, OwnedMigrateEvent::Refused(why.to_owned()))
+    }
+
     /// Returns the stream and the event.
     pub fn event(&self) -> (StreamId, StreamEvent<'_>) {
         match self {
@@ -359,11 +343,8 @@ impl OwnedStreamEvent {
             }
             Self::Data(id, _, bytes) => (*id, StreamEvent::Data(bytes)),
             Self::Finished(id) => (*id, StreamEvent::Finished),
-            Self::Exported(id, state) => (*id, StreamEvent::Exported(state)),
-            Self::Imported(id) => (*id, StreamEvent::Imported),
-            Self::Refused(id, why) => (*id, StreamEvent::Refused(why)),
             Self::Closed(id, why) => (*id, StreamEvent::Closed(why.as_deref())),
-            Self::Parted(id, [there, here]) => (*id, StreamEvent::Parted([there, here])),
+            Self::Migrate(id, event) => (*id, StreamEvent::Migrate(event.event())),
         }
     }
 }

@@ -12,7 +12,7 @@
 use crate::app_event::{AppChange, AppEvent};
 use crate::node::Node;
 use crate::stream::{OwnedStreamEvent, refusal};
-use crate::{Act, Input, Outbox, StreamEvent, StreamId, StreamOp, Transport};
+use crate::{Act, Input, MigrateEvent, MigrateOp, Outbox, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use table::RoleId;
 use wire::Instant;
@@ -189,10 +189,10 @@ impl Node {
                 out.act(provider, Act::Delivered(event));
             }
         }
-        if let StreamOp::Join(other, _) = &mut op {
+        if let StreamOp::Migrate(MigrateOp::Join(other, _)) = &mut op {
             *other = Streams::of_user(user, *other);
             if !self.joinable(user, global, *other) {
-                let refused = StreamEvent::Refused(refusal::NOT_JOINABLE);
+                let refused = StreamEvent::Migrate(MigrateEvent::Refused(refusal::NOT_JOINABLE));
                 return self.give(now, user, Input::Stream(id, refused), out);
             }
         }

@@ -323,14 +323,14 @@ fn what_a_role_reads_that_serves_others_is_no_programs_yet() {
 #[test]
 fn who_joins_names_two_streams_of_its_own() {
     let mut stage = Stage::new();
-    let join = |other| StreamOp::Join(StreamId(other), [vec![1], Vec::new()]);
+    let join = |other| StreamOp::Migrate(MigrateOp::Join(StreamId(other), [vec![1], Vec::new()]));
     let accepted = StreamId(StreamId::DRIVER + 7);
     stage.ask(ALICE, StreamId(1), listen(Transport::Tcp));
     stage.drive(StreamId(1 << 16 | 1), StreamEvent::Accepted(accepted, at(1), at(2)));
     assert_eq!(stage.acts(), 1);
     assert_eq!(stage.ask(ALICE, accepted, join(2)), []);
     let act = std::iter::from_fn(|| stage.out.next_act()).last();
-    let global = StreamOp::Join(StreamId(1 << 16 | 2), [vec![1], Vec::new()]);
+    let global = StreamOp::Migrate(MigrateOp::Join(StreamId(1 << 16 | 2), [vec![1], Vec::new()]));
     assert_eq!(act, Some((ALICE, Act::Stream(accepted, global))));
     let refused = said("bob", "3 Refused(\"not joinable\")");
     assert_eq!(stage.ask(BOB, StreamId(3), join(accepted.0)), refused, "another's stream");

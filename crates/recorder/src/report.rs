@@ -46,7 +46,7 @@ pub fn text(outcome: &Outcome) -> String {
     out.push('\n');
     out.push_str(&books(&outcome.ledger));
     if let Some(fingerprint) = outcome.fingerprint {
-        let _ = writeln!(out, "fingerprint {fingerprint:016x}");
+        let _ = writeln!(out, "fingerprint {fingerprint}");
     }
     out.push('\n');
     out.push_str(&flow_table(outcome));

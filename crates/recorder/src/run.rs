@@ -10,7 +10,7 @@ use crate::kept_records::Kept;
 use crate::ledger::{self, Ledger, Running};
 use scenario::{EPOCH, Plan, ScenarioError};
 use std::borrow::Cow;
-use trace::{Doubt, HostId, Record};
+use trace::{Doubt, Fingerprint, HostId, Record};
 use wire::WallTime;
 
 /// A run that has ended.
@@ -23,7 +23,7 @@ pub struct Outcome {
     /// All records, ordered by time.
     pub records: Vec<Record>,
     /// The fingerprint of a simulated run; `None` on Linux.
-    pub fingerprint: Option<u64>,
+    pub fingerprint: Option<Fingerprint>,
     /// The ledger of packets.
     pub ledger: Ledger,
     /// The flows, in the order in which they began.
@@ -45,7 +45,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Analyses the records of a run. `records` must be ordered by time.
-    pub fn new(plan: Plan, world: Backend, records: Vec<Record>, fingerprint: Option<u64>) -> Self {
+    pub fn new(plan: Plan, world: Backend, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
         let ledger = ledger::close(&plan, &records);
         let traffic = Traffic::new(&plan, &records);
         let handoffs = handoff::handoffs(&plan, &records, &traffic);
@@ -178,7 +178,7 @@ fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
 #[derive(Debug)]
 pub struct Counted {
     /// The fingerprint of the run. It is the same as with records.
-    pub fingerprint: u64,
+    pub fingerprint: Fingerprint,
     /// Number of events that the simulator processed.
     pub events: u64,
     /// Number of frames that were put on links.

@@ -7,7 +7,7 @@
 use crate::config::SctpConfig;
 use auth::Key;
 use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, Outbox, Rx, Seed, StreamId, StreamOp, Value};
+use node::{Addr, MigrateOp, Outbox, Rx, Seed, StreamId, StreamOp, Value};
 use sctp::{Association, AssociationId, Ended, Endpoint, Event, Open, Rejection, State};
 use std::collections::{BTreeMap, VecDeque};
 use wire::fragment::{self, Reassembly};
@@ -200,19 +200,10 @@ impl Transport {
             }
             StreamOp::Write(bytes) => self.write(id, &bytes, out),
             StreamOp::Finish => self.finish(now, id, out),
-            StreamOp::Abort | StreamOp::Forget => self.abort(id, out),
-            StreamOp::Export => {
-                out.served(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
-            }
-            StreamOp::Join(..) | StreamOp::Part => {
-                out.served(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
-            }
+            StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.abort(id, out),
             // An association moves by its addresses. Its state is not transferred.
-            StreamOp::Freeze
-            | StreamOp::Thaw
-            | StreamOp::Import(_)
-            | StreamOp::Guard(..)
-            | StreamOp::Set(_) => {}
+            StreamOp::Migrate(op) => op.refused(id).into_iter().for_each(|refused| out.served(refused)),
+            StreamOp::Set(_) => {}
         }
     }
 

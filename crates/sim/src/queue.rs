@@ -4,8 +4,7 @@ use link::{Flight, Tuning};
 use node::Command;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::hash::{Hash, Hasher};
-use trace::HostId;
+use trace::{Fingerprinter, Fold, HostId};
 use wire::{Instant, Packet};
 
 /// A future event. Simultaneous events happen in the order in which they were scheduled.
@@ -25,17 +24,24 @@ pub(crate) enum Event {
 
 /// A flight counts with the id of its packet: a link changes nothing in a packet, and its bytes are in the fingerprint
 /// since it was sent.
-impl Hash for Event {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
+impl Fold for Event {
+    fn fold(&self, into: &mut Fingerprinter) {
         match self {
-            Self::Due(host) | Self::Synced(host) => host.hash(state),
-            Self::Land(flight, packet) => (flight, packet.id).hash(state),
-            Self::Tuned(tuning) => tuning.hash(state),
-            Self::Command(host, command) => (host, command).hash(state),
-            Self::Sample(port) => port.hash(state),
-            Self::Ordered(number) => number.hash(state),
-            Self::Grant => {}
+            Self::Due(host) => (0u64, host).fold(into),
+            Self::Land(flight, packet) => {
+                let Flight { from, start, lands, copies, .. } = flight;
+                (1u64, from.0, start, lands, copies).fold(into);
+                (flight.way(), packet.id).fold(into);
+            }
+            Self::Tuned(tuning) => {
+                let Tuning { port, cell, ready, .. } = tuning;
+                (2u64, port.0, cell, ready, tuning.turn()).fold(into);
+            }
+            Self::Command(host, command) => (3u64, host, command).fold(into),
+            Self::Synced(host) => (4u64, host).fold(into),
+            Self::Sample(port) => (5u64, port.0).fold(into),
+            Self::Grant => into.word(6),
+            Self::Ordered(number) => (7u64, number).fold(into),
         }
     }
 }

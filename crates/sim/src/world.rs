@@ -6,11 +6,10 @@ use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tune, Tuning};
 use node::stream::{OwnedStreamEvent, refusal};
-use node::{Act, AppChange, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
+use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::BTreeMap;
-use std::mem::discriminant;
-use trace::{Fingerprint, HostId, Record, What, Witness};
+use trace::{Fingerprint, Fingerprinter, HostId, Record, What, Witness};
 use wire::ipv4;
 use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
@@ -20,7 +19,7 @@ pub struct Run<W = Vec<Record>> {
     /// The records in order, or the witness that received them instead.
     pub records: W,
     /// The fingerprint of the run.
-    pub fingerprint: u64,
+    pub fingerprint: Fingerprint,
     /// The number of events that happened.
     pub events: u64,
     /// The largest number of effects and acts that waited to be executed at one time.
@@ -60,7 +59,7 @@ pub struct World<W = Vec<Record>> {
     /// The time of the next scheduled `Grant` event.
     grant_due: Instant,
     witness: W,
-    fingerprint: Fingerprint,
+    fingerprint: Fingerprinter,
     /// The node's output of this step that is not executed yet.
     out: Outbox,
     /// The stack's output of this step. Stream events for roles stay here until the acts before them are executed.
@@ -97,7 +96,7 @@ impl<W: Witness> World<W> {
             waiting: BTreeMap::new(),
             grant_due: Instant::NEVER,
             witness,
-            fingerprint: Fingerprint::default(),
+            fingerprint: Fingerprinter::default(),
             out: Outbox::default(),
             output: Output::default(),
             stream_events: Vec::new(),
@@ -172,7 +171,7 @@ impl<W: Witness> World<W> {
         self.take_stock();
         Run {
             records: self.witness,
-            fingerprint: self.fingerprint.value(),
+            fingerprint: self.fingerprint.fingerprint(),
             events: self.events,
             largest_outbox: self.out.peak(),
             stopped: self.stopped,
@@ -340,7 +339,7 @@ impl<W: Witness> World<W> {
     }
 
     pub(crate) fn give(&mut self, host: HostId, input: Input<'_>) {
-        self.fingerprint.add(&input);
+        self.fingerprint.add(&(host, &input));
         self.step(host, |host, now, out| host.node.handle(now, input, out));
     }
 
@@ -394,7 +393,7 @@ impl<W: Witness> World<W> {
         if let Some(delivered) = What::delivered(event, &self.host(host).node) {
             self.record(host, delivered);
         }
-        self.fingerprint.add(event);
+        self.fingerprint.add(&(host, event));
         let (id, event) = event.event();
         self.hosts[host.index()].node.handle(self.now, Input::Stream(id, event), &mut self.out);
         self.carry_out(host);
@@ -492,6 +491,7 @@ impl<W: Witness> World<W> {
     /// Ends a sync: effects that waited for the records are released, or withdrawn.
     pub(crate) fn synced(&mut self, host: HostId) {
         let (durable, failed) = self.stores.end(host);
+        self.fingerprint.add(&(host, durable, failed));
         self.hosts[host.index()].node.resume(self.now, durable, &mut self.out);
         if let Some(why) = failed {
             self.carry_out_acts(host);
@@ -590,6 +590,7 @@ impl<W: Witness> World<W> {
     fn give_later(&mut self, host: HostId, iface: Iface) {
         let others = std::mem::take(&mut self.out); // acts after the request are executed after the answer
         let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
+        self.fingerprint.add(&(host, &refused));
         self.hosts[host.index()].node.handle(self.now, refused, &mut self.out);
         self.carry_out_acts(host);
         self.stop_runaway(host);
@@ -672,15 +673,16 @@ impl<W: Witness> World<W> {
     }
 }
 
+/// Stands for a packet to the host's own stack in a fingerprint. No act has this number.
+const TO_OWN_STACK: u64 = u64::MAX;
+
 /// Adds an act to the fingerprint. The bytes of a packet count when a link sends it. Within a host its id and its
 /// length are enough.
-fn fold(fingerprint: &mut Fingerprint, host: HostId, role: RoleId, act: &Act) {
+fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) {
     match act {
         Act::Transmit(Iface::HOST, packet) => {
-            fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
+            fingerprint.add(&(host, role, TO_OWN_STACK, (packet.id, packet.bytes.len())));
         }
-        // This act is for the records only.
-        Act::Delivered(event) if !matches!(event.change, AppChange::Read(_)) => {}
         _ => fingerprint.add(&(host, role, act)),
     }
 }

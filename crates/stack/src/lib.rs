@@ -20,7 +20,7 @@ mod udp;
 
 pub use buffer_pool::BufferPool;
 use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, Mark, StreamId, StreamOp, Transport, Tuple};
+use node::{Addr, Mark, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use std::sync::Arc;
 use table::Table;
 use tcp::{Profile, Segment};
@@ -97,7 +97,7 @@ impl Stack {
     pub fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) {
         let by = match &op {
             StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
-            StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
+            StreamOp::Migrate(MigrateOp::Import(_) | MigrateOp::Guard(..)) => Transport::Tcp,
             _ if self.udp.has(id) => Transport::Udp,
             StreamOp::Set(_) => Transport::Tcp,
             _ if self.tcp.as_ref().is_some_and(|tcp| tcp.has(id)) => Transport::Tcp,

@@ -1,8 +1,8 @@
 //! A TCP socket: a connection, and the requests of its user.
 
 use crate::{Output, traced};
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{SocketOption, StreamId, StreamOp};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{MigrateOp, SocketOption, StreamId, StreamOp};
 use std::collections::VecDeque;
 use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
@@ -102,26 +102,25 @@ impl Socket {
                 self.tcp.finish();
             }
             StreamOp::Abort => return Next::of(self.abort(None, out)),
-            StreamOp::Freeze => self.frozen = true,
-            StreamOp::Thaw => self.frozen = false,
-            StreamOp::Export => out.events.push(self.export(now, id)),
+            StreamOp::Migrate(MigrateOp::Freeze) => self.frozen = true,
+            StreamOp::Migrate(MigrateOp::Thaw) => self.frozen = false,
+            StreamOp::Migrate(MigrateOp::Export) => out.events.push(self.export(now, id)),
             StreamOp::Set(SocketOption::Nagle(on)) => self.tcp.set_nagle(on),
             StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
             StreamOp::Set(SocketOption::SendBuffer(bytes)) => {
                 self.send_buffer = Some(bytes);
                 self.fit_buffer();
             }
-            StreamOp::Forget => {
+            StreamOp::Migrate(MigrateOp::Forget) => {
                 self.close(None, out);
                 return Next::Forget;
             }
             // The table handles these: they create sockets, concern two of them, or none.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
-            | StreamOp::Import(_)
-            | StreamOp::Guard(..)
-            | StreamOp::Join(..)
-            | StreamOp::Part => {}
+            | StreamOp::Migrate(
+                MigrateOp::Import(_) | MigrateOp::Guard(..) | MigrateOp::Join(..) | MigrateOp::Part,
+            ) => {}
         }
         Next::Serve
     }
@@ -162,11 +161,11 @@ impl Socket {
     }
 
     fn export(&self, now: Instant, id: StreamId) -> OwnedStreamEvent {
-        let refused = |why: &str| OwnedStreamEvent::Refused(id, why.to_owned());
+        let refused = |why: &str| OwnedStreamEvent::refused(id, why);
         match self.tcp.export(now) {
             _ if !self.frozen => refused(refusal::NOT_FROZEN),
             None => refused(refusal::NOT_ESTABLISHED),
-            Some(state) => OwnedStreamEvent::Exported(id, Box::new(state)),
+            Some(state) => OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Exported(Box::new(state))),
         }
     }
 

@@ -5,8 +5,8 @@ use crate::path::Paths;
 use crate::socket::{Next, Socket};
 use crate::{Datagram, Output, reason};
 use node::guard::{self, Check, Guards};
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, Expiry, Guard, SocketOption, StreamId, StreamOp, Tuple};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{Addr, Expiry, Guard, MigrateOp, SocketOption, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Connection, Ended, Profile, Segment, State};
@@ -111,16 +111,18 @@ impl Table {
     ) {
         match (op, self.streams.get(&id).copied()) {
             (StreamOp::Listen { local, .. }, _) => self.listen(id, local, out),
-            (StreamOp::Import(state), _) => self.import(now, id, *state, out),
-            (StreamOp::Guard(tuple, guard), _) => self.guard(now, id, tuple, guard, accepted, out),
-            (StreamOp::Join(other, staged), key) => {
+            (StreamOp::Migrate(MigrateOp::Import(state)), _) => self.import(now, id, *state, out),
+            (StreamOp::Migrate(MigrateOp::Guard(tuple, guard)), _) => {
+                self.guard(now, id, tuple, guard, accepted, out)
+            }
+            (StreamOp::Migrate(MigrateOp::Join(other, staged)), key) => {
                 let other = self.streams.get(&other).copied();
                 match self.join(key, other, staged) {
                     Some(tuple) => self.serve(now, tuple, accepted, out),
-                    None => out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+                    None => out.events.push(OwnedStreamEvent::refused(id, refusal::NOT_JOINABLE)),
                 }
             }
-            (StreamOp::Part, key) => self.part(now, id, key, accepted, out),
+            (StreamOp::Migrate(MigrateOp::Part), key) => self.part(now, id, key, accepted, out),
             (StreamOp::Set(knob), None | Some(SocketKey::Listens(_))) => self.set(id, knob),
             (op, Some(SocketKey::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
@@ -136,7 +138,10 @@ impl Table {
                 }
                 self.serve(now, tuple, accepted, out);
             }
-            (StreamOp::Finish | StreamOp::Abort | StreamOp::Forget, Some(SocketKey::Listens(at))) => {
+            (
+                StreamOp::Finish | StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget),
+                Some(SocketKey::Listens(at)),
+            ) => {
                 self.listeners.remove(&at);
                 self.streams.remove(&id);
                 self.profiles.remove(&id);
@@ -185,7 +190,7 @@ impl Table {
         let tcp = Connection::import(state, now, &self.profile_of(id));
         self.add(id, tuple, Socket::imported(tcp, id, finishing));
         self.fit(tuple);
-        out.events.push(OwnedStreamEvent::Imported(id));
+        out.events.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported));
     }
 
     fn join(
@@ -224,14 +229,14 @@ impl Table {
     ) {
         let here = if let Some(SocketKey::Connected(tuple)) = key { Some(tuple) } else { None };
         let Some((here, there)) = here.and_then(|here| Some((here, self.unlink(&here)?))) else {
-            return out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned()));
+            return out.events.push(OwnedStreamEvent::refused(id, refusal::NOT_JOINED));
         };
         let back = [(here, there), (there, here)].map(|(from, to)| {
             let mut bytes = self.sockets.get_mut(&to).map_or(Vec::new(), Socket::part);
             bytes.extend(self.sockets.get_mut(&from).map_or(Vec::new(), Socket::leave_behind));
             bytes
         });
-        out.events.push(OwnedStreamEvent::Parted(id, back));
+        out.events.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(back)));
         self.serve(now, here, accepted, out);
         self.serve(now, there, accepted, out);
     }
@@ -253,7 +258,7 @@ impl Table {
         out: &mut Output,
     ) {
         let Some(released) = self.guards.set(tuple, guard) else {
-            return out.events.push(OwnedStreamEvent::Refused(id, refusal::FULL.to_owned()));
+            return out.events.push(OwnedStreamEvent::refused(id, refusal::FULL));
         };
         for (packet, bytes) in released {
             let datagram = Datagram::parse(packet, &bytes).map_err(Reason::from);

@@ -2,7 +2,7 @@
 
 use crate::{Output, reason};
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
-use node::{Addr, StreamId, StreamOp};
+use node::{Addr, MigrateOp, StreamId, StreamOp};
 use std::collections::HashMap;
 use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
@@ -52,21 +52,10 @@ impl Udp {
                 out.packets.extend(peer.map(|peer| udp::packet(local, peer, &bytes)));
             }
             StreamOp::Finish => self.close(id, Some(accepted), out),
-            StreamOp::Abort | StreamOp::Forget => self.close(id, None, out),
-            StreamOp::Export => {
-                out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
-            }
-            StreamOp::Join(..) => {
-                out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
-            }
-            StreamOp::Part => out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned())),
+            StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.close(id, None, out),
             // Datagrams have no connection that could move.
-            StreamOp::Open { .. }
-            | StreamOp::Freeze
-            | StreamOp::Thaw
-            | StreamOp::Import(_)
-            | StreamOp::Guard(..)
-            | StreamOp::Set(_) => {}
+            StreamOp::Migrate(op) => out.events.extend(op.refused(id)),
+            StreamOp::Open { .. } | StreamOp::Set(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::harness;
 use harness::{Net, User, address, at, noise};
-use node::{SocketOption, StreamId, StreamOp, Transport};
+use node::{MigrateOp, SocketOption, StreamId, StreamOp, Transport};
 use proptest::prelude::*;
 use tcp::Profile;
 use wire::Duration;
@@ -49,7 +49,7 @@ fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[SocketOpt
     while (!net.hosts[2].users.contains_key(&NEAR) || net.hosts[2].users[&FAR].credit == 0) && net.step(until)
     {
     }
-    net.op(2, NEAR, StreamOp::Join(FAR, [Vec::new(), Vec::new()]));
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Join(FAR, [Vec::new(), Vec::new()])));
     net
 }
 
@@ -66,18 +66,18 @@ fn assert_done(net: &Net) {
 fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [StreamId; 2]) -> usize {
     let there: Vec<usize> = (0..2).filter(|at| net.hosts[from].users[&ids[*at]].closed.is_empty()).collect();
     for at in &there {
-        net.op(from, ids[*at], StreamOp::Freeze);
+        net.op(from, ids[*at], StreamOp::Migrate(MigrateOp::Freeze));
     }
     let mut staged = [Vec::new(), Vec::new()];
     if there.len() == 2 {
-        net.op(from, ids[0], StreamOp::Part);
+        net.op(from, ids[0], StreamOp::Migrate(MigrateOp::Part));
         staged = net.hosts[from].parted.take().unwrap();
     }
     let mut states = [None, None];
     for at in &there {
-        net.op(from, ids[*at], StreamOp::Export);
+        net.op(from, ids[*at], StreamOp::Migrate(MigrateOp::Export));
         states[*at] = net.hosts[from].exported.take();
-        net.op(from, ids[*at], StreamOp::Forget);
+        net.op(from, ids[*at], StreamOp::Migrate(MigrateOp::Forget));
     }
     // What is relayed to the other side is written to it first.
     let moved = states.iter().flatten().count();
@@ -92,16 +92,16 @@ fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [Str
         match state {
             Some(state) => {
                 net.owner.insert(*state.local.ip(), to);
-                net.user(to, new, StreamOp::Import(state), User::default());
+                net.user(to, new, StreamOp::Migrate(MigrateOp::Import(state)), User::default());
             }
             None => drop(net.hosts[to].users.insert(new, ended)),
         }
     }
     if moved == 2 {
-        net.op(to, new[0], StreamOp::Join(new[1], staged));
+        net.op(to, new[0], StreamOp::Migrate(MigrateOp::Join(new[1], staged)));
     }
     for id in new {
-        net.op(to, id, StreamOp::Thaw);
+        net.op(to, id, StreamOp::Migrate(MigrateOp::Thaw));
     }
     moved
 }
@@ -198,17 +198,17 @@ fn buffers_of_its_own_bound_a_relay() {
     let knobs = [SocketOption::SendBuffer(4096), SocketOption::ReceiveBuffer(4096)];
     let mut net = relayed_with(User::default(), &Profile::linux_like(), 4_000_000, &knobs);
     net.run(200);
-    net.op(2, NEAR, StreamOp::Freeze);
-    net.op(2, FAR, StreamOp::Freeze);
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Freeze));
+    net.op(2, FAR, StreamOp::Migrate(MigrateOp::Freeze));
     let mut kept = |id| {
-        net.op(2, id, StreamOp::Export);
+        net.op(2, id, StreamOp::Migrate(MigrateOp::Export));
         let state = net.hosts[2].exported.take().unwrap();
         (state.unread.len(), state.unacknowledged.len())
     };
     let ((up, near), (far, back)) = (kept(NEAR), kept(FAR));
     assert!((1..=4096).contains(&far) && (1..=4096).contains(&near), "{far} and {near}");
     assert_eq!((up, back), (0, 0));
-    net.op(2, NEAR, StreamOp::Part);
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Part));
     let pipes = net.hosts[2].parted.take().unwrap().map(|pipe| pipe.len());
     assert_eq!(
         pipes,
@@ -226,12 +226,12 @@ fn a_smaller_window_comes_when_the_larger_is_used_up() {
     net.op(2, NEAR, StreamOp::Set(SocketOption::SendBuffer(4096)));
     let until = net.now + Duration::from_mins(1);
     while net.hosts[0].users[&CLIENT].heard.len() < 400_000 && net.step(until) {}
-    net.op(2, FAR, StreamOp::Freeze);
-    net.op(2, FAR, StreamOp::Export);
+    net.op(2, FAR, StreamOp::Migrate(MigrateOp::Freeze));
+    net.op(2, FAR, StreamOp::Migrate(MigrateOp::Export));
     let state = net.hosts[2].exported.take().unwrap();
     let window = state.receive_window as usize + state.unread.len();
     assert!((1..=4096).contains(&window), "{window}");
-    net.op(2, FAR, StreamOp::Thaw);
+    net.op(2, FAR, StreamOp::Migrate(MigrateOp::Thaw));
     net.run(4000);
     assert_done(&net);
 }
@@ -260,15 +260,15 @@ fn credit_stays_good_when_the_buffer_becomes_smaller() {
 fn staged_bytes_go_first_and_come_back() {
     let mut net = relayed(&Profile::rfc6298_reno(), 0, 0);
     net.hosts[0].users.get_mut(&CLIENT).unwrap().finishes = false;
-    net.op(2, NEAR, StreamOp::Freeze);
-    net.op(2, FAR, StreamOp::Freeze);
-    net.op(2, NEAR, StreamOp::Part);
-    net.op(2, NEAR, StreamOp::Join(FAR, [b"up".to_vec(), b"down".to_vec()]));
-    net.op(2, NEAR, StreamOp::Part);
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Freeze));
+    net.op(2, FAR, StreamOp::Migrate(MigrateOp::Freeze));
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Part));
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Join(FAR, [b"up".to_vec(), b"down".to_vec()])));
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Part));
     assert_eq!(net.hosts[2].parted.take(), Some([b"up".to_vec(), b"down".to_vec()]), "nothing was sent");
-    net.op(2, NEAR, StreamOp::Join(FAR, [b"up".to_vec(), b"down".to_vec()]));
-    net.op(2, FAR, StreamOp::Thaw);
-    net.op(2, NEAR, StreamOp::Part);
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Join(FAR, [b"up".to_vec(), b"down".to_vec()])));
+    net.op(2, FAR, StreamOp::Migrate(MigrateOp::Thaw));
+    net.op(2, NEAR, StreamOp::Migrate(MigrateOp::Part));
     assert_eq!(net.hosts[2].parted.take(), Some([Vec::new(), b"down".to_vec()]), "one side was thawed");
 }
 
@@ -293,9 +293,9 @@ fn only_two_open_connections_can_be_joined_and_once() {
     let lines = |net: &Net| net.log.matches("not joinable").count() + net.log.matches("not joined").count();
     let nothing = || [Vec::new(), Vec::new()];
     for (number, (id, op)) in [
-        (NEAR, StreamOp::Join(FAR, nothing())),
-        (StreamId(3), StreamOp::Part),
-        (StreamId(3), StreamOp::Join(NEAR, nothing())),
+        (NEAR, StreamOp::Migrate(MigrateOp::Join(FAR, nothing()))),
+        (StreamId(3), StreamOp::Migrate(MigrateOp::Part)),
+        (StreamId(3), StreamOp::Migrate(MigrateOp::Join(NEAR, nothing()))),
     ]
     .into_iter()
     .enumerate()

@@ -4,7 +4,7 @@
 
 use crate::harness;
 use harness::{Net, User, at, noise};
-use node::{Guard, StreamId, StreamOp, Transport, Tuple};
+use node::{Guard, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use tcp::Profile;
 
 const CLIENT: StreamId = StreamId(1);
@@ -68,18 +68,23 @@ fn moved() {
     let until = net.now + wire::Duration::from_millis(45);
     while net.step(until) {}
     let tuple = Tuple { local: at(1, 80), remote: at(0, 49_152) };
-    net.op(2, SERVER, StreamOp::Guard(tuple, Some(Guard::Hold(8))));
-    net.op(1, ACCEPTED, StreamOp::Freeze);
-    net.op(1, ACCEPTED, StreamOp::Export);
+    net.op(2, SERVER, StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Hold(8)))));
+    net.op(1, ACCEPTED, StreamOp::Migrate(MigrateOp::Freeze));
+    net.op(1, ACCEPTED, StreamOp::Migrate(MigrateOp::Export));
     let state = net.hosts[1].exported.take().unwrap();
-    net.op(1, ACCEPTED, StreamOp::Guard(tuple, Some(Guard::Drop)));
-    net.op(1, ACCEPTED, StreamOp::Forget);
+    net.op(1, ACCEPTED, StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Drop))));
+    net.op(1, ACCEPTED, StreamOp::Migrate(MigrateOp::Forget));
     net.owner.insert(*tuple.local.ip(), 2);
     let until = net.now + wire::Duration::from_millis(20);
     while net.step(until) {}
-    net.user(2, SERVER, StreamOp::Import(state), User { appetite: 1, finishes: true, ..User::default() });
-    net.op(2, SERVER, StreamOp::Thaw);
-    net.op(2, SERVER, StreamOp::Guard(tuple, None));
+    net.user(
+        2,
+        SERVER,
+        StreamOp::Migrate(MigrateOp::Import(state)),
+        User { appetite: 1, finishes: true, ..User::default() },
+    );
+    net.op(2, SERVER, StreamOp::Migrate(MigrateOp::Thaw));
+    net.op(2, SERVER, StreamOp::Migrate(MigrateOp::Guard(tuple, None)));
     net.read(2, SERVER);
     net.op(2, SERVER, StreamOp::Finish);
     net.run(5);

@@ -2,7 +2,7 @@
 
 use crate::harness;
 use harness::{Net, User, at, noise};
-use node::{Guard, StreamId, StreamOp, Transport, Tuple};
+use node::{Guard, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 use stack::Output;
@@ -98,12 +98,12 @@ proptest! {
 /// Moves the server's end of the connection with client port 49152.
 fn relocate(net: &mut Net, here: usize, there: usize, id: StreamId, new: StreamId) -> Option<StreamId> {
     let tuple = Tuple { local: at(1, 80), remote: at(0, 49_152) };
-    net.op(there, new, StreamOp::Guard(tuple, Some(Guard::Hold(8))));
-    net.op(here, id, StreamOp::Freeze);
-    net.op(here, id, StreamOp::Export);
+    net.op(there, new, StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Hold(8)))));
+    net.op(here, id, StreamOp::Migrate(MigrateOp::Freeze));
+    net.op(here, id, StreamOp::Migrate(MigrateOp::Export));
     let Some(state) = net.hosts[here].exported.take() else {
-        net.op(there, new, StreamOp::Guard(tuple, None));
-        net.op(here, id, StreamOp::Thaw);
+        net.op(there, new, StreamOp::Migrate(MigrateOp::Guard(tuple, None)));
+        net.op(here, id, StreamOp::Migrate(MigrateOp::Thaw));
         return None;
     };
     let before = net.hosts[here].users.remove(&id).unwrap();
@@ -116,12 +116,12 @@ fn relocate(net: &mut Net, here: usize, there: usize, id: StreamId, new: StreamI
         ..User::default()
     };
     net.hosts[here].users.insert(id, User::default());
-    net.op(here, id, StreamOp::Guard(tuple, Some(Guard::Drop)));
-    net.op(here, id, StreamOp::Forget);
+    net.op(here, id, StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Drop))));
+    net.op(here, id, StreamOp::Migrate(MigrateOp::Forget));
     net.owner.insert(*tuple.local.ip(), there);
-    net.user(there, new, StreamOp::Import(state), user);
-    net.op(there, new, StreamOp::Thaw);
-    net.op(there, new, StreamOp::Guard(tuple, None));
+    net.user(there, new, StreamOp::Migrate(MigrateOp::Import(state)), user);
+    net.op(there, new, StreamOp::Migrate(MigrateOp::Thaw));
+    net.op(there, new, StreamOp::Migrate(MigrateOp::Guard(tuple, None)));
     net.read(there, new);
     Some(new)
 }
@@ -176,12 +176,12 @@ fn what_is_frozen_is_silent() {
     let mut net = conversation(&Profile::rfc6298_reno(), 100_000, 500_000, 10_000);
     let until = net.now + wire::Duration::from_millis(100);
     while net.step(until) {}
-    net.op(1, ACCEPTED, StreamOp::Freeze);
+    net.op(1, ACCEPTED, StreamOp::Migrate(MigrateOp::Freeze));
     let (lines, lost) = (from_server(&net), net.hosts[1].lost.len());
     net.run(20);
     assert_eq!(from_server(&net), lines);
     assert!(net.hosts[1].lost.len() > lost);
-    net.op(1, ACCEPTED, StreamOp::Thaw);
+    net.op(1, ACCEPTED, StreamOp::Migrate(MigrateOp::Thaw));
     net.run(400);
     assert_done(&net);
 }
@@ -197,7 +197,7 @@ fn a_guard_answers_for_a_connection_that_is_not_there() {
         [(Guard::Drop, 0, "frozen"), (Guard::Reset, 1, "guard_reset"), (Guard::Hold(1), 0, "guard_full")]
     {
         let mut net = Net::new(2, &Profile::rfc6298_reno());
-        net.op(1, SERVER, StreamOp::Guard(tuple, Some(guard)));
+        net.op(1, SERVER, StreamOp::Migrate(MigrateOp::Guard(tuple, Some(guard))));
         net.user(0, CLIENT, open(), User::default());
         net.run(5);
         assert_eq!(from_server(&net), answers, "{guard:?}");

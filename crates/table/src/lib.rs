@@ -9,7 +9,6 @@
 
 #![no_std]
 
-use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use wire::ipv4::{self, Header};
 use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
@@ -69,7 +68,7 @@ pub struct Port {
 }
 
 /// What applies to every packet of a port before its route is looked up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct IngressPolicy {
     /// The class of its packets.
@@ -83,16 +82,6 @@ pub struct IngressPolicy {
     pub icmp: bool,
     /// At most this many packets per second that fail the check go to the owner. The rest are dropped.
     pub punts: u16,
-}
-
-impl Hash for IngressPolicy {
-    /// A policy that sends no errors hashes as before the field `icmp` existed, which keeps earlier fingerprints valid.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.class, self.check, self.ttl, self.punts).hash(state);
-        if self.icmp {
-            self.icmp.hash(state);
-        }
-    }
 }
 
 impl IngressPolicy {
@@ -196,7 +185,7 @@ pub struct Hop {
 }
 
 /// The neighbor of a [`Hop`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub enum NextHop {
     /// By link address.
@@ -205,17 +194,6 @@ pub enum NextHop {
     Via(Ipv4Addr),
     /// The packet's own destination is on this link; ARP finds its link address.
     OnLink,
-}
-
-impl Hash for NextHop {
-    /// A link address hashes as before the other variants existed, which keeps earlier fingerprints valid.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Mac(mac) => mac.hash(state),
-            Self::Via(router) => (1u8, router).hash(state),
-            Self::OnLink => 2u8.hash(state),
-        }
-    }
 }
 
 impl Hop {

@@ -1,25 +1,78 @@
 //! The fingerprint of a run: two runs with the same one did the same things in the same order.
 
-use std::hash::{Hash, Hasher};
+use crate::Fold;
+use std::fmt;
+use std::str::FromStr;
 
-/// A 64-bit hash of events, packet bytes and effects, in order.
+/// The fingerprint of a run. Fingerprints of different versions say nothing about each other.
+///
+/// Its text is, for example, `v2:5f0c3a9d7e21b846`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fingerprint {
+    /// The version of what is folded, and of how.
+    pub version: u32,
+    /// The value.
+    pub value: u64,
+}
+
+impl Fingerprint {
+    /// The version of the fingerprints that this program computes. It changes with the words of a [`Fold`], or with the
+    /// [`Fingerprinter`]; not with the behaviour of a scenario.
+    pub const VERSION: u32 = 2;
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}:{:016x}", self.version, self.value)
+    }
+}
+
+/// The text is not a fingerprint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseFingerprintError;
+
+impl FromStr for Fingerprint {
+    type Err = ParseFingerprintError;
+
+    /// Reads the text of a fingerprint. Sixteen digits without a version are of version 1.
+    fn from_str(text: &str) -> Result<Self, ParseFingerprintError> {
+        let (version, digits) = match text.strip_prefix('v').and_then(|rest| rest.split_once(':')) {
+            Some((version, digits)) => (version.parse().map_err(|_| ParseFingerprintError)?, digits),
+            None => (1, text),
+        };
+        if digits.len() != 16 || digits.starts_with('+') {
+            return Err(ParseFingerprintError);
+        }
+        let value = u64::from_str_radix(digits, 16).map_err(|_| ParseFingerprintError)?;
+        Ok(Self { version, value })
+    }
+}
+
+/// Computes a fingerprint: a 64-bit hash of events, packet bytes and acts, in order.
 ///
 /// Every step is a bijection of the state for a given word, and of the word for a given state. So a single changed
 /// byte always changes the result, and an exchange of two events almost always. Words are folded with a fixed byte
 /// order and width, so the result is the same on every machine.
 #[derive(Clone, Debug)]
-pub struct Fingerprint(u64);
+pub struct Fingerprinter(u64);
 
-impl Default for Fingerprint {
+impl Default for Fingerprinter {
     fn default() -> Self {
-        Self(0x9ae1_6a3b_2f90_404f)
+        Self(folded(0x9ae1_6a3b_2f90_404f, Fingerprint::VERSION as u64))
     }
 }
 
-impl Fingerprint {
-    /// Adds any plain data.
-    pub fn add(&mut self, what: &impl Hash) {
-        what.hash(self);
+/// The least length, in bytes, of a block that is folded in lanes.
+const LONG: usize = 256;
+
+const fn folded(state: u64, word: u64) -> u64 {
+    (state.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25)
+}
+
+impl Fingerprinter {
+    /// Adds plain data.
+    pub fn add(&mut self, what: &impl Fold) {
+        what.fold(self);
     }
 
     /// Returns the current value.
@@ -29,20 +82,33 @@ impl Fingerprint {
         x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         x ^ (x >> 32)
     }
-}
 
-/// The least length, in bytes, of a block that is folded in lanes. Shorter blocks are folded word by word, which keeps
-/// earlier fingerprints valid.
-const LONG: usize = 256;
+    /// Returns the fingerprint of all that was added.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint { version: Fingerprint::VERSION, value: self.value() }
+    }
 
-const fn folded(state: u64, word: u64) -> u64 {
-    (state.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25)
-}
+    /// Adds one word.
+    pub fn word(&mut self, word: u64) {
+        self.0 = folded(self.0, word);
+    }
 
-impl Fingerprint {
+    /// Adds bytes, without their number.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        if bytes.len() >= LONG {
+            return self.long(bytes);
+        }
+        let (words, tail) = bytes.as_chunks::<8>();
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
+        }
+        let last = tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.word(last ^ (tail.len() as u64) << 56);
+    }
+
     /// Folds a long block in eight independent lanes, which the CPU computes in parallel. Each lane is a bijection,
     /// and so is the folding of the lanes.
-    fn write_long(&mut self, bytes: &[u8]) {
+    fn long(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<64>();
         let mut lanes = [0u64, 1, 2, 3, 4, 5, 6, 7];
         for block in blocks {
@@ -52,55 +118,9 @@ impl Fingerprint {
             }
         }
         for lane in lanes {
-            self.write_u64(lane);
+            self.word(lane);
         }
-        self.write(rest);
-    }
-}
-
-impl Hasher for Fingerprint {
-    fn finish(&self) -> u64 {
-        self.value()
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if bytes.len() >= LONG {
-            return self.write_long(bytes);
-        }
-        let (words, tail) = bytes.as_chunks::<8>();
-        for word in words {
-            self.write_u64(u64::from_le_bytes(*word));
-        }
-        let last = tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        self.write_u64(last ^ (tail.len() as u64) << 56);
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = folded(self.0, word);
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u16(&mut self, word: u16) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
-    }
-
-    fn write_i64(&mut self, word: i64) {
-        self.write_u64(word.cast_unsigned());
+        self.bytes(rest);
     }
 }
 
@@ -108,8 +128,8 @@ impl Hasher for Fingerprint {
 mod tests {
     use super::*;
 
-    fn of(what: &impl Hash) -> u64 {
-        let mut fingerprint = Fingerprint::default();
+    fn of(what: &impl Fold) -> u64 {
+        let mut fingerprint = Fingerprinter::default();
         fingerprint.add(what);
         fingerprint.value()
     }
@@ -156,5 +176,16 @@ mod tests {
         assert_eq!(of(&(7u16, "handoff", Some(-1i64), vec![1u8, 2, 3])), FIXED);
     }
 
-    const FIXED: u64 = 5_425_495_087_614_997_355;
+    const FIXED: u64 = 7_933_730_093_320_807_571;
+
+    #[test]
+    fn a_text_names_its_version() {
+        let fingerprint = Fingerprint { version: 2, value: 0x1cda_0a70_0d3f_8c77 };
+        assert_eq!(fingerprint.to_string(), "v2:1cda0a700d3f8c77");
+        assert_eq!("v2:1cda0a700d3f8c77".parse(), Ok(fingerprint));
+        assert_eq!("1cda0a700d3f8c77".parse(), Ok(Fingerprint { version: 1, ..fingerprint }));
+        for wrong in ["", "v2:", "v:1cda0a700d3f8c77", "v2:1cda", "1cda0a700d3f8c7g", "v2:+cda0a700d3f8c77"] {
+            assert_eq!(wrong.parse::<Fingerprint>(), Err(ParseFingerprintError), "{wrong}");
+        }
+    }
 }

@@ -6,13 +6,15 @@ mod app;
 pub mod doubt;
 mod event;
 mod fingerprint;
+mod fold;
 mod record;
 mod text;
 mod witness;
 
 pub use doubt::{Doubt, NamedDoubt};
 pub use event::{Event, EventKind};
-pub use fingerprint::Fingerprint;
+pub use fingerprint::{Fingerprint, Fingerprinter, ParseFingerprintError};
+pub use fold::Fold;
 pub use record::{HostId, Record, Trail, What};
 pub use text::{hex, json_of, unhex, value_of};
 pub use witness::Witness;

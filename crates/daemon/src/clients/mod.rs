@@ -249,11 +249,7 @@ impl Clients {
                 }
             }
             // Of listeners, and of connections that move: a program requests neither.
-            OwnedStreamEvent::Accepted { .. }
-            | OwnedStreamEvent::Exported(..)
-            | OwnedStreamEvent::Imported(_)
-            | OwnedStreamEvent::Refused(..)
-            | OwnedStreamEvent::Parted(..) => {}
+            OwnedStreamEvent::Accepted { .. } | OwnedStreamEvent::Migrate(..) => {}
         }
         self.pump(now, id, requests);
     }

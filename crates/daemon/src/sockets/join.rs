@@ -5,7 +5,7 @@ use super::relay::{Pumped, Relay};
 use super::socket::{Ended, Socket};
 use super::tcp::Tcp;
 use node::StreamId;
-use node::stream::{OwnedStreamEvent, refusal};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
 use rustix::io::Errno;
 
 impl Tcp {
@@ -23,11 +23,14 @@ impl Tcp {
             socket.is_some_and(|socket| !socket.connecting && !socket.broken && socket.joined.is_none())
         };
         if id == other || ![id, other].iter().all(is_free) {
-            return told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
+            return told.push(OwnedStreamEvent::refused(id, refusal::NOT_JOINABLE));
         }
         let mut relay = match Relay::new([id, other], staged) {
             Ok(relay) => relay,
-            Err(error) => return told.push(OwnedStreamEvent::Refused(id, error_text(error))),
+            Err(error) => {
+                return told
+                    .push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(error_text(error))));
+            }
         };
         for end in relay.ends {
             if let Some(socket) = self.sockets.get_mut(&end) {
@@ -45,15 +48,15 @@ impl Tcp {
     /// Ends a relay, and returns the bytes that were under way in it.
     pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(relay) = self.unjoin(id) else {
-            return told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned()));
+            return told.push(OwnedStreamEvent::refused(id, refusal::NOT_JOINED));
         };
         let ends = [id, relay.other(id)];
         match relay.part(id).and_then(|bytes| self.with_left_behind(ends, bytes)) {
-            Ok(bytes) => told.push(OwnedStreamEvent::Parted(id, bytes)),
+            Ok(bytes) => told.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(bytes))),
             Err(error) => {
                 // Bytes are lost, so both connections are reset: neither peer may take what it has for the whole
                 // stream.
-                told.push(OwnedStreamEvent::Refused(id, error_text(error)));
+                told.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(error_text(error))));
                 for end in ends {
                     if let Some(socket) = self.sockets.get_mut(&end) {
                         socket.broken = true;

@@ -27,7 +27,7 @@ mod unacked_after_move;
 
 use node::guard::{self, Check, Guards};
 use node::stream::{OwnedStreamEvent, refusal};
-use node::{Guard, Mark, StreamId, StreamOp, Transport, Tuple, Value};
+use node::{Guard, Mark, MigrateOp, StreamId, StreamOp, Transport, Tuple, Value};
 use rustix::event::PollFlags;
 use sampler::Watch;
 use std::os::fd::BorrowedFd;
@@ -110,13 +110,15 @@ impl Sockets {
     pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Done {
         let by = match &op {
             StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
-            StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
+            StreamOp::Migrate(MigrateOp::Import(_) | MigrateOp::Guard(..)) => Transport::Tcp,
             _ if self.udp.has(id) => Transport::Udp,
             _ => Transport::Tcp,
         };
         match (by, op) {
             (Transport::Udp, op) => self.udp.operate(id, op, &mut self.accepted, told),
-            (Transport::Tcp, StreamOp::Guard(tuple, guard)) => self.guard(id, tuple, guard, told),
+            (Transport::Tcp, StreamOp::Migrate(MigrateOp::Guard(tuple, guard))) => {
+                self.guard(id, tuple, guard, told)
+            }
             (Transport::Tcp, op) => {
                 let guards = &self.guards;
                 self.tcp.operate(id, op, &|tuple| guards.has(tuple), told);
@@ -139,7 +141,7 @@ impl Sockets {
     ) -> Done {
         let mut done = Done::default();
         let Some(released) = self.guards.set(tuple, guard) else {
-            told.push(OwnedStreamEvent::Refused(id, refusal::FULL.to_owned()));
+            told.push(OwnedStreamEvent::refused(id, refusal::FULL));
             return done;
         };
         // The peer's position must be known before the first byte is sent. The last segment that was held has the

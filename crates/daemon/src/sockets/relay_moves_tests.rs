@@ -5,8 +5,8 @@ use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;
 use crate::host_link::{KERNEL_SIDE, accept_foreign_addresses};
 use crate::testing::in_sandbox_of_root_and_of_nobody;
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, StreamId, StreamOp, Transport};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{Addr, MigrateOp, StreamId, StreamOp, Transport};
 use os::{End, EndPlace, NetNs, Netlink, counters, ethtool, namespace::sysctl, pause};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -141,12 +141,12 @@ impl Stage {
         self.note_ends();
         let there: Vec<StreamId> = [WIRED, RADIO].into_iter().filter(|id| !self.ended.contains(id)).collect();
         for id in &there {
-            self.op(*id, StreamOp::Freeze);
+            self.op(*id, StreamOp::Migrate(MigrateOp::Freeze));
         }
         if there.len() == 2 {
-            self.op(WIRED, StreamOp::Part);
+            self.op(WIRED, StreamOp::Migrate(MigrateOp::Part));
         }
-        for op in [StreamOp::Export, StreamOp::Forget] {
+        for op in [StreamOp::Migrate(MigrateOp::Export), StreamOp::Migrate(MigrateOp::Forget)] {
             for id in &there {
                 self.op(*id, op.clone());
             }
@@ -155,13 +155,17 @@ impl Stage {
         let mut states = Vec::new();
         for told in std::mem::take(&mut self.told) {
             match told {
-                OwnedStreamEvent::Parted(WIRED, bytes) => staged = bytes,
-                OwnedStreamEvent::Exported(id, state) => states.push((id, state)),
-                OwnedStreamEvent::Refused(id, why) if why == refusal::NOT_ESTABLISHED => {
+                OwnedStreamEvent::Migrate(WIRED, OwnedMigrateEvent::Parted(bytes)) => staged = bytes,
+                OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Exported(state)) => states.push((id, state)),
+                OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(why))
+                    if why == refusal::NOT_ESTABLISHED =>
+                {
                     self.ended.insert(id);
                 }
                 // The relay is over, but both connections may still have bytes to deliver.
-                OwnedStreamEvent::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
+                OwnedStreamEvent::Migrate(WIRED, OwnedMigrateEvent::Refused(why)) => {
+                    assert_eq!(why, refusal::NOT_JOINED)
+                }
                 OwnedStreamEvent::Closed(_, None) => {}
                 told => panic!("{told:?}"),
             }
@@ -177,18 +181,18 @@ impl Stage {
         }
         let moved: Vec<StreamId> = states.iter().map(|(id, _)| *id).collect();
         for (id, state) in states {
-            self.op(id, StreamOp::Import(state));
+            self.op(id, StreamOp::Migrate(MigrateOp::Import(state)));
         }
         if moved.len() == 2 {
-            self.op(WIRED, StreamOp::Join(RADIO, staged));
+            self.op(WIRED, StreamOp::Migrate(MigrateOp::Join(RADIO, staged)));
         }
         let imported: Vec<OwnedStreamEvent> =
-            moved.iter().map(|id| OwnedStreamEvent::Imported(*id)).collect();
+            moved.iter().map(|id| OwnedStreamEvent::Migrate(*id, OwnedMigrateEvent::Imported)).collect();
         assert_eq!(self.told, imported);
         self.told.clear();
         self.routers[self.at].run(IngressFilter::open).unwrap();
         for id in &moved {
-            self.op(*id, StreamOp::Thaw);
+            self.op(*id, StreamOp::Migrate(MigrateOp::Thaw));
         }
         (!moved.is_empty()).then_some(between)
     }
@@ -249,7 +253,7 @@ impl Talk {
             told.iter().filter(|told| matches!(told, OwnedStreamEvent::Opened(..))).count() == 2
         });
         stage.told.clear();
-        stage.op(WIRED, StreamOp::Join(RADIO, [Vec::new(), Vec::new()]));
+        stage.op(WIRED, StreamOp::Migrate(MigrateOp::Join(RADIO, [Vec::new(), Vec::new()])));
         Self { stage, talkers, stop }
     }
 

@@ -3,8 +3,8 @@
 use super::options::{SIOCINQ, SIOCOUTQ, TCP_QUEUE_SEQ, TCP_REPAIR, TCP_REPAIR_QUEUE, get, queued, set};
 use super::tcp::Tcp;
 use crate::testing::in_sandbox;
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, SocketOption, StreamId, StreamOp, Transport};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{Addr, MigrateOp, SocketOption, StreamId, StreamOp, Transport};
 use os::{End, EndPlace, NetNs, Netlink};
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket, sockopt};
 use std::io::{ErrorKind, Read, Write};
@@ -72,7 +72,7 @@ impl Rig {
     }
 
     fn join(&mut self, staged: [&[u8]; 2]) {
-        self.op(WIRED, StreamOp::Join(RADIO, staged.map(<[u8]>::to_vec)));
+        self.op(WIRED, StreamOp::Migrate(MigrateOp::Join(RADIO, staged.map(<[u8]>::to_vec))));
     }
 
     fn round(&mut self) {
@@ -204,10 +204,11 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
         }
         assert!(at < down.len(), "back-pressure");
         for id in [WIRED, RADIO] {
-            rig.op(id, StreamOp::Freeze);
+            rig.op(id, StreamOp::Migrate(MigrateOp::Freeze));
         }
-        rig.op(RADIO, StreamOp::Part);
-        let [OwnedStreamEvent::Parted(RADIO, [up, waiting])] = &rig.told[..] else {
+        rig.op(RADIO, StreamOp::Migrate(MigrateOp::Part));
+        let [OwnedStreamEvent::Migrate(RADIO, OwnedMigrateEvent::Parted([up, waiting]))] = &rig.told[..]
+        else {
             panic!("{:?}", rig.told)
         };
         let (up, waiting) = (up.clone(), waiting.clone());
@@ -216,7 +217,7 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
         // After parting they are ordinary streams again, and get credit when they are thawed. Joined again, nothing
         // is lost or duplicated.
         for id in [WIRED, RADIO] {
-            rig.op(id, StreamOp::Thaw);
+            rig.op(id, StreamOp::Migrate(MigrateOp::Thaw));
         }
         assert!(
             matches!(rig.told[..], [OwnedStreamEvent::Room(WIRED, _), OwnedStreamEvent::Room(RADIO, _)]),
@@ -273,21 +274,21 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     let ends: &[_] = if room { &[RADIO] } else { &[RADIO, WIRED] };
     rig.told.clear();
     for id in ends {
-        rig.op(*id, StreamOp::Freeze);
+        rig.op(*id, StreamOp::Migrate(MigrateOp::Freeze));
     }
     if !room {
-        rig.op(RADIO, StreamOp::Part);
+        rig.op(RADIO, StreamOp::Migrate(MigrateOp::Part));
     }
     for id in ends {
-        rig.op(*id, StreamOp::Export);
+        rig.op(*id, StreamOp::Migrate(MigrateOp::Export));
     }
     let told = std::mem::take(&mut rig.told);
     let (staged, state) = match &told[..] {
-        [OwnedStreamEvent::Exported(RADIO, state)] if room => (Vec::new(), state),
+        [OwnedStreamEvent::Migrate(RADIO, OwnedMigrateEvent::Exported(state))] if room => (Vec::new(), state),
         [
-            OwnedStreamEvent::Parted(RADIO, [up, down]),
-            OwnedStreamEvent::Exported(RADIO, state),
-            OwnedStreamEvent::Refused(WIRED, why),
+            OwnedStreamEvent::Migrate(RADIO, OwnedMigrateEvent::Parted([up, down])),
+            OwnedStreamEvent::Migrate(RADIO, OwnedMigrateEvent::Exported(state)),
+            OwnedStreamEvent::Migrate(WIRED, OwnedMigrateEvent::Refused(why)),
         ] if !room && up.is_empty() && !down.is_empty() && why == refusal::NOT_ESTABLISHED => {
             (down.clone(), state)
         }
@@ -298,12 +299,12 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     state.unacknowledged.extend(staged);
     state.finishing = true;
     for id in ends {
-        rig.op(*id, StreamOp::Forget);
+        rig.op(*id, StreamOp::Migrate(MigrateOp::Forget));
     }
     rig.told.clear();
     let new = StreamId(7);
-    rig.op(new, StreamOp::Import(state));
-    rig.op(new, StreamOp::Thaw);
+    rig.op(new, StreamOp::Migrate(MigrateOp::Import(state)));
+    rig.op(new, StreamOp::Migrate(MigrateOp::Thaw));
     let mut heard = Vec::new();
     rig.until("every byte and the end", |rig| take(&mut rig.radio, &mut heard).is_none());
     assert!(heard == sent, "{} of {len} bytes", heard.len());
@@ -329,8 +330,10 @@ fn buffers_of_its_own_bound_what_a_relay_keeps() {
         });
         let (far, near) = (&rig.tcp.sockets[&WIRED].fd, &rig.tcp.sockets[&RADIO].fd);
         let kept = [queued(far, SIOCINQ).unwrap(), queued(near, SIOCOUTQ).unwrap()];
-        rig.op(RADIO, StreamOp::Part);
-        let OwnedStreamEvent::Parted(RADIO, [_, waiting]) = &rig.told[0] else { panic!("it did not part") };
+        rig.op(RADIO, StreamOp::Migrate(MigrateOp::Part));
+        let OwnedStreamEvent::Migrate(RADIO, OwnedMigrateEvent::Parted([_, waiting])) = &rig.told[0] else {
+            panic!("it did not part")
+        };
         assert!(waiting.len() <= 4096, "{}", waiting.len());
         assert!(kept.iter().all(|kept| (1..=12_288).contains(kept)), "{kept:?}");
     });
@@ -342,17 +345,17 @@ fn only_two_open_connections_can_be_joined_and_only_once() {
         let mut rig = Rig::new();
         let refused = |rig: &mut Rig, id, op, why: &str| {
             rig.op(id, op);
-            assert_eq!(rig.told.pop(), Some(OwnedStreamEvent::Refused(id, why.to_owned())));
+            assert_eq!(rig.told.pop(), Some(OwnedStreamEvent::refused(id, why)));
         };
-        refused(&mut rig, WIRED, StreamOp::Part, refusal::NOT_JOINED);
-        let join = |other| StreamOp::Join(other, [Vec::new(), Vec::new()]);
+        refused(&mut rig, WIRED, StreamOp::Migrate(MigrateOp::Part), refusal::NOT_JOINED);
+        let join = |other| StreamOp::Migrate(MigrateOp::Join(other, [Vec::new(), Vec::new()]));
         for other in [WIRED, StreamId(7)] {
             refused(&mut rig, WIRED, join(other), refusal::NOT_JOINABLE);
         }
         rig.join([b"", b""]);
         refused(&mut rig, RADIO, join(WIRED), refusal::NOT_JOINABLE);
-        rig.op(RADIO, StreamOp::Part);
-        assert!(matches!(rig.told[0], OwnedStreamEvent::Parted(RADIO, _)));
+        rig.op(RADIO, StreamOp::Migrate(MigrateOp::Part));
+        assert!(matches!(rig.told[0], OwnedStreamEvent::Migrate(RADIO, OwnedMigrateEvent::Parted(_))));
     });
 }
 
@@ -362,10 +365,10 @@ fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
     in_sandbox(|| {
         let mut rig = Rig::new();
         rig.join([b"", b""]);
-        rig.op(RADIO, StreamOp::Freeze);
+        rig.op(RADIO, StreamOp::Migrate(MigrateOp::Freeze));
         rig.wired.write_all(b"lost").unwrap();
         rig.round();
-        rig.op(RADIO, StreamOp::Forget);
+        rig.op(RADIO, StreamOp::Migrate(MigrateOp::Forget));
         assert_eq!(rig.closed(), [(WIRED, Some(refusal::RESET)), (RADIO, None)]);
         let mut wired = &rig.wired;
         assert_eq!(wired.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionReset);
@@ -385,7 +388,10 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
                 take(&mut rig.radio, &mut heard);
                 heard == b"begun"
             });
-            for op in [StreamOp::Freeze, StreamOp::Export].iter().filter(|_| moves) {
+            for op in [StreamOp::Migrate(MigrateOp::Freeze), StreamOp::Migrate(MigrateOp::Export)]
+                .iter()
+                .filter(|_| moves)
+            {
                 rig.op(WIRED, op.clone());
                 rig.op(RADIO, op.clone());
             }

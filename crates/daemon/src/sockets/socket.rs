@@ -5,8 +5,8 @@ use super::options::{self, SIOCINQ, TCP_INFO, TcpInfo, get};
 use super::repair;
 use super::requested_options::RequestedOptions;
 use super::unacked_after_move::Unacked;
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{StreamId, StreamOp, Tuple, Value};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{MigrateOp, StreamId, StreamOp, Tuple, Value};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -124,17 +124,17 @@ impl Socket {
                 self.knobs.note(knob);
                 self.knobs.apply(&self.fd);
             }
-            StreamOp::Freeze => {
+            StreamOp::Migrate(MigrateOp::Freeze) => {
                 self.frozen = true;
                 // The guard already keeps segments away, but the kernel may have one that it has not processed yet.
                 let _ = options::block_segments(&self.fd);
             }
-            StreamOp::Export => told.push(self.export(id)),
-            StreamOp::Thaw => {
+            StreamOp::Migrate(MigrateOp::Export) => told.push(self.export(id)),
+            StreamOp::Migrate(MigrateOp::Thaw) => {
                 self.frozen = false;
                 return self.go_on(id, told);
             }
-            StreamOp::Forget => {
+            StreamOp::Migrate(MigrateOp::Forget) => {
                 let silent = self.repaired || repair::enter(&self.fd).is_ok();
                 self.repaired = silent;
                 let why = "cannot end silently: TCP_REPAIR is refused";
@@ -143,10 +143,9 @@ impl Socket {
             // These create sockets, or do not concern a single one.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
-            | StreamOp::Import(_)
-            | StreamOp::Guard(..)
-            | StreamOp::Join(..)
-            | StreamOp::Part => {}
+            | StreamOp::Migrate(
+                MigrateOp::Import(_) | MigrateOp::Guard(..) | MigrateOp::Join(..) | MigrateOp::Part,
+            ) => {}
         }
         self.serve(id, told)
     }
@@ -158,7 +157,7 @@ impl Socket {
     }
 
     fn export(&mut self, id: StreamId) -> OwnedStreamEvent {
-        let refused = |why: String| OwnedStreamEvent::Refused(id, why);
+        let refused = |why: String| OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(why));
         if !self.frozen {
             return refused(refusal::NOT_FROZEN.to_owned());
         }
@@ -177,7 +176,7 @@ impl Socket {
                 }
                 state.finishing = self.finishing;
                 state.finished |= self.peer_finished;
-                OwnedStreamEvent::Exported(id, Box::new(state))
+                OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Exported(Box::new(state)))
             }
             Ok(None) => refused(refusal::NOT_ESTABLISHED.to_owned()),
             Err(error) => refused(error.to_string()),

@@ -8,8 +8,8 @@ use super::socket::{Ended, Socket};
 use super::unacked_after_move::Unacked;
 use super::{options, repair};
 use crate::host_link;
-use node::stream::OwnedStreamEvent;
-use node::{Addr, StreamId, StreamOp, Tuple, Value};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
+use node::{Addr, MigrateOp, StreamId, StreamOp, Tuple, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -157,23 +157,25 @@ impl Tcp {
                     Err(error) => told.push(OwnedStreamEvent::Closed(id, Some(error_text(error)))),
                 }
             }
-            StreamOp::Import(state) => {
+            StreamOp::Migrate(MigrateOp::Import(state)) => {
                 let knobs = self.knobs.remove(&id).unwrap_or_default();
                 let mut imported = self.import(&state);
                 if let Ok(socket) = &mut imported {
                     socket.knobs = knobs;
                     knobs.apply(&socket.fd);
                     socket.guarded = guarded(&socket.tuple);
-                    told.push(OwnedStreamEvent::Imported(id));
+                    told.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported));
                 }
                 self.add(id, imported, told);
             }
-            StreamOp::Finish | StreamOp::Abort | StreamOp::Forget if self.listeners.contains_key(&id) => {
+            StreamOp::Finish | StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget)
+                if self.listeners.contains_key(&id) =>
+            {
                 self.listeners.remove(&id);
                 told.push(OwnedStreamEvent::Closed(id, None));
             }
-            StreamOp::Join(other, staged) => self.join(id, other, staged, told),
-            StreamOp::Part => self.part(id, told),
+            StreamOp::Migrate(MigrateOp::Join(other, staged)) => self.join(id, other, staged, told),
+            StreamOp::Migrate(MigrateOp::Part) => self.part(id, told),
             StreamOp::Set(knob) if !self.sockets.contains_key(&id) => {
                 // A stream that was accepted and has ended will not be opened again.
                 if self.knobs.len() < MOST && id.0 < StreamId::SERVED && !self.listeners.contains_key(&id) {

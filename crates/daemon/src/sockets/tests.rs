@@ -4,8 +4,8 @@ use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
 use crate::testing::{in_sandbox, in_sandbox_of_root_and_of_nobody};
-use node::stream::{OwnedStreamEvent, refusal};
-use node::{Guard, StreamId, StreamOp, Transport, Tuple};
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
+use node::{Guard, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use os::{End, EndPlace, NetNs, Netlink, counters, ethtool, namespace::sysctl};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -225,34 +225,41 @@ fn a_live_connection_moves_to_another_kernel() {
         user.until("a part of it", |user| user.heard.len() == 10_000 && user.said > 500_000);
 
         let frozen = |user: &mut User, op| {
-            user.op(StreamOp::Export);
-            assert_eq!(
-                user.told.pop(),
-                Some(OwnedStreamEvent::Refused(STREAM, refusal::NOT_FROZEN.to_owned()))
-            );
+            user.op(StreamOp::Migrate(MigrateOp::Export));
+            assert_eq!(user.told.pop(), Some(OwnedStreamEvent::refused(STREAM, refusal::NOT_FROZEN)));
             old.run(|| at_old.shut()).unwrap();
-            user.op(StreamOp::Freeze);
-            user.op(StreamOp::Export);
+            user.op(StreamOp::Migrate(MigrateOp::Freeze));
+            user.op(StreamOp::Migrate(MigrateOp::Export));
             user.op(op);
         };
-        // FailedAct: it continues where it was.
-        frozen(&mut user, StreamOp::Thaw);
-        assert!(matches!(user.told.pop(), Some(OwnedStreamEvent::Exported(..))), "{:?}", user.told);
+        // Undone: it continues where it was.
+        frozen(&mut user, StreamOp::Migrate(MigrateOp::Thaw));
+        assert!(
+            matches!(user.told.pop(), Some(OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(..)))),
+            "{:?}",
+            user.told
+        );
         old.run(IngressFilter::open).unwrap();
         let mut got = Vec::new();
         user.until("more", |_| take(&mut peer, &mut got, 300_000) >= 300_000);
 
-        frozen(&mut user, StreamOp::Forget);
+        frozen(&mut user, StreamOp::Migrate(MigrateOp::Forget));
         let Some(OwnedStreamEvent::Closed(_, None)) = user.told.pop() else { panic!("{:?}", user.told) };
-        let Some(OwnedStreamEvent::Exported(_, state)) = user.told.pop() else { panic!("{:?}", user.told) };
+        let Some(OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state))) = user.told.pop() else {
+            panic!("{:?}", user.told)
+        };
         assert!(!state.unread.is_empty() && !state.unacknowledged.is_empty(), "bytes in every queue");
 
         net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
         let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
-        new.run(|| moved.op(StreamOp::Import(state))).unwrap();
-        assert!(matches!(moved.told[..], [OwnedStreamEvent::Imported(_)]), "{:?}", moved.told);
+        new.run(|| moved.op(StreamOp::Migrate(MigrateOp::Import(state)))).unwrap();
+        assert!(
+            matches!(moved.told[..], [OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Imported)]),
+            "{:?}",
+            moved.told
+        );
         moved.told.clear();
-        moved.op(StreamOp::Thaw);
+        moved.op(StreamOp::Migrate(MigrateOp::Thaw));
         moved.op(StreamOp::Read(1_000_000));
         moved.until("the rest", |user| {
             new.run(|| at_new.listen(&mut user.tcp)).unwrap();
@@ -287,14 +294,19 @@ fn a_guard_outlasts_a_thaw() {
             let done = sockets.operate(STREAM, op, &mut told);
             (told, done.released.len(), done.ended.iter().map(|(_, reason, _)| *reason).collect::<Vec<_>>())
         };
-        op(StreamOp::Freeze);
-        let (exported, ..) = op(StreamOp::Export);
-        let [OwnedStreamEvent::Exported(_, state)] = &exported[..] else { panic!("{exported:?}") };
-        op(StreamOp::Forget);
-        op(StreamOp::Guard(tuple, Some(Guard::Hold(1))));
-        assert_eq!(op(StreamOp::Import(state.clone())).0, [OwnedStreamEvent::Imported(STREAM)]);
-        assert_eq!(op(StreamOp::Thaw), (vec![], 0, vec![]), "the guard is still there");
-        let (lifted, ..) = op(StreamOp::Guard(tuple, None));
+        op(StreamOp::Migrate(MigrateOp::Freeze));
+        let (exported, ..) = op(StreamOp::Migrate(MigrateOp::Export));
+        let [OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state))] = &exported[..] else {
+            panic!("{exported:?}")
+        };
+        op(StreamOp::Migrate(MigrateOp::Forget));
+        op(StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Hold(1)))));
+        assert_eq!(
+            op(StreamOp::Migrate(MigrateOp::Import(state.clone()))).0,
+            [OwnedStreamEvent::Migrate(STREAM, OwnedMigrateEvent::Imported)]
+        );
+        assert_eq!(op(StreamOp::Migrate(MigrateOp::Thaw)), (vec![], 0, vec![]), "the guard is still there");
+        let (lifted, ..) = op(StreamOp::Migrate(MigrateOp::Guard(tuple, None)));
         assert!(matches!(lifted[..], [OwnedStreamEvent::Room(..)]), "{lifted:?}");
     });
 }
@@ -313,10 +325,16 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         let mut got = Vec::new();
         user.until("all of it", |_| take(&mut peer, &mut got, usize::MAX) == 400_000);
         user.told.clear();
-        for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
+        for op in [
+            StreamOp::Migrate(MigrateOp::Freeze),
+            StreamOp::Migrate(MigrateOp::Export),
+            StreamOp::Migrate(MigrateOp::Forget),
+        ] {
             user.op(op);
         }
-        let Some(OwnedStreamEvent::Exported(_, mut state)) = user.told.first().cloned() else {
+        let Some(OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(mut state))) =
+            user.told.first().cloned()
+        else {
             panic!("{:?}", user.told)
         };
         // As if no acknowledgment had ever arrived.
@@ -337,16 +355,18 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
 
         let mut sockets = Sockets::new(Some(MOVES));
         let mut op = |op, told: &mut Vec<OwnedStreamEvent>| sockets.operate(STREAM, op, told).released.len();
-        op(StreamOp::Guard(tuple, Some(Guard::Hold(1))), &mut Vec::new());
-        op(StreamOp::Import(state), &mut Vec::new());
+        op(StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Hold(1)))), &mut Vec::new());
+        op(StreamOp::Migrate(MigrateOp::Import(state)), &mut Vec::new());
         assert!(matches!(sockets.screen_in(PacketId(1), &held), Screened::Held));
         let mut op = |op, told: &mut Vec<OwnedStreamEvent>| sockets.operate(STREAM, op, told).released.len();
-        op(StreamOp::Thaw, &mut Vec::new());
-        assert_eq!(op(StreamOp::Guard(tuple, None), &mut Vec::new()), 1);
+        op(StreamOp::Migrate(MigrateOp::Thaw), &mut Vec::new());
+        assert_eq!(op(StreamOp::Migrate(MigrateOp::Guard(tuple, None)), &mut Vec::new()), 1);
         let mut told = Vec::new();
-        op(StreamOp::Freeze, &mut told);
-        op(StreamOp::Export, &mut told);
-        let [OwnedStreamEvent::Exported(_, state)] = &told[..] else { panic!("{told:?}") };
+        op(StreamOp::Migrate(MigrateOp::Freeze), &mut told);
+        op(StreamOp::Migrate(MigrateOp::Export), &mut told);
+        let [OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state))] = &told[..] else {
+            panic!("{told:?}")
+        };
         assert_eq!(state.unacknowledged.len(), 0);
     });
 }
@@ -361,7 +381,8 @@ fn what_a_guard_gives_back_is_looked_at_again() {
     let bytes = wire::ipv4::Header::new(::tcp::PROTOCOL, PEER, MOVES).emit(&payload);
     let mut sockets = Sockets::new(Some(MOVES));
     let guard = |sockets: &mut Sockets, guard| {
-        let done = sockets.operate(STREAM, StreamOp::Guard(tuple, guard), &mut Vec::new());
+        let done =
+            sockets.operate(STREAM, StreamOp::Migrate(MigrateOp::Guard(tuple, guard)), &mut Vec::new());
         (done.released.len(), done.ended.iter().map(|(_, reason, _)| *reason).collect::<Vec<_>>())
     };
     for next in [Guard::Drop, Guard::Reset] {
@@ -398,17 +419,19 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
             user.told.clear();
             // A segment that finds no socket is answered by a reset. So segments are blocked while there is none.
             there.run(|| filter.shut()).unwrap();
-            user.op(StreamOp::Freeze);
-            user.op(StreamOp::Export);
-            user.op(StreamOp::Forget);
-            let Some(OwnedStreamEvent::Exported(_, state)) = user.told.first().cloned() else {
+            user.op(StreamOp::Migrate(MigrateOp::Freeze));
+            user.op(StreamOp::Migrate(MigrateOp::Export));
+            user.op(StreamOp::Migrate(MigrateOp::Forget));
+            let Some(OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state))) =
+                user.told.first().cloned()
+            else {
                 panic!("{:?}", user.told)
             };
             backlog.push(state.unacknowledged.len());
             user.credit = 0;
-            there.run(|| user.op(StreamOp::Import(state))).unwrap();
+            there.run(|| user.op(StreamOp::Migrate(MigrateOp::Import(state)))).unwrap();
             there.run(IngressFilter::open).unwrap();
-            user.op(StreamOp::Thaw);
+            user.op(StreamOp::Migrate(MigrateOp::Thaw));
         }
         assert!(backlog[7] < 2 * backlog[0], "{backlog:?}");
         assert_eq!(resets(&there), 0);
@@ -434,10 +457,18 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         user.until("the first part", |_| take(&mut peer, &mut got, usize::MAX) == 40_000);
         old.run(|| at_old.shut()).unwrap();
         user.told.clear();
-        for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
+        for op in [
+            StreamOp::Migrate(MigrateOp::Freeze),
+            StreamOp::Migrate(MigrateOp::Export),
+            StreamOp::Migrate(MigrateOp::Forget),
+        ] {
             user.op(op);
         }
-        let [OwnedStreamEvent::Exported(_, state), OwnedStreamEvent::Closed(_, None)] = &user.told[..] else {
+        let [
+            OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)),
+            OwnedStreamEvent::Closed(_, None),
+        ] = &user.told[..]
+        else {
             panic!("{:?}", user.told)
         };
         // As if no acknowledgment had ever arrived.
@@ -446,9 +477,9 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         state.unacknowledged = user.says.clone();
         net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
         let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
-        new.run(|| moved.op(StreamOp::Import(state))).unwrap();
+        new.run(|| moved.op(StreamOp::Migrate(MigrateOp::Import(state)))).unwrap();
         moved.says.extend(pattern(20_000, 4));
-        moved.op(StreamOp::Thaw);
+        moved.op(StreamOp::Migrate(MigrateOp::Thaw));
         moved.until("the rest", |user| {
             new.run(|| at_new.listen(&mut user.tcp)).unwrap();
             take(&mut peer, &mut got, usize::MAX) == 60_000

@@ -5,7 +5,7 @@ use super::Done;
 use super::options::set;
 use crate::Refusal;
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
-use node::{Addr, StreamId, StreamOp};
+use node::{Addr, MigrateOp, StreamId, StreamOp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -106,7 +106,7 @@ impl Udp {
                 told.push(OwnedStreamEvent::Room(id, UDP_ROOM));
                 return Done { sent: self.write(id, &bytes), ..Done::default() };
             }
-            StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
+            StreamOp::Finish | StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => {
                 let served = matches!(op, StreamOp::Finish).then_some(accepted);
                 let ended = self.close(id, served, told).into_iter();
                 return Done {
@@ -114,15 +114,9 @@ impl Udp {
                     ..Done::default()
                 };
             }
-            StreamOp::Export => told.push(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned())),
-            StreamOp::Join(..) => told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned())),
-            StreamOp::Part => told.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.
-            StreamOp::Freeze
-            | StreamOp::Thaw
-            | StreamOp::Import(_)
-            | StreamOp::Guard(..)
-            | StreamOp::Set(_) => {}
+            StreamOp::Migrate(op) => told.extend(op.refused(id)),
+            StreamOp::Set(_) => {}
         }
         Done::default()
     }

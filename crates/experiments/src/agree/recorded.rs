@@ -5,6 +5,7 @@ use super::{SCENARIOS, legs};
 use recorder::rundir::digest_of;
 use scenario::ScenarioError;
 use serde::{Deserialize, Serialize};
+use trace::Fingerprint;
 
 /// The measurements of several scenarios.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -62,8 +63,8 @@ impl Measured {
     /// Keeps the runs of `old` if it is of the same scenario, settings and seed. Linux runs are kept if the kernel
     /// and their number are the same. Simulator runs are kept if the first run's fingerprint is the same.
     #[must_use]
-    pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: u64) -> Self {
-        self.fingerprint = format!("{fingerprint:016x}");
+    pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: Fingerprint) -> Self {
+        self.fingerprint = fingerprint.to_string();
         let Some(old) = old.filter(|old| old.key == self.key) else { return self };
         if old.kernel == self.kernel && old.linux.of == self.linux.of {
             self.linux = old.linux.clone();
@@ -92,15 +93,15 @@ impl Measured {
 
     /// Returns a copy with only the Linux runs.
     #[must_use]
-    pub fn without_simulator(&self, fingerprint: u64) -> Self {
+    pub fn without_simulator(&self, fingerprint: Fingerprint) -> Self {
         let (sim, same) = (Sample::new(self.sim.of), Sample::new(self.same.of));
-        let (linux, fingerprint) = (self.linux.clone(), format!("{fingerprint:016x}"));
+        let (linux, fingerprint) = (self.linux.clone(), fingerprint.to_string());
         Self { key: self.key.clone(), kernel: self.kernel.clone(), fingerprint, sim, same, linux }
     }
 
     /// Returns whether the simulator's first run has this fingerprint.
-    pub fn has_fingerprint(&self, fingerprint: u64) -> bool {
-        self.fingerprint == format!("{fingerprint:016x}")
+    pub fn has_fingerprint(&self, fingerprint: Fingerprint) -> bool {
+        self.fingerprint == fingerprint.to_string()
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use trace::{Doubt, Fingerprint};
+use trace::{Doubt, Fingerprint, Fingerprinter};
 
 /// A run that has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Done {
     pub point: usize,
     /// Its random seed.
     pub seed: u64,
-    /// The fingerprint of a simulated run, in hexadecimal; `None` on Linux.
+    /// The fingerprint of a simulated run; `None` on Linux.
     pub fingerprint: Option<String>,
     /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
@@ -39,7 +39,7 @@ impl Done {
             job: number,
             point: job.point,
             seed: job.seed,
-            fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+            fingerprint: outcome.fingerprint.map(|fingerprint| fingerprint.to_string()),
             doubts: outcome.doubts.clone(),
             failures: outcome.failures.clone(),
             values: measure(outcome),
@@ -220,12 +220,12 @@ impl Journal {
 }
 
 /// Returns the fingerprint of a whole sweep in the simulator.
-pub(super) fn fingerprint(runs: &[Done]) -> u64 {
-    let mut fold = Fingerprint::default();
+pub(super) fn fingerprint(runs: &[Done]) -> Fingerprint {
+    let mut fold = Fingerprinter::default();
     for run in runs {
         fold.add(&(run.job, &run.fingerprint));
     }
-    fold.value()
+    fold.fingerprint()
 }
 
 fn finite<S: serde::Serializer>(values: &Values, serializer: S) -> Result<S::Ok, S::Error> {

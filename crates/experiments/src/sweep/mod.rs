@@ -28,8 +28,7 @@ use recorder::run::Backend;
 use scenario::{Plan, Repetition, Scenario, ScenarioError, Setting, SweepPart, SweepTable};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::hash::Hasher;
-use trace::Fingerprint;
+use trace::Fingerprinter;
 
 /// Largest number of runs of a sweep: a larger one is taken for a mistake.
 const MOST: usize = 1_000_000;
@@ -178,8 +177,8 @@ impl Sweep {
 
     /// Checks that each point has a plan, before any run starts. Returns the digest of the sweep.
     fn check(&self, jobs: &[Job]) -> Result<u64, ScenarioError> {
-        let mut fold = Fingerprint::default();
-        let mut take = |text: &str| fold.write(text.as_bytes());
+        let mut fold = Fingerprinter::default();
+        let mut take = |text: &str| fold.add(&text);
         take(&format!("{} {} {}", env!("CARGO_PKG_VERSION"), self.repetitions, self.world.name()));
         for first in jobs.chunks(self.repetitions).filter_map(<[Job]>::first) {
             let plan = self.plan(first)?;

@@ -60,7 +60,7 @@ fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
 
 /// Returns the axes and all runs as JSON. An infinite value is null.
 pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
-    let fingerprint = format!("{:016x}", fingerprint(runs));
+    let fingerprint = fingerprint(runs).to_string();
     serde_json::json!({
         "sweep": sweep.name,
         "axes": sweep.axes,
@@ -96,7 +96,7 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
             writeln!(out, "not counted: seed {} at {at}: {}", run.seed, trace::doubt::joined(&run.doubts));
     }
     if runs.iter().all(|run| run.fingerprint.is_some()) {
-        let _ = writeln!(out, "fingerprint {:016x}", fingerprint(runs));
+        let _ = writeln!(out, "fingerprint {}", fingerprint(runs));
     }
     out
 }

@@ -17,8 +17,8 @@ use crate::message::{CONNECTIONS, Datagram, Entry, Greeting, PORT, Signed};
 use crate::router::refusal;
 use node::config::ConfigError;
 use node::{
-    Addr, Input, Listen, Notification, Outbox, Proto, Refusals, Role, Rx, StreamId, StreamOp, TimerName,
-    Timers, Transport, Value,
+    Addr, Input, Listen, MigrateOp, Notification, Outbox, Proto, Refusals, Role, Rx, StreamId, StreamOp,
+    TimerName, Timers, Transport, Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 use streams::far;
@@ -185,7 +185,7 @@ impl MobileHost {
         };
         while is_over(&self.closing) {
             if let Some((entry, _)) = self.closing.pop_front() {
-                out.stream(StreamId(0), StreamOp::Guard(far(&entry), None));
+                out.stream(StreamId(0), StreamOp::Migrate(MigrateOp::Guard(far(&entry), None)));
             }
         }
         match self.closing.front() {

@@ -4,7 +4,7 @@ use super::{Connection, MobileHost, State};
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Message, PORT, Signed};
 use crate::router::refusal;
 use node::stream::{OwnedStreamEvent, refusal as refused};
-use node::{Addr, Guard, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use node::{Addr, Guard, MigrateOp, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::btree_map;
 use wire::{Instant, PacketId, Reason};
 
@@ -17,7 +17,7 @@ impl MobileHost {
             StreamOp::Open { .. } => out.served(closed(program, Some(refused::NOT_OURS))),
             // There are no listeners at the router yet.
             StreamOp::Listen { .. } => out.served(closed(program, Some(refused::NO_TRANSPORT))),
-            StreamOp::Abort | StreamOp::Forget => self.end(program, None, out),
+            StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.end(program, None, out),
             op => self.operate(program, op, out),
         }
     }
@@ -103,8 +103,8 @@ impl MobileHost {
                 connection.pass(op, out);
             }
             // Only routers move connections.
-            StreamOp::Export => {
-                out.served(OwnedStreamEvent::Refused(program, refused::NOT_FROZEN.to_owned()));
+            StreamOp::Migrate(MigrateOp::Export) => {
+                out.served(OwnedStreamEvent::refused(program, refused::NOT_FROZEN));
             }
             _ => {}
         }
@@ -198,7 +198,7 @@ impl MobileHost {
         let Entry { id: ConnectionId { number, .. }, router, peer, .. } = *entry;
         // A segment of the far half that reaches this host during a handoff is dropped: a reset would end the
         // connection.
-        let guard = StreamOp::Guard(far(entry), Some(Guard::Drop));
+        let guard = StreamOp::Migrate(MigrateOp::Guard(far(entry), Some(Guard::Drop)));
         let call =
             Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };
         connection.credit -= Call::LEN;
@@ -288,7 +288,7 @@ impl Connection {
     /// Lifts the guard of the connection, if a call has set it.
     fn lift(&self, inner: StreamId, out: &mut Outbox) {
         if let State::Open(entry) | State::Calling { entry, called: true, .. } = &self.state {
-            out.stream(inner, StreamOp::Guard(far(entry), None));
+            out.stream(inner, StreamOp::Migrate(MigrateOp::Guard(far(entry), None)));
         }
     }
 }

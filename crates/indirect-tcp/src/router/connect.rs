@@ -5,7 +5,7 @@ use super::peer_channel::PeerChannel;
 use super::{StreamUse, SupportRouter, Timer, refusal};
 use crate::mark::Event;
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Side, Signed};
-use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use node::{MigrateOp, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
@@ -168,7 +168,7 @@ impl SupportRouter {
         let Some(connection) = self.connection(address, number) else { return };
         let Some((near, far)) = connection.near.zip(connection.far) else { return };
         self.answer(near, address, Answer { connection: number, code: Code::Connected }, out);
-        out.stream(near, StreamOp::Join(far, [Vec::new(), Vec::new()]));
+        out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, [Vec::new(), Vec::new()])));
         out.mark(Event::Connected { host: address, connection: number }.into());
     }
 

@@ -2,7 +2,7 @@
 
 use crate::message::{Code, Entry, Halves, Side, SocketState};
 use node::stream::refusal as refused;
-use node::{StreamEvent, StreamId};
+use node::{MigrateEvent, StreamEvent, StreamId};
 use wire::{Ipv4Addr, Seq};
 
 /// A connection.
@@ -155,13 +155,15 @@ impl Leaving {
     /// Applies an event of a frozen half: the answers to `Part` and `Export`.
     fn on(&mut self, side: Side, event: StreamEvent<'_>, moves_unread: bool) -> Option<Next> {
         match event {
-            StreamEvent::Parted(staged) if moves_unread => self.staged = Some(staged.map(<[u8]>::to_vec)),
+            StreamEvent::Migrate(MigrateEvent::Parted(staged)) if moves_unread => {
+                self.staged = Some(staged.map(<[u8]>::to_vec))
+            }
             // If it was not joined, both halves have finished, and each has all bytes of the other. So the relay has
             // ended, and no bytes are between them.
-            StreamEvent::Parted(_) | StreamEvent::Refused(refused::NOT_JOINED) => {
+            StreamEvent::Migrate(MigrateEvent::Parted(_) | MigrateEvent::Refused(refused::NOT_JOINED)) => {
                 self.staged = Some(Default::default());
             }
-            StreamEvent::Exported(state) => {
+            StreamEvent::Migrate(MigrateEvent::Exported(state)) => {
                 let mut state = state.clone();
                 if !moves_unread {
                     state.unread.clear();
@@ -170,8 +172,10 @@ impl Leaving {
             }
             // It has ended cleanly: its peer has acknowledged all bytes. `Part` has returned the bytes that it had
             // received.
-            StreamEvent::Refused(refused::NOT_ESTABLISHED) => self.over.push(side),
-            StreamEvent::Refused(_) | StreamEvent::Closed(_) => return Some(Next::CannotLeave),
+            StreamEvent::Migrate(MigrateEvent::Refused(refused::NOT_ESTABLISHED)) => self.over.push(side),
+            StreamEvent::Migrate(MigrateEvent::Refused(_)) | StreamEvent::Closed(_) => {
+                return Some(Next::CannotLeave);
+            }
             _ => return None,
         }
         Some(Next::Export)
@@ -223,7 +227,7 @@ impl Arriving {
     /// Applies an event of a half that is being imported.
     fn on(&mut self, side: Side, event: &StreamEvent<'_>) -> Option<Next> {
         match event {
-            StreamEvent::Imported => {
+            StreamEvent::Migrate(MigrateEvent::Imported) => {
                 *self.of(side) = Arrival::Here;
                 Some(Next::Take)
             }

@@ -3,7 +3,7 @@
 
 use super::{LISTENER, SupportRouter, Timer};
 use crate::message::Entry;
-use node::{Guard, Outbox, StreamOp, Tuple};
+use node::{Guard, MigrateOp, Outbox, StreamOp, Tuple};
 use wire::{Duration, Instant, Ipv4Addr};
 
 /// The time for which a connection's last segments are intercepted: several retransmissions of a lost FIN. It is less
@@ -14,7 +14,7 @@ const ENDED: usize = 1024;
 
 impl SupportRouter {
     pub(super) fn guard(tuple: Tuple, guard: impl Into<Option<Guard>>, out: &mut Outbox) {
-        out.stream(LISTENER, StreamOp::Guard(tuple, guard.into()));
+        out.stream(LISTENER, StreamOp::Migrate(MigrateOp::Guard(tuple, guard.into())));
     }
 
     /// Buffers packets for a connection that is on its way here.
@@ -119,8 +119,7 @@ mod tests {
     }
 
     fn lifted(out: &mut Outbox, tuple: Tuple) -> usize {
-        let lifts =
-            |effect: &Effect| matches!(effect, Effect::Stream(_, StreamOp::Guard(of, None)) if *of == tuple);
+        let lifts = |effect: &Effect| matches!(effect, Effect::Stream(_, StreamOp::Migrate(MigrateOp::Guard(of, None))) if *of == tuple);
         out.drain_effects().filter(lifts).count()
     }
 

@@ -7,7 +7,7 @@ use super::registration::same;
 use super::{StreamUse, SupportRouter, Timer, refusal};
 use crate::mark::Event;
 use crate::message::{Body, ConnectionId, Direction, Entry, Frame, Halves, Side, SocketState, Verdict};
-use node::{Outbox, StreamId, StreamOp, Tuple};
+use node::{MigrateOp, Outbox, StreamId, StreamOp, Tuple};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
@@ -230,7 +230,7 @@ impl SupportRouter {
             *connection.of(side) = Some(id);
         }
         self.set_half(id, out);
-        out.stream(id, StreamOp::Import(Box::new(tcp)));
+        out.stream(id, StreamOp::Migrate(MigrateOp::Import(Box::new(tcp))));
     }
 
     fn stage(
@@ -302,12 +302,12 @@ impl SupportRouter {
         let closing = entry.closing;
         out.mark(Event::Taken { host: address, connection: number, buffered, closing }.into());
         if let (Some(near), Some(far)) = (near, far) {
-            out.stream(near, StreamOp::Join(far, staged));
+            out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, staged)));
         }
         for (half, tuple) in [(near, entry.near()), (far, entry.far())] {
             match half {
                 Some(half) => {
-                    out.stream(half, StreamOp::Thaw);
+                    out.stream(half, StreamOp::Migrate(MigrateOp::Thaw));
                     Self::guard(tuple, None, out);
                 }
                 None => self.last_segments(now, tuple, out),
@@ -371,7 +371,7 @@ impl SupportRouter {
         }
         for id in ended {
             self.streams.remove(&id);
-            out.stream(id, StreamOp::Forget);
+            out.stream(id, StreamOp::Migrate(MigrateOp::Forget));
         }
     }
 }

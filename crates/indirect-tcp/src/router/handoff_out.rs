@@ -6,7 +6,7 @@ use super::host::{Departure, Host};
 use super::{SupportRouter, Timer, refusal};
 use crate::mark::Event;
 use crate::message::{Body, CODE, ConnectionId, Direction, Entry, Frame, Halves, Side, SocketState, Verdict};
-use node::{Guard, Outbox, StreamOp};
+use node::{Guard, MigrateOp, Outbox, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 /// The time without a sign of the new router after which the handoff of a host's connections is given up. The
@@ -138,9 +138,9 @@ impl SupportRouter {
         let halves = connection.halves();
         self.listen();
         out.mark(Event::Frozen { host: address, connection: number }.into());
-        halves.for_each(|(_, id)| out.stream(id, StreamOp::Freeze));
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Freeze)));
         match relayed {
-            Some((near, _)) => out.stream(near, StreamOp::Part),
+            Some((near, _)) => out.stream(near, StreamOp::Migrate(MigrateOp::Part)),
             None => self.export_next(address, number, out),
         }
     }
@@ -150,7 +150,7 @@ impl SupportRouter {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &connection.stage else { return };
         match leaving.next(connection.halves()) {
-            Some(id) => out.stream(id, StreamOp::Export),
+            Some(id) => out.stream(id, StreamOp::Migrate(MigrateOp::Export)),
             None => self.ship(address, number, out),
         }
     }
@@ -244,7 +244,7 @@ impl SupportRouter {
         if *connection.entry.router.ip() == self.config.address {
             self.silence(now, connection.entry.near(), Guard::Drop, out);
         }
-        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
         true
     }
 
@@ -286,9 +286,9 @@ impl SupportRouter {
         connection.stage =
             if (connection.near, connection.far) == (None, None) { Stage::Over } else { Stage::Serving };
         if let (Some(staged), Some((near, far))) = (staged, relayed) {
-            out.stream(near, StreamOp::Join(far, staged));
+            out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, staged)));
         }
-        halves.for_each(|(_, id)| out.stream(id, StreamOp::Thaw));
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Thaw)));
         self.listen();
         out.mark(Event::Resumed { host: address, connection: number }.into());
     }
@@ -321,7 +321,7 @@ impl SupportRouter {
         let Some(connection) = self.forget(address, number) else { return };
         for (_, id) in connection.halves() {
             // A frozen socket would send no reset.
-            out.stream(id, StreamOp::Thaw);
+            out.stream(id, StreamOp::Migrate(MigrateOp::Thaw));
             out.stream(id, StreamOp::Abort);
         }
         out.mark(Event::Lost { host: address, connection: number, why }.into());

@@ -29,8 +29,8 @@ use connection::{Connection, Next, Stage};
 use host::Host;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Input, Listen, Outbox, Proto, Refusals, Role, Rx, Seed, SocketOption, StreamEvent,
-    StreamId, StreamOp, Transport, Tuple, Value,
+    Addr, Expiry, Input, Listen, MigrateOp, Outbox, Proto, Refusals, Role, Rx, Seed, SocketOption,
+    StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
 };
 use peer_channel::PeerChannel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -315,7 +315,7 @@ impl SupportRouter {
                 continue;
             }
             let Some(connection) = self.forget(host, *number) else { continue };
-            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
             for tuple in [connection.entry.near(), connection.entry.far()] {
                 self.refuse(now, tuple, out);
             }
@@ -336,7 +336,7 @@ impl SupportRouter {
     fn is_over(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(host, number) else { return };
         let (entry, halves) = (connection.entry, connection.halves());
-        halves.for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
         self.ended(now, host, number);
         for tuple in [entry.near(), entry.far()] {
             self.last_segments(now, tuple, out);

@@ -7,7 +7,7 @@ use crate::mark::Event;
 use crate::message::{
     ConnectionId, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
 };
-use node::{Action, Addr, Class, Guard, Hop, Lifetime, Outbox, Route, RouteKey, StreamOp};
+use node::{Action, Addr, Class, Guard, Hop, Lifetime, MigrateOp, Outbox, Route, RouteKey, StreamOp};
 use std::collections::BTreeMap;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp};
 
@@ -291,7 +291,7 @@ impl SupportRouter {
             let Some(connection) = self.forget(address, number) else { continue };
             for (_, id) in connection.halves() {
                 // A frozen socket would send no reset, and its peer has to be notified.
-                out.stream(id, StreamOp::Thaw);
+                out.stream(id, StreamOp::Migrate(MigrateOp::Thaw));
                 out.stream(id, StreamOp::Abort);
             }
             if matches!(connection.stage, Stage::Expected | Stage::Arriving(_)) {
@@ -311,7 +311,7 @@ impl SupportRouter {
         for number in numbers {
             self.answer_commit(address, number, Verdict::Moved, out);
             let Some(connection) = self.forget(address, number) else { continue };
-            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
             // The buffered packets must not be answered: the socket is at another router.
             self.silence(now, connection.entry.near(), Guard::Drop, out);
             self.silence(now, connection.entry.far(), Guard::Drop, out);
@@ -328,7 +328,7 @@ impl SupportRouter {
             host.connections.iter().filter(|(_, here)| connecting(here)).map(|(number, _)| *number).collect();
         for number in numbers {
             let Some(connection) = self.forget(address, number) else { continue };
-            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
             self.refuse(now, connection.entry.far(), out);
             out.mark(Event::Undone { host: address, connection: number }.into());
         }

@@ -15,8 +15,8 @@ use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
 use names::Args;
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{
-    Action, Addr, Class, CommandId, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Role,
-    Route, RouteKey, Seed, StreamEvent, StreamId, StreamOp, Value,
+    Action, Addr, Class, CommandId, Hop, Input, InterfaceAddress, Lifetime, MigrateEvent, MigrateOp, Node,
+    Notification, Outbox, Role, Route, RouteKey, Seed, StreamEvent, StreamId, StreamOp, Value,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Cast for IndirectTcp {
     fn stream(&self, id: StreamId, op: &StreamOp) -> String {
         let name = self.streams.get(&id).copied().unwrap_or_else(|| names::purpose(op));
         match op {
-            StreamOp::Join(other, [up, down]) => {
+            StreamOp::Migrate(MigrateOp::Join(other, [up, down])) => {
                 let other = self.streams.get(other).copied().unwrap_or("?");
                 format!("{name}: relay with {other}, {} and {} bytes ahead", up.len(), down.len())
             }
@@ -200,7 +200,7 @@ impl Cast for IndirectTcp {
     fn heed_stream(&mut self, id: StreamId, op: &StreamOp) {
         match op {
             StreamOp::Listen { .. } => self.listener = Some(id),
-            StreamOp::Open { .. } | StreamOp::Import(_) => {
+            StreamOp::Open { .. } | StreamOp::Migrate(MigrateOp::Import(_)) => {
                 self.streams.insert(id, names::purpose(op));
             }
             StreamOp::Write(bytes) => {
@@ -318,13 +318,15 @@ fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
         ["data", bytes] => give(teller, StreamEvent::Data(&vec![7; bytes.parse().unwrap()])),
         ["parted", up, down] => {
             let [up, down] = [up, down].map(|bytes| vec![7; bytes.parse().unwrap()]);
-            give(teller, StreamEvent::Parted([&up, &down]));
+            give(teller, StreamEvent::Migrate(MigrateEvent::Parted([&up, &down])));
         }
-        ["exported"] => give(teller, StreamEvent::Exported(&state(half))),
-        ["imported"] => give(teller, StreamEvent::Imported),
-        ["refused"] => give(teller, StreamEvent::Refused("Operation not permitted")),
-        ["not", "joined"] => give(teller, StreamEvent::Refused(refusal::NOT_JOINED)),
-        ["has", "ended"] => give(teller, StreamEvent::Refused(refusal::NOT_ESTABLISHED)),
+        ["exported"] => give(teller, StreamEvent::Migrate(MigrateEvent::Exported(&state(half)))),
+        ["imported"] => give(teller, StreamEvent::Migrate(MigrateEvent::Imported)),
+        ["refused"] => give(teller, StreamEvent::Migrate(MigrateEvent::Refused("Operation not permitted"))),
+        ["not", "joined"] => give(teller, StreamEvent::Migrate(MigrateEvent::Refused(refusal::NOT_JOINED))),
+        ["has", "ended"] => {
+            give(teller, StreamEvent::Migrate(MigrateEvent::Refused(refusal::NOT_ESTABLISHED)))
+        }
         ["closed"] => give(teller, StreamEvent::Closed(None)),
         ["closed", "refused"] => give(teller, StreamEvent::Closed(Some(refusal::REFUSED))),
         ["answers", code, ref args @ ..] => {

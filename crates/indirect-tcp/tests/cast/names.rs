@@ -4,7 +4,7 @@ use super::frames::is_right;
 use super::{FIXED, HOST};
 use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Halves, Signed};
 use node::stream::OwnedStreamEvent;
-use node::{Addr, Guard, SocketOption, StreamOp};
+use node::{Addr, Guard, MigrateOp, SocketOption, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::{Header, ICMP};
 use wire::{Packet, Seq, TcpState, udp};
@@ -57,8 +57,8 @@ pub(super) fn purpose(op: &StreamOp) -> &'static str {
         StreamOp::Open { peer, .. } if *peer.ip() == FIXED => "far",
         StreamOp::Open { peer, .. } if is_right(*peer) => "right",
         StreamOp::Open { .. } => "router",
-        StreamOp::Import(state) if *state.remote.ip() == HOST => "near",
-        StreamOp::Import(_) => "far",
+        StreamOp::Migrate(MigrateOp::Import(state)) if *state.remote.ip() == HOST => "near",
+        StreamOp::Migrate(MigrateOp::Import(_)) => "far",
         _ => "tcp",
     }
 }
@@ -76,15 +76,15 @@ pub(super) fn operation(name: &str, op: &StreamOp) -> String {
         StreamOp::Write(bytes) => written(bytes),
         StreamOp::Finish => "finish".to_owned(),
         StreamOp::Abort => "abort".to_owned(),
-        StreamOp::Freeze => "freeze".to_owned(),
-        StreamOp::Export => "export".to_owned(),
-        StreamOp::Import(state) => {
+        StreamOp::Migrate(MigrateOp::Freeze) => "freeze".to_owned(),
+        StreamOp::Migrate(MigrateOp::Export) => "export".to_owned(),
+        StreamOp::Migrate(MigrateOp::Import(state)) => {
             format!("import, {} bytes to send, {} to read", state.unacknowledged.len(), state.unread.len())
         }
-        StreamOp::Thaw => "thaw".to_owned(),
-        StreamOp::Forget => "forget".to_owned(),
-        StreamOp::Part => "part".to_owned(),
-        StreamOp::Guard(tuple, guard) => {
+        StreamOp::Migrate(MigrateOp::Thaw) => "thaw".to_owned(),
+        StreamOp::Migrate(MigrateOp::Forget) => "forget".to_owned(),
+        StreamOp::Migrate(MigrateOp::Part) => "part".to_owned(),
+        StreamOp::Migrate(MigrateOp::Guard(tuple, guard)) => {
             let guard = match guard {
                 Some(Guard::Drop) => "drop".to_owned(),
                 Some(Guard::Hold(most)) => format!("hold {most}"),
@@ -93,7 +93,7 @@ pub(super) fn operation(name: &str, op: &StreamOp) -> String {
             };
             return format!("guard of {} < {}: {guard}", tuple.local, tuple.remote);
         }
-        StreamOp::Join(..) => "relay".to_owned(),
+        StreamOp::Migrate(MigrateOp::Join(..)) => "relay".to_owned(),
         StreamOp::Set(SocketOption::Nagle(on)) => format!("nagle {}", if *on { "on" } else { "off" }),
         StreamOp::Set(SocketOption::SendBuffer(bytes)) => format!("send buffer {bytes}"),
         StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => format!("receive buffer {bytes}"),

@@ -9,8 +9,8 @@ use indirect_tcp::message::{
     Greeting, Halves, PORT, Side, Signed, SocketState, Verdict,
 };
 use node::{
-    Act, Addr, Boot, Effect, Guard, Input, Outbox, PuntReason, Role, Rx, Seed, StreamEvent, StreamId,
-    StreamOp, Tuple,
+    Act, Addr, Boot, Effect, Guard, Input, MigrateEvent, MigrateOp, Outbox, PuntReason, Role, Rx, Seed,
+    StreamEvent, StreamId, StreamOp, Tuple,
 };
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
@@ -152,22 +152,24 @@ impl Stage {
                     other.frames.push(&bytes);
                 }
             }
-            StreamOp::Part => self.tell(id, StreamEvent::Parted([&[], &[]])),
-            StreamOp::Export => {
-                let (entry, side) = self.halves[&id];
-                self.tell(id, StreamEvent::Exported(&state(&entry, side)));
+            StreamOp::Migrate(MigrateOp::Part) => {
+                self.tell(id, StreamEvent::Migrate(MigrateEvent::Parted([&[], &[]])))
             }
-            StreamOp::Import(state) => {
+            StreamOp::Migrate(MigrateOp::Export) => {
+                let (entry, side) = self.halves[&id];
+                self.tell(id, StreamEvent::Migrate(MigrateEvent::Exported(&state(&entry, side))));
+            }
+            StreamOp::Migrate(MigrateOp::Import(state)) => {
                 let far = *state.remote.ip() == FIXED;
                 let host = if far { state.local } else { state.remote };
                 let router = if far { RIGHT } else { *state.local.ip() };
                 let of = entry(u32::from(host.port() - HOST_PORT), router);
                 self.halves.insert(id, (of, if far { Side::Far } else { Side::Near }));
-                self.tell(id, StreamEvent::Imported);
+                self.tell(id, StreamEvent::Migrate(MigrateEvent::Imported));
             }
             StreamOp::Abort => self.aborted.push(id),
-            StreamOp::Join(_, ahead) => self.ahead.push(ahead),
-            StreamOp::Guard(tuple, guard) => {
+            StreamOp::Migrate(MigrateOp::Join(_, ahead)) => self.ahead.push(ahead),
+            StreamOp::Migrate(MigrateOp::Guard(tuple, guard)) => {
                 self.guards.push(guard);
                 self.guarded.remove(&tuple);
                 self.guarded.extend(guard.map(|guard| (tuple, guard)));

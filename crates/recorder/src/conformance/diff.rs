@@ -65,7 +65,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let comparison = compare(&a.records, &b.records);
     let Comparison { messages, nodes, .. } = comparison;
     let repeats = is_repetition(runs);
-    let is_unlike = repeats == Ok(true) && a.fingerprint != b.fingerprint;
+    let is_unlike = repeats == Ok(true) && are_unlike(runs);
     match &comparison.divergence {
         Some(divergence) => text.push_str(&diverges(runs, divergence)),
         // The same scenario in the simulator has to give bit-identical records.
@@ -142,15 +142,29 @@ fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
     text
 }
 
+/// Whether two simulator runs differ: by their fingerprints, or by their records if the fingerprints are of different
+/// versions.
+fn are_unlike([a, b]: [&Outcome; 2]) -> bool {
+    match (a.fingerprint, b.fingerprint) {
+        (Some(one), Some(other)) if one.version != other.version => a.records != b.records,
+        (one, other) => one != other,
+    }
+}
+
 /// Compares the fingerprints of two simulator runs, which should be equal.
 fn fingerprints(runs: [&Outcome; 2]) -> String {
     let [a, b] = runs;
-    let number =
-        |run: &Outcome| run.fingerprint.map_or_else(|| "none".to_owned(), |number| format!("{number:016x}"));
+    let number = |run: &Outcome| {
+        run.fingerprint.map_or_else(|| "none".to_owned(), |fingerprint| fingerprint.to_string())
+    };
     if a.fingerprint == b.fingerprint {
         return format!("same fingerprint {}\n", number(a));
     }
-    let mut text = format!("fingerprints differ: {} and {}\n", number(a), number(b));
+    let mut text = if are_unlike(runs) {
+        format!("fingerprints differ: {} and {}\n", number(a), number(b))
+    } else {
+        format!("same records; fingerprints of different versions: {} and {}\n", number(a), number(b))
+    };
     let longest = a.records.len().max(b.records.len());
     let unlike = (0..longest).find(|index| a.records.get(*index) != b.records.get(*index));
     match unlike {
@@ -195,6 +209,7 @@ mod tests {
     use super::*;
     use crate::run::simulate;
     use scenario::Scenario;
+    use trace::Fingerprint;
 
     fn first(settings: &[&str]) -> Outcome {
         let (name, text) = Scenario::find("first").unwrap();
@@ -208,12 +223,22 @@ mod tests {
         let same = diff([&run, &run]).unwrap();
         assert!(same.equal && same.text.contains("\nno divergence: "), "{}", same.text);
         let mut other = first(&[]);
-        other.fingerprint = other.fingerprint.map(|number| number ^ 1);
+        other.fingerprint = other.fingerprint.map(|of| Fingerprint { value: of.value ^ 1, ..of });
         other.records.pop();
         let found = diff([&run, &other]).unwrap();
         assert!(!found.equal && !found.text.contains("no divergence"), "{}", found.text);
         assert!(found.text.contains("\ndivergence in the records: the 68 messages"), "{}", found.text);
         assert!(found.text.contains("\nfirst differing record, "), "{}", found.text);
+        let mut old = first(&[]);
+        old.fingerprint = Some(Fingerprint { version: 1, value: 7 });
+        let found = diff([&run, &old]).unwrap();
+        assert!(
+            found.equal && found.text.contains("\nsame records; fingerprints of different versions: v2:"),
+            "{}",
+            found.text
+        );
+        old.records.pop();
+        assert!(!diff([&run, &old]).unwrap().equal, "records decide between versions");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::run::{Backend, Outcome};
 use scenario::{Repetition, redacted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use trace::{Doubt, Record, What};
+use trace::{Doubt, Fingerprint, Record, What};
 use wire::{Duration, Instant};
 
 /// The format of run directories that this program writes. It is raised by a change that an older program would
@@ -31,7 +31,7 @@ pub struct RunFile {
     /// Its number among several runs; null for a single run.
     #[serde(default)]
     pub repetition: Option<RepetitionPart>,
-    /// The fingerprint of a simulator run, in sixteen hexadecimal digits.
+    /// The fingerprint of a simulator run, for example `v2:1cda0a700d3f8c77`. Without a version it is of version 1.
     pub fingerprint: Option<String>,
     /// The events of the scenario in the order of time, for example crashes and cuts.
     #[serde(default)]
@@ -293,7 +293,7 @@ impl RunFile {
             world: outcome.world,
             seed: plan.seed,
             repetition: RepetitionPart::of(plan.repetition),
-            fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+            fingerprint: outcome.fingerprint.map(|fingerprint| fingerprint.to_string()),
             events: outcome.records.iter().filter_map(EventPart::of).collect(),
             versions: Versions {
                 wayfare: env!("CARGO_PKG_VERSION").to_owned(),
@@ -322,8 +322,8 @@ impl RunFile {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    pub(super) fn fingerprint(&self) -> Option<u64> {
-        u64::from_str_radix(self.fingerprint.as_deref()?, 16).ok()
+    pub(super) fn fingerprint(&self) -> Option<Fingerprint> {
+        self.fingerprint.as_deref()?.parse().ok()
     }
 }
 

@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use trace::Fingerprint;
+use trace::Fingerprinter;
 
 /// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
 /// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds a run of
@@ -53,7 +53,7 @@ fn digest_of_settings(plan: &Plan) -> String {
     if plan.settings.is_empty() {
         return String::new();
     }
-    let mut digest = Fingerprint::default();
+    let mut digest = Fingerprinter::default();
     for setting in &plan.settings {
         digest.add(&setting.to_string());
     }

@@ -1,6 +1,6 @@
 //! Stacks, the link between them, and users that write everything they have and read everything they receive.
 
-use node::stream::OwnedStreamEvent;
+use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
 use node::{Mark, StreamId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::BTreeMap;
@@ -151,14 +151,14 @@ impl Net {
                 assert!(closed.is_empty(), "closed twice");
                 closed.push(why);
             }
-            OwnedStreamEvent::Exported(_, state) => this.exported = Some(state),
-            OwnedStreamEvent::Parted(_, bytes) => this.parted = Some(bytes),
+            OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => this.exported = Some(state),
+            OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Parted(bytes)) => this.parted = Some(bytes),
             // A user without further data finishes when its peer does.
             OwnedStreamEvent::Finished(id) if !this.users[&id].finishes => {
                 self.op(host, id, StreamOp::Finish);
             }
-            OwnedStreamEvent::Finished(_) | OwnedStreamEvent::Imported(_) | OwnedStreamEvent::Refused(..) => {
-            }
+            OwnedStreamEvent::Finished(_)
+            | OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Imported | OwnedMigrateEvent::Refused(..)) => {}
         }
     }
 
@@ -268,7 +268,7 @@ impl Net {
     fn note(&mut self, host: usize, told: &OwnedStreamEvent) {
         let text = match told {
             OwnedStreamEvent::Data(id, _, bytes) => format!("{} Data {} bytes", id.0 & 0xff, bytes.len()),
-            OwnedStreamEvent::Exported(id, state) => {
+            OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Exported(state)) => {
                 let (sent, unread) = (state.unacknowledged.len(), state.unread.len());
                 format!("{} Exported, {sent} not acknowledged, {unread} not read", id.0 & 0xff)
             }

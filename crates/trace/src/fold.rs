@@ -1,0 +1,182 @@
+//! What enters a fingerprint, and as which words.
+//!
+//! [`Fold`] does not depend on the standard library's `Hash`: neither the layout of a type, nor the order of variants,
+//! nor the version of the compiler changes a word. Each variant of an enum has a fixed number here, so a variant may be
+//! added anywhere in its enum. A type is destructured without `..`, so a new field is a compile error until it is
+//! folded.
+
+use crate::Fingerprinter;
+use wire::{Duration, Ipv4Addr, SocketAddrV4};
+
+#[macro_use]
+mod macros;
+mod act;
+mod input;
+mod stream;
+mod table;
+mod wires;
+
+/// Plain data that can be added to a fingerprint. Data that are not equal give different words, except where the
+/// implementation says which part is left out, and why.
+pub trait Fold {
+    /// Adds the words of this value.
+    fn fold(&self, into: &mut Fingerprinter);
+
+    /// Adds the words of several values, without their number.
+    fn fold_all(all: &[Self], into: &mut Fingerprinter)
+    where
+        Self: Sized,
+    {
+        for one in all {
+            one.fold(into);
+        }
+    }
+}
+
+/// Integers are folded as one word of 64 bits each.
+macro_rules! integers {
+    ($($type:ty)*) => {
+        $(impl Fold for $type {
+            fn fold(&self, into: &mut Fingerprinter) {
+                into.word(u64::from(*self));
+            }
+        })*
+    };
+}
+
+integers!(bool u16 u32 u64);
+
+impl Fold for u8 {
+    fn fold(&self, into: &mut Fingerprinter) {
+        into.word(u64::from(*self));
+    }
+
+    fn fold_all(all: &[Self], into: &mut Fingerprinter) {
+        into.bytes(all);
+    }
+}
+
+impl Fold for usize {
+    fn fold(&self, into: &mut Fingerprinter) {
+        into.word(*self as u64);
+    }
+}
+
+impl Fold for i64 {
+    fn fold(&self, into: &mut Fingerprinter) {
+        into.word(self.cast_unsigned());
+    }
+}
+
+impl Fold for i16 {
+    fn fold(&self, into: &mut Fingerprinter) {
+        i64::from(*self).fold(into);
+    }
+}
+
+impl<T: Fold + ?Sized> Fold for &T {
+    fn fold(&self, into: &mut Fingerprinter) {
+        (**self).fold(into);
+    }
+}
+
+impl<T: Fold> Fold for Box<T> {
+    fn fold(&self, into: &mut Fingerprinter) {
+        (**self).fold(into);
+    }
+}
+
+/// The number of items comes first, so that the borders of lists count.
+impl<T: Fold> Fold for [T] {
+    fn fold(&self, into: &mut Fingerprinter) {
+        self.len().fold(into);
+        T::fold_all(self, into);
+    }
+}
+
+impl<T: Fold> Fold for Vec<T> {
+    fn fold(&self, into: &mut Fingerprinter) {
+        self.as_slice().fold(into);
+    }
+}
+
+impl<T: Fold, const N: usize> Fold for [T; N] {
+    fn fold(&self, into: &mut Fingerprinter) {
+        T::fold_all(self, into);
+    }
+}
+
+impl Fold for str {
+    fn fold(&self, into: &mut Fingerprinter) {
+        self.as_bytes().fold(into);
+    }
+}
+
+impl Fold for String {
+    fn fold(&self, into: &mut Fingerprinter) {
+        self.as_str().fold(into);
+    }
+}
+
+impl<T: Fold> Fold for Option<T> {
+    fn fold(&self, into: &mut Fingerprinter) {
+        match self {
+            None => into.word(0),
+            Some(value) => {
+                into.word(1);
+                value.fold(into);
+            }
+        }
+    }
+}
+
+impl<T: Fold, E: Fold> Fold for Result<T, E> {
+    fn fold(&self, into: &mut Fingerprinter) {
+        match self {
+            Ok(value) => {
+                into.word(0);
+                value.fold(into);
+            }
+            Err(error) => {
+                into.word(1);
+                error.fold(into);
+            }
+        }
+    }
+}
+
+macro_rules! tuples {
+    ($(($($item:ident)*))*) => {
+        $(impl<$($item: Fold),*> Fold for ($($item,)*) {
+            fn fold(&self, into: &mut Fingerprinter) {
+                #[expect(non_snake_case, reason = "the names of the types are those of the items")]
+                let ($($item,)*) = self;
+                $($item.fold(into);)*
+            }
+        })*
+    };
+}
+
+tuples!((A B) (A B C) (A B C D) (A B C D E));
+
+/// In nanoseconds; a longer time than 584 years counts as the longest.
+impl Fold for Duration {
+    fn fold(&self, into: &mut Fingerprinter) {
+        into.word(wire::nanos_of(*self));
+    }
+}
+
+impl Fold for Ipv4Addr {
+    fn fold(&self, into: &mut Fingerprinter) {
+        into.word(u64::from(self.to_bits()));
+    }
+}
+
+impl Fold for SocketAddrV4 {
+    fn fold(&self, into: &mut Fingerprinter) {
+        (self.ip(), self.port()).fold(into);
+    }
+}
+
+#[cfg(test)]
+mod tests;
