@@ -58,7 +58,7 @@ pub struct Fingerprinter(u64);
 
 impl Default for Fingerprinter {
     fn default() -> Self {
-        Self(folded(0x9ae1_6a3b_2f90_404f, Fingerprint::VERSION as u64))
+        Self(folded(0x9ae1_6a3b_2f90_404f, u64::from(Fingerprint::VERSION)))
     }
 }
 
