@@ -164,7 +164,7 @@ impl Stage {
                 }
                 // The relay is over, but both connections may still have bytes to deliver.
                 OwnedStreamEvent::Migrate(WIRED, OwnedMigrateEvent::Refused(why)) => {
-                    assert_eq!(why, refusal::NOT_JOINED)
+                    assert_eq!(why, refusal::NOT_JOINED);
                 }
                 OwnedStreamEvent::Closed(_, None) => {}
                 told => panic!("{told:?}"),
