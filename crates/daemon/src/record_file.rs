@@ -74,8 +74,8 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         let text = |path: &Path| std::fs::read_to_string(path).unwrap();
         std::fs::write(at("notes"), "my notes\n").unwrap();
-        assert!(check(&at("notes")).unwrap_err().to_string().contains("no record"));
-        assert!(open(&at("notes")).unwrap_err().to_string().contains("no record"));
+        assert!(check(&at("notes")).unwrap_err().to_string().contains("not a record"));
+        assert!(open(&at("notes")).unwrap_err().to_string().contains("not a record"));
         assert_eq!(text(&at("notes")), "my notes\n");
         assert!(open(dir.path()).is_err());
 
