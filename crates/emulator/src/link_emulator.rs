@@ -494,7 +494,7 @@ impl LinkEmulator {
         let Some((host, iface)) = self.owner(tuning.port) else { return };
         match self.fabric.arrive(tuning) {
             Arrived::Here => {
-                self.report_event(host, &EmulatorEvent::Up { iface: iface.0, cell: tuning.cell.0 })
+                self.report_event(host, &EmulatorEvent::Up { iface: iface.0, cell: tuning.cell.0 });
             }
             Arrived::Elsewhere => {}
             Arrived::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),

@@ -154,7 +154,7 @@ impl Table {
             match knob {
                 SocketOption::SendBuffer(bytes) => profile.send_buffer = bytes,
                 SocketOption::ReceiveBuffer(bytes) => {
-                    (profile.receive_buffer, profile.window_shift) = (bytes, None)
+                    (profile.receive_buffer, profile.window_shift) = (bytes, None);
                 }
                 SocketOption::Nagle(on) => profile.nagle = on,
             }

@@ -57,7 +57,7 @@ impl Udp {
                 out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
             }
             StreamOp::Join(..) => {
-                out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()))
+                out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINABLE.to_owned()));
             }
             StreamOp::Part => out.events.push(OwnedStreamEvent::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.

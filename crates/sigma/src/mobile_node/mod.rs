@@ -38,8 +38,8 @@ pub const OLD_ADDRESS: Reason = Reason("old_address");
 
 /// How long late packets are dropped for this reason: two time-outs of a usual size (RFC 5061, section 5.3.6).
 const LATE: Duration = Duration::from_secs(2);
-/// When an address that has moved to another radio is announced, counted from the move: ANNOUNCE_NUM times, every
-/// ANNOUNCE_INTERVAL (RFC 5227, section 1.1).
+/// When an address that has moved to another radio is announced, counted from the move: `ANNOUNCE_NUM` times, every
+/// `ANNOUNCE_INTERVAL` (RFC 5227, section 1.1).
 const ANNOUNCEMENTS: [Duration; 2] = [Duration::ZERO, Duration::from_secs(2)];
 /// The first stream of the registrar. Those of programs have other numbers.
 const REGISTRAR: u32 = 0;
