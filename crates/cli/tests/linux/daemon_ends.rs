@@ -94,7 +94,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     let look = || run(&["doctor"], std::path::Path::new("/"));
     assert!(!text(&look().stdout).contains(&left), "it runs");
     kill(&mut between);
-    assert!(between.control().exists(), "a killed daemon leaves the file of its socket");
+    assert!(between.control().exists(), "a killed daemon leaves its socket's file; the next one replaces it");
     // `doctor` without `--clean` only reports. For another user it names the owner.
     let told = run(&["doctor"], std::path::Path::new("/"));
     assert_exit(
