@@ -144,7 +144,7 @@ fn a_damaged_directory_is_refused_with_the_place() {
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
     fs::write(dir.join("run.json"), json.replace("\"format\": 5", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("form 99 of a run directory; this program reads format 5"), "{}", refusal());
+    assert!(refusal().contains("format 99 of a run directory; this program reads format 5"), "{}", refusal());
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 
