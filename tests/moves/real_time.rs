@@ -25,7 +25,7 @@ const GOODBYE: Duration = Duration::from_mins(5);
 /// Bytes that both ends must have received since the last attempt before the next.
 const LOAD: u64 = 8 * 1024;
 
-/// Runs `number` moves, each after an abandoned one. Must run in a separate world.
+/// Runs `number` moves, each after an abandoned one. Must run in a separate sandbox.
 pub(crate) fn moves(number: usize) -> Verdict {
     let plan = cast::plan(Duration::from_secs(1));
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Runs tests that need separate namespaces: the test starts itself again as pid 1 of a new world.
+//! Runs tests that need separate namespaces: the test starts itself again as pid 1 of a new sandbox.
 
 use os::Sandbox;
 use rustix::process::geteuid;
@@ -10,18 +10,18 @@ use wire::Duration;
 /// The variable with the role of a process that a test started.
 const ROLE: &str = "WAYFARE_TEST_ROLE";
 
-/// Runs the body, a closure of the calling test, in a new world that lasts at most `limit`.
+/// Runs the body, a closure of the calling test, in a new sandbox that lasts at most `limit`.
 pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
     if variable(ROLE).as_deref() == Some("world") {
         return body();
     }
     let spawned = Sandbox::spawn(again::<F>("world"));
     let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
-    if !need(&format!("a world {refusal}"), spawned.is_ok()) {
+    if !need(&format!("a sandbox {refusal}"), spawned.is_ok()) {
         return;
     }
     let ended = spawned.unwrap().wait(Some(limit)).unwrap();
-    assert!(ended.is_some_and(|status| status.success()), "inside its world: {ended:?}");
+    assert!(ended.is_some_and(|status| status.success()), "inside its sandbox: {ended:?}");
 }
 
 /// Runs the body as a user without any privileges.

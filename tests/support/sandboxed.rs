@@ -15,7 +15,7 @@ const ROLE: &str = "WAYFARE_TEST_ROLE";
 pub(crate) fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
-        let _ = writeln!(std::io::stderr(), "SKIPPED, for want of: {what}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED, because this machine lacks: {what}");
     }
     have
 }
@@ -40,15 +40,15 @@ pub(crate) fn in_sandbox<F: FnOnce()>(body: F) {
     }
     let spawned = Sandbox::spawn(again::<F>("world"));
     let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
-    if !need(&format!("a world {refusal}"), spawned.is_ok()) {
+    if !need(&format!("a sandbox {refusal}"), spawned.is_ok()) {
         return;
     }
     let mut world = spawned.unwrap();
     let ended = world.wait(Some(Duration::from_mins(1))).unwrap();
-    assert!(ended.is_some_and(|status| status.success()), "inside its world: {ended:?}");
+    assert!(ended.is_some_and(|status| status.success()), "inside its sandbox: {ended:?}");
 }
 
-/// Runs the body in a new world twice: as the user that runs the tests, and as a user without any rights.
+/// Runs the body in a new sandbox twice: as the user that runs the tests, and as a user without any rights.
 pub(crate) fn in_sandbox_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     if role().is_none() && need("root, to become another user", rustix::process::geteuid().is_root()) {
         let mut command = again::<F>("nobody");

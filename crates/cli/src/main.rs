@@ -64,7 +64,7 @@ enum Verb {
     /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
     /// behind.
     Doctor(doctor::Args),
-    /// Pid 1 of a lab's world.
+    /// Pid 1 of a lab's sandbox.
     #[command(hide = true)]
     LabWorld(supervisor::Args),
 }

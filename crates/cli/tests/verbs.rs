@@ -355,7 +355,7 @@ fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
     let others = [&GRID[..5], &["7", "--out", "killed"]].concat();
     let refusal = refused(folder.path(), &others, 2);
-    assert!(refusal.contains("killed/runs.jsonl: holds another sweep"), "{refusal}");
+    assert!(refusal.contains("killed/runs.jsonl: has another sweep"), "{refusal}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn a_file_of_somebody_else_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("letter");
     for (content, why) in
-        [("Dear Sir", "not a store of wayfare's"), ("wayfare store 2\nrecords", "another version of wayfare")]
+        [("Dear Sir", "not a store of Wayfare"), ("wayfare store 2\nrecords", "another version of Wayfare")]
     {
         std::fs::write(&path, content).unwrap();
         let said = refusal(&path);
@@ -166,7 +166,7 @@ fn a_file_of_somebody_else_is_left_alone() {
     transaction.open_table(TableDefinition::<u8, u8>::new("theirs")).unwrap();
     transaction.commit().unwrap();
     drop(database);
-    assert!(refusal(&other).contains("not a store of wayfare's"));
+    assert!(refusal(&other).contains("not a store of Wayfare"));
 }
 
 #[test]

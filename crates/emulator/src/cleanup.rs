@@ -116,7 +116,7 @@ impl LabDir {
 
     /// Records a child of the lab. Of a [`os::Sandbox`], only its keeper and its pid 1 need to be recorded: the
     /// other processes die with them. A child that has already ended is ignored, as it leaves nothing to clean up. An
-    /// error here would hide the reason that a world reports when it fails at once.
+    /// error here would hide the reason that a sandbox reports when it fails at once.
     pub fn note_child(&mut self, pid: u32) -> Result<()> {
         match Process::of(pid) {
             Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),

@@ -103,7 +103,7 @@ pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
 }
 
-/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a world fail. Returns `None` if
+/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail. Returns `None` if
 /// the error is not that of a step of [`Sandbox::spawn`].
 pub fn lacked_by_world(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;

@@ -213,7 +213,7 @@ mod tests {
         for (bad, says) in [
             ("-1s", "is negative"),
             ("0.5", "it has no unit; write `0.5ms`"),
-            ("0.5MS", "small letters, as `0.5ms`"),
+            ("0.5MS", "lower case, for example `0.5ms`"),
             ("999999999999s", "allowed: at most 18446744073s"),
             ("5h", "write a number and ns, us, ms, s or min"),
             ("1.2345678901s", "allowed: at most 9"),

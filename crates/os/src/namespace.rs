@@ -92,7 +92,7 @@ pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     command.spawn().attempt("start in a new network namespace", program.display())
 }
 
-/// Returns the caller's uid in the parent user namespace: the real user, where a world maps every user to root.
+/// Returns the caller's uid in the parent user namespace: the real user, where a sandbox maps every user to root.
 pub fn outer_uid() -> u32 {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let mut numbers = map.split_whitespace().filter_map(|word| word.parse::<u32>().ok());

@@ -1,8 +1,8 @@
 //! Separate namespaces for a lab. When the lab ends for any reason, nothing of it is left.
 //!
-//! The program that runs in a world is pid 1 of a new PID namespace. When it dies, the kernel kills every process
+//! The program that runs in a sandbox is pid 1 of a new PID namespace. When it dies, the kernel kills every process
 //! below it. The network namespaces disappear with their last process and descriptor. Mounts stay inside. A user who
-//! is not root becomes root of a new user namespace, with rights over this world only.
+//! is not root becomes root of a new user namespace, with rights over this sandbox only.
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::namespace::{die_with_parent, unshare};
@@ -20,28 +20,28 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use wire::Duration;
 
-/// The processes of a world are killed when it ends. They are gone within this time unless something holds them.
+/// The processes of a sandbox are killed when it ends. They are gone within this time unless something holds them.
 const LAST: Duration = Duration::from_secs(5);
 
-/// A running world. Dropping it ends it.
+/// A running sandbox. Dropping it ends it.
 ///
-/// Between the caller and pid 1 is the keeper, a process that only waits. It ends the world when the caller dies, and
+/// Between the caller and pid 1 is the keeper, a process that only waits. It ends the sandbox when the caller dies, and
 /// passes on pid 1's exit status.
 #[derive(Debug)]
 pub struct Sandbox {
     keeper: Child,
     init: u32,
     pidfd: OwnedFd,
-    /// The keeper ends the world when this pipe closes, also by the end of the caller's process.
+    /// The keeper ends the sandbox when this pipe closes, also by the end of the caller's process.
     lifeline: Option<OwnedFd>,
 }
 
 impl Sandbox {
-    /// Starts `command` as pid 1 of a new world. The world has network, mount and PID namespaces, and its own
+    /// Starts `command` as pid 1 of a new sandbox. The sandbox has network, mount and PID namespaces, and its own
     /// `/proc`. Unless the caller is root, it also has a user namespace. The loopback is down, as in any new network
     /// namespace.
     ///
-    /// Only the command has the standard input, output and error. Send signals for the world to [`Sandbox::init`].
+    /// Only the command has the standard input, output and error. Send signals for the sandbox to [`Sandbox::init`].
     pub fn spawn(mut command: Command) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
         let pipe = || pipe_with(PipeFlags::CLOEXEC).attempt("open a pipe to", &program);
@@ -77,13 +77,13 @@ impl Sandbox {
         self.init
     }
 
-    /// Returns the keeper. Its pipes are pid 1's standard streams, and it ends when the world has ended. To be able
+    /// Returns the keeper. Its pipes are pid 1's standard streams, and it ends when the sandbox has ended. To be able
     /// to clean up after a crash, record both [`Sandbox::init`] and the keeper's id.
     pub const fn keeper(&mut self) -> &mut Child {
         &mut self.keeper
     }
 
-    /// Waits until the world has ended, at most for `limit`; `None` if it has not. The exit code is pid 1's, or 128
+    /// Waits until the sandbox has ended, at most for `limit`; `None` if it has not. The exit code is pid 1's, or 128
     /// plus the signal that killed it.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
         let limit = limit.map(|limit| Timespec {
@@ -93,15 +93,15 @@ impl Sandbox {
         loop {
             match poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], limit.as_ref()) {
                 Ok(0) => return Ok(None),
-                Ok(_) => return self.keeper.wait().map(Some).attempt("wait for", "the world's end"),
+                Ok(_) => return self.keeper.wait().map(Some).attempt("wait for", "the sandbox's end"),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(refused) => return Err(refused).attempt("wait for", "the world's end"),
+                Err(refused) => return Err(refused).attempt("wait for", "the sandbox's end"),
             }
         }
     }
 
-    /// Ends the world and everything in it, and waits at most [`LAST`] until that is done. Fails if a process of the
-    /// world does not end in this time.
+    /// Ends the sandbox and everything in it, and waits at most [`LAST`] until that is done. Fails if a process of the
+    /// sandbox does not end in this time.
     pub fn end(&mut self) -> Result<ExitStatus> {
         self.lifeline = None;
         self.wait(Some(LAST))?.ok_or_else(|| Error {
@@ -124,7 +124,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Readable when the world has ended.
+/// Readable when the sandbox has ended.
 impl AsFd for Sandbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -223,7 +223,7 @@ impl Step {
         Self::Proc,
     ];
 
-    /// Returns the step at which the creation of a world failed; `None` if the error is another.
+    /// Returns the step at which the creation of a sandbox failed; `None` if the error is another.
     pub fn of(error: &Error) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.attempt() == error.attempt)
     }
@@ -313,8 +313,8 @@ fn watch(keeper: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Runs the keeper until the world has ended. It blocks all signals, so that Ctrl-C reaches pid 1, which ends the
-/// world cleanly.
+/// Runs the keeper until the sandbox has ended. It blocks all signals, so that Ctrl-C reaches pid 1, which ends the
+/// sandbox cleanly.
 fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
     // SAFETY: system calls on this process's own descriptors and its own child; the structures are valid when all zero,
     // and outlive the calls.

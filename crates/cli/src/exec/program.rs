@@ -136,7 +136,7 @@ mod tests {
             bytes
         };
         for (at, byte) in [(4, 1), (5, 9), (18, 40)] {
-            refused(&spoilt(at, byte), "another kind of machine");
+            refused(&spoilt(at, byte), "another architecture");
         }
         // A file without any segment.
         refused(&[&own[..56], &[0, 0], &own[58..]].concat(), "linked statically");

@@ -118,7 +118,7 @@ mod tests {
         };
         wrong("protocol = \"tcp\"\njudge = \"stall\"\nfound = 1\nof = 2", "indirect-tcp");
         wrong("protocol = \"sigma\"\njudge = \"jury\"\nfound = 1\nof = 2", "unconfirmed");
-        wrong("protocol = \"sigma\"\njudge = \"stall\"\nfound = 0\nof = 2", "no share");
+        wrong("protocol = \"sigma\"\njudge = \"stall\"\nfound = 0\nof = 2", "not a share");
         wrong("protocol = \"sigma\"\njudge = \"stall\"\nmost = 2", "most");
     }
 }

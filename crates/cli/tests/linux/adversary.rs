@@ -424,6 +424,6 @@ fn an_ingress_hook_that_somebody_flushes_is_put_back() {
     assert!(forwards(&between));
     assert_eq!(between.status().unwrap()["troubles"].to_string(), "[]");
     let (code, said) = end(&mut between);
-    assert!(code == Some(0) && said.matches("it is put back").count() == 3, "{code:?} {said}");
+    assert!(code == Some(0) && said.matches("The table is installed again").count() == 3, "{code:?} {said}");
     assert_eq!(there(&between, "nft list ruleset"), "");
 }

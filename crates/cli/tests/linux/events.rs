@@ -166,7 +166,7 @@ fn a_host_that_is_stopped_keeps_all_and_one_that_stays_down_leaves_its_records()
         event("2.4s", "crash", "mobile"),
     ]
     .concat();
-    let says = "never again new data";
+    let says = "no new data after";
     let Some(both) = on_both(&format!("{FIRST}{events}"), &SHORT, 1, says) else { return };
     let [sim, linux] = both
         .each_ref()
@@ -194,6 +194,6 @@ fn a_home_agent_with_a_full_disk_registers_nobody_until_it_is_free() {
     let _turn = beside_another();
     let drive = include_str!("../../../../scenarios/mobile-ip/drive.toml");
     let full = event("1s", "disk-full", "home");
-    on_both(&format!("{drive}{full}"), &[], 1, "never again new data");
+    on_both(&format!("{drive}{full}"), &[], 1, "no new data after");
     on_both(&format!("{drive}{full}{}", event("3s", "disk-free", "home")), &[], 0, "disk free at home");
 }

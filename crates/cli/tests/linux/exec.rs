@@ -328,13 +328,13 @@ fn what_cannot_be_is_said_before_anything_starts() {
     let socket = dir.path().join("clients");
     let _daemon = rustix_seqpacket(&socket);
     let there = ["--daemon", socket.to_str().unwrap()];
-    assert_exit(&at(&["--", "true"]), 2, "give its socket");
+    assert_exit(&at(&["--", "true"]), 2, "give it with --daemon");
     assert_exit(&at(&["--daemon", "nowhere", "--", "true"]), 3, "cannot reach a daemon at");
-    assert_exit(&at(&[&there[..], &["--by", "In Direct", "--", "true"]].concat()), 2, "is no transport");
+    assert_exit(&at(&[&there[..], &["--by", "In Direct", "--", "true"]].concat()), 2, "is not a transport");
     assert_exit(
         &at(&[&there[..], &["--only", "home", "--", "true"]].concat()),
         2,
-        "`home` is no destination",
+        "`home` is not a destination",
     );
     assert_exit(&at(&[&there[..], &["--", "no-such-program"]].concat()), 3, "no program `no-such-program`");
     // A program without a dynamic linker: this command with its program headers removed.

@@ -253,7 +253,7 @@ fn ctrl_c_leaves_nothing() {
     assert!(all.len() >= 7, "{all:?}");
     signal(running.0.id(), Signal::INT);
     let output = running.end();
-    assert_exit(&output, 130, "nothing incomplete is left");
+    assert_exit(&output, 130, "incomplete runs are removed");
     assert!(!dir.exists());
     wait_for("the end of every process", || all.iter().all(|pid| !alive(*pid)).then_some(()));
 }

@@ -354,7 +354,7 @@ fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
         return;
     }
     let _turn = alone();
-    for (replaced, says) in [(false, "was removed"), (true, "another file has taken the place")] {
+    for (replaced, says) in [(false, "was removed"), (true, "another file has replaced the store")] {
         let network = HomeNetwork::new();
         let agent = network.start();
         assert_eq!(network.register(0, 0), Code::Accepted);

@@ -125,7 +125,7 @@ fn a_queue_that_no_daemon_takes_from_is_waited_for_no_longer_than_that() {
     let _ = rustix::io::ioctl_fionbio(&idle, true).and_then(|()| connect(&idle, &address));
     let clock = os::Clock::start();
     let refused = is_open_to_programs(&path).unwrap_err().to_string();
-    assert!(refused.contains("takes no programs: its queue was full for 5 s"), "{refused}");
+    assert!(refused.contains("accepts no program: its queue was full for 5 s"), "{refused}");
     let waited = clock.now();
     assert!(waited > Instant::from_millis(4500) && waited < Instant::from_millis(8000), "{waited:?}");
 }

@@ -50,7 +50,7 @@ pub fn text(comparison: &Comparison) -> String {
     for (world, why) in &comparison.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
-    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
+    let mut table = Table::new(["verdict", "backend", "value", "statement", "meaning of the value"]);
     for verdict in verdicts(comparison) {
         let must_hold = verdict.must_hold;
         table.push([
@@ -263,7 +263,7 @@ fn table(
     heads: impl Iterator<Item = String>,
     cells: impl Fn(&dyn Fn(&Metric) -> Option<Row>) -> Vec<String>,
 ) -> String {
-    let mut table = Table::new(["protocol".to_owned(), "world".to_owned()].into_iter().chain(heads));
+    let mut table = Table::new(["protocol".to_owned(), "backend".to_owned()].into_iter().chain(heads));
     for who in comparison.wanted.iter().filter_map(|who| comparison.course.contenders.get(*who)) {
         for results in &comparison.worlds {
             let ours = |row: &&&Row| row.protocol == who.name && row.world == results.world;

@@ -130,7 +130,7 @@ fn also(report: &Report, metrics: &[&Metric], worlds: &[Backend]) -> String {
 }
 
 fn must_hold(verdicts: &[Verdict]) -> String {
-    let mut table = Table::new(["verdict", "world", "value", "statement", "meaning of the value"]);
+    let mut table = Table::new(["verdict", "backend", "value", "statement", "meaning of the value"]);
     for verdict in verdicts {
         let word = match (verdict.invalid, verdict.check.holds) {
             (true, _) => "INVALID",
@@ -168,7 +168,7 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
 /// Describes the effect of each breaker.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     let headers =
-        ["breaker", "world", "value without", "value with it", "statement that must fail", "settings"];
+        ["breaker", "backend", "value without", "value with it", "statement that must fail", "settings"];
     let mut table = Table::new(headers);
     for broken in broken {
         let word = match (broken.broke(), broken.whole.holds, broken.check.value) {

@@ -201,7 +201,7 @@ fn the_journal_of_another_sweep_is_not_touched() {
     let before = fs::read(folder.path().join("runs.jsonl")).unwrap();
     let other = super::tests::sweep(FIRST, &["radio.retune=5ms|7ms"]).unwrap().unwrap().0;
     let refusal = Journal::open(folder.path(), &other).unwrap_err().to_string();
-    assert!(refusal.contains("holds another sweep"), "{refusal}");
+    assert!(refusal.contains("has another sweep"), "{refusal}");
     assert_eq!(fs::read(folder.path().join("runs.jsonl")).unwrap(), before);
 }
 

@@ -14,7 +14,7 @@ fn shell(script: &str) -> Command {
 }
 
 fn can_make_worlds() -> bool {
-    need("a world", Sandbox::spawn(shell("exit 0")).is_ok())
+    need("a sandbox", Sandbox::spawn(shell("exit 0")).is_ok())
 }
 
 fn kill(pid: u32) {
@@ -77,7 +77,7 @@ fn a_failed_step_says_which_it_was() {
     assert_eq!(failure(&[1, 0, 0, 0], "x", cause()).attempt, "start");
 }
 
-/// Starts a world whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. Its
+/// Starts a sandbox whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. Its
 /// standard output stays open until the last of them is dead.
 fn world_with_daemons<F>() -> (Sandbox, BufReader<std::process::ChildStdout>) {
     let mut command = again::<F>("lab");
@@ -119,7 +119,7 @@ fn elsewhere(here: &[u64]) -> Vec<(u64, u32)> {
     numbered.filter(|(number, _)| !here.contains(number)).collect()
 }
 
-/// Runs `end` on a world, and checks that all its processes and network namespaces are gone.
+/// Runs `end` on a sandbox, and checks that all its processes and network namespaces are gone.
 fn nothing_is_left_after<F: FnOnce(&mut Sandbox)>(end: F) {
     let (mut world, mut stdout) = world_with_daemons::<F>();
     let own = |pid| NetNs::of(pid).unwrap().number().unwrap();
@@ -143,7 +143,7 @@ fn nothing_is_left_after<F: FnOnce(&mut Sandbox)>(end: F) {
     let mut left = 500;
     while here.link("w0").is_ok() || here.link("w1").is_ok() {
         left -= 1;
-        assert!(left > 0, "a network namespace outlived its world");
+        assert!(left > 0, "a network namespace outlived its sandbox");
         crate::testing::readable(&timer, 10);
     }
 }

@@ -295,7 +295,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"1ms\"",
         "\"0.5MS\"",
-        "line 6, column 9: `wire.in.delay`: `0.5MS` is not a span of time: units are in small letters",
+        "line 6, column 9: `wire.in.delay`: `0.5MS` is not a time: units are in lower case",
     ),
     (
         "\"10Mb/s\"",
@@ -312,7 +312,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[host.\"../west\"]",
         "line 20, column 7: `host.../west`: a host's name is 1 to 15 letters",
     ),
-    ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than 0 s"),
+    ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: must be greater than zero"),
     ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
     ("\"5s\"", "\"5s", "line 2, column 15: "),
 ];

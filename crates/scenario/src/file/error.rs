@@ -224,9 +224,9 @@ fn plain(problem: &str) -> String {
             "a sequence" if before.contains("a table") => {
                 Some("a list: [ ... ], or a header in double brackets, [[ ]], for each entry".to_owned())
             }
-            "a sequence" => Some("a list, as [ ... ]".to_owned()),
-            "a map" => Some("a table, as { key = value }".to_owned()),
-            named if named.starts_with("struct ") => Some("a table, as { key = value }".to_owned()),
+            "a sequence" => Some("a list, for example [ ... ]".to_owned()),
+            "a map" => Some("a table, for example { key = value }".to_owned()),
+            named if named.starts_with("struct ") => Some("a table, for example { key = value }".to_owned()),
             _ => None,
         };
         if let Some(words) = words {

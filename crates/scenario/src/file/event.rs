@@ -294,7 +294,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     let name = kind.name();
     let given = [
         ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, for example `loss = 0.1`"),
-        ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, as `mtu = 1280`"),
+        ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, for example `mtu = 1280`"),
         (
             "step",
             step.is_some(),

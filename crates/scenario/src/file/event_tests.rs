@@ -126,7 +126,7 @@ fn random_events_follow_the_seed_and_end_what_they_begin() {
     let refusal = plan(&table.replace("rate = 4", "rate = 0"), 1).unwrap_err().to_string();
     assert!(refusal.contains("`random_event[0].rate`: allowed: above 0"), "{refusal}");
     let refusal = plan(&table.replace("\"cut\"", "\"restore\""), 1).unwrap_err().to_string();
-    assert!(refusal.contains("follows by itself"), "{refusal}");
+    assert!(refusal.contains("follows automatically"), "{refusal}");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_random_event_has_no_key_that_does_not_fit() {
         ("\"cut\"", "hosts = [\"b2\"]", "hosts", "allowed with it: `crash`, `stop`, `clock`, `disk-full`"),
         ("\"crash\"", "wires = [\"left\"]", "wires", "allowed with it: `cut`, `loss`, `mtu`"),
         ("\"crash\"", "cells = [2]", "cells", "allowed with it: `cut`, `loss`, `mtu`"),
-        ("\"crash\"", "hosts = []", "hosts", "names nothing"),
+        ("\"crash\"", "hosts = []", "hosts", "is empty"),
         ("\"cut\", \"cut\"", "", "kinds[1]", "twice"),
         ("\"cut\"", "wires = [\"left\", \"left\"]", "wires[1]", "twice"),
     ] {

@@ -224,7 +224,7 @@ fn csv(text: &str) -> Result<Vec<Stop>, String> {
         match numbers.as_slice() {
             [Some(at), Some(x), Some(y), ..] => stops.push(Stop(seconds(*at, number)?, *x, *y)),
             _ if stops.is_empty() && number == 1 => {}
-            _ => return Err(format!("line {number}: time, x and y, as 1.5,20,30; not `{line}`")),
+            _ => return Err(format!("line {number}: time, x and y, for example 1.5,20,30; not `{line}`")),
         }
     }
     in_order(stops)
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(place(&stops, s(0.75)).map(f64::to_bits), [2.0_f64, 3.0].map(f64::to_bits));
         assert_eq!(
             csv("time,x,y\n0,1,2\n1,a,b\n").unwrap_err(),
-            "line 3: time, x and y, as 1.5,20,30; not `1,a,b`"
+            "line 3: time, x and y, for example 1.5,20,30; not `1,a,b`"
         );
         assert!(csv("1,0,0\n0,0,0\n").unwrap_err().contains("order of time") && csv("").is_err());
     }

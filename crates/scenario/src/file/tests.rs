@@ -40,12 +40,12 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         (
             "delay = \"0.5ms\"",
             "delay = \"0.5 m\"",
-            "line 11, column 9: `wire.internet.delay`: `0.5 m` is not a span of time",
+            "line 11, column 9: `wire.internet.delay`: `0.5 m` is not a time",
         ),
         (
             "[host.b2]\n",
             "[host.b2]\nprogram = [\"iperf3\"]\n",
-            "line 51, column 12: `host.b2.program[0]`: invalid type: string \"iperf3\", expected a table, as {",
+            "line 51, column 12: `host.b2.program[0]`: invalid type: string \"iperf3\", expected a table, for example {",
         ),
         (
             "[host.b2]\n",
@@ -180,7 +180,10 @@ fn a_way_that_cannot_be_gone_is_named() {
     let cases = [
         ("path.points = []", "`host.mobile.path.points`: give points in the order of time"),
         ("path = {}", "`host.mobile.path`: give exactly one of"),
-        ("path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }", "`speed` is two numbers above 0"),
+        (
+            "path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }",
+            "`speed` is a list of two numbers above 0",
+        ),
         ("path.file = \"no/such.csv\"", "`host.mobile.path.file`: no/such.csv: No such file"),
         (
             "course.1 = [[\"0s\", -60]]\npath.points = [[\"0s\", 0.0, 0.0]]",
@@ -233,7 +236,7 @@ fn a_timetable_may_be_given_by_its_rule() {
         ("{ every = \"2s\" }", "`moves.between`: name the places"),
         ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
-        ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a span of time"),
+        ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a time"),
         ("{ between = [\"nowhere\"], every = \"2s\" }", "no place `nowhere`"),
     ] {
         let refusal = plan(rule).unwrap_err().to_string();
@@ -271,10 +274,10 @@ fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
     let refused = planned.world().unwrap_err().to_string();
     assert!(refused.contains("`mobile` runs programs, and those need a kernel"), "{refused}");
     let cases = [
-        ("command = \"\"", "`host.mobile.program[0].command`: say what to run"),
+        ("command = \"\"", "`host.mobile.program[0].command`: the command is missing"),
         ("command = \"true\"\nstart = \"10s\"", "`host.mobile.program[0].start`: the run ends at 10s"),
         ("command = \"true\"\nstart = \"2s\"\nstop = \"2s\"", "program[0].stop`: must be later than `start`"),
-        ("command = \"true\"\nstop = \"2\"", "`host.mobile.program[0].stop`: `2` is not a span of time"),
+        ("command = \"true\"\nstop = \"2\"", "`host.mobile.program[0].stop`: `2` is not a time"),
         ("comand = \"true\"", "unknown field `comand`"),
         ("start = \"1s\"", "program[0].command`: is missing"),
     ];

@@ -42,8 +42,9 @@ fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
 pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let addresses = role.remove("addresses").unwrap_or_else(|| Value::Array(Vec::new()));
-    let addresses: Vec<Ipv4Addr> =
-        addresses.try_into().map_err(|_| "`addresses`: write a list, as [\"10.1.8.100\", \"10.1.6.100\"]")?;
+    let addresses: Vec<Ipv4Addr> = addresses
+        .try_into()
+        .map_err(|_| "`addresses`: write a list, for example [\"10.1.8.100\", \"10.1.6.100\"]")?;
     let networks: Result<Vec<Value>, String> = addresses.iter().map(|own| network(layout, *own)).collect();
     default(role, "networks", networks?);
     let radios = layout.interfaces(host).filter(|name| name.starts_with(AIR));
