@@ -185,7 +185,7 @@ fn published(case: Case) -> Vec<Published> {
         value: IDLE_MS,
         tolerance: 0.5,
         tolerance_from: "half of the last digit that the paper prints",
-        why: "of the paper's 265 ms, 210 are the work of machines of 1995 before the transfer begins; here each step is a crossing \
+        why: "in the paper, 210 of 265 ms are the processing of machines of 1995 before the transfer; here each step takes one delay \
               of the link",
         // The difference of the two published numbers depends on the paper's machines, so no property is required of
         // it.
@@ -195,7 +195,8 @@ fn published(case: Case) -> Vec<Published> {
         value: FULL_MS,
         tolerance: 5.0,
         tolerance_from: "the paper prints its terms (60 + 150 + 1230 ms) to 10 ms",
-        why: "the paper's routers are machines of 1995, and open a connection for each handoff, in slow start; here the connections are open already",
+        why: "the paper's routers are machines of 1995, and open a connection for each handoff, in slow start; here the connections \
+              are open already",
         ..time
     };
     let state = Published {
