@@ -1,6 +1,6 @@
 //! No circle of files inside a crate.
 //!
-//! A file refers to another one by a path: `crate::a::B`, `super::c()`, or `c::d` for a module of its own. A path that
+//! A file refers to another one by a path: `crate::a::B`, `super::c()`, or `c::d` for a submodule. A path that
 //! leads through a re-export counts as a reference to the file that has the item. A re-export itself is no reference,
 //! so a `mod.rs` that only declares and re-exports is in no circle.
 //!

@@ -45,7 +45,6 @@ use emulator_client::EmulatorClient;
 use hooks::Hooks;
 use host_link::{HostLink, KERNEL_SIDE};
 use kernel_datagrams::KernelDatagrams;
-use links::LinkState;
 use measurements::Measurements;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
 use os::{
@@ -53,7 +52,7 @@ use os::{
     descriptors::{self, Reserve},
     nft, set_timer_slack,
 };
-use port::{Port, open_port};
+use port::{LinkState, Port, open_port};
 use recorder::Recorder;
 use request_queue::RequestQueue;
 use resources::Resources;

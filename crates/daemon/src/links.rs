@@ -4,34 +4,11 @@
 use super::Daemon;
 use super::emulator_client::{EmulatorClient, EmulatorEvent};
 use super::host_link::{self, KERNEL_SIDE, NODE_SIDE};
-use super::port::{Port, open_port};
+use super::port::{LinkState, Port, open_port};
 use node::{Input, Link};
 use os::{LinkChange, Netlink, Result, nft};
 use trace::What;
 use wire::{Cell, Iface};
-
-/// The state of a link.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the device, the radio and the scenario each decide one of them"
-)]
-pub(super) struct LinkState {
-    /// The device's index.
-    pub(super) index: u32,
-    /// The device's MTU, in bytes.
-    pub(super) mtu: u32,
-    /// Whether the device carries frames.
-    pub(super) carries: bool,
-    /// The cell that the radio is tuned to.
-    pub(super) cell: Option<Cell>,
-    /// Whether the radio was tuned to a cell and has not confirmed it yet.
-    pub(super) tuning: bool,
-    /// Whether an event of the scenario has cut the wire.
-    pub(super) is_cut: bool,
-    /// The state that the roles know.
-    pub(super) is_up: bool,
-}
 
 /// The device was set down.
 const DOWN: &str = "interface_down";

@@ -1,8 +1,31 @@
 //! The interfaces of a daemon.
 
-use super::links::LinkState;
 use super::{Interface, host_link};
 use os::{Netlink, Options, PacketSocket, Result, ethtool};
+use wire::Cell;
+
+/// The state of a link.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the device, the radio and the scenario each decide one of them"
+)]
+pub(super) struct LinkState {
+    /// The device's index.
+    pub(super) index: u32,
+    /// The device's MTU, in bytes.
+    pub(super) mtu: u32,
+    /// Whether the device carries frames.
+    pub(super) carries: bool,
+    /// The cell that the radio is tuned to.
+    pub(super) cell: Option<Cell>,
+    /// Whether the radio was tuned to a cell and has not confirmed it yet.
+    pub(super) tuning: bool,
+    /// Whether an event of the scenario has cut the wire.
+    pub(super) is_cut: bool,
+    /// The state that the roles know.
+    pub(super) is_up: bool,
+}
 
 /// An interface that the daemon has taken over.
 pub(super) struct Port {

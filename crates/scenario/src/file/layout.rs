@@ -29,7 +29,7 @@ impl Layout {
     /// Lays out the hosts of a scenario. Interfaces have the name of their neighbor: the host at the other end of a
     /// wire, or `air`; a second radio is `air2`.
     ///
-    /// `roams` tells whether a host with these roles has a radio that moves between cells.
+    /// `roams` returns whether a host with these roles has a radio that moves between cells.
     pub(super) fn new(
         source: &Source<'_>,
         scenario: &Scenario,
