@@ -92,8 +92,13 @@ fuzz:
 # self-test in the simulator only: on Linux a broken run takes as long as a valid one, and is repeated.
 BREAK_ON = both
 lane-that-waits: BREAK_ON = sim
+# How long experiments may run on Linux in `make test`, in seconds without repeated runs. If all of them take longer, the commit
+# decides which of them run; in the simulator all of them run.
+LINUX_SECONDS ?= 160
+TURN = $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0))))
+lane-that-waits: SHARE = --linux-seconds $(LINUX_SECONDS) --turn $(TURN)
 define EXPERIMENTS
-$(PHASE) "experiments" 550 tools/measured.sh $(WAYFARE) reproduce --quick --on both
+$(PHASE) "experiments" 300 tools/measured.sh $(WAYFARE) reproduce --quick --on both $(SHARE)
 $(PHASE) "the experiments' self-tests" 60 $(WAYFARE) reproduce --quick --self-test --on $(BREAK_ON)
 $(PHASE) "comparison" 470 tools/measured.sh $(WAYFARE) compare --quick --on both
 $(PHASE) "the comparison's self-test" 30 $(WAYFARE) compare --self-test

@@ -277,7 +277,7 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 
 // --- glue --------------------------------------------------------------------------------------------------------------
 
-const LINES_OF_GLUE: usize = 520;
+const LINES_OF_GLUE: usize = 530;
 /// Separate parts of the node with their own limit, so that the node does not grow into a kernel.
 const APART: [&str; 10] = [
     "arp.rs",
@@ -294,8 +294,9 @@ const APART: [&str; 10] = [
 const LINES_APART: usize = 300;
 /// Vocabulary, not glue: the types of the interface to roles and drivers, the reading of configuration, and what roles
 /// share.
-const VOCABULARY: [&str; 9] = [
+const VOCABULARY: [&str; 10] = [
     "act.rs",
+    "announcer.rs",
     "app_event.rs",
     "config",
     "config.rs",

@@ -4,7 +4,7 @@
 use node::{Mark, Span, Stage};
 use recorder::handoff::{Handoff, Outage};
 use recorder::ledger::{self, Ledger, Running, Vanished};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Scenario, Setting};
 use std::collections::BTreeMap;
 use trace::{Doubt, HostId, Record, What};
@@ -25,7 +25,7 @@ fn run(settings: &[&str]) -> Outcome {
 }
 
 fn judge(plan: &Plan, records: Vec<Record>) -> Outcome {
-    Outcome::new(plan.clone(), OnWorld::Sim, records, None)
+    Outcome::new(plan.clone(), Backend::Sim, records, None)
 }
 
 fn without(records: &[Record], index: usize) -> Vec<Record> {

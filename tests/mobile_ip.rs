@@ -181,7 +181,7 @@ fn run_with(fault: StoreFault) -> Outcome {
     let mut world = plan.world().unwrap();
     world.fail_stores(AT_HOME_AGENT, fault);
     let run = world.run(plan.end());
-    let outcome = Outcome::new(plan, recorder::run::OnWorld::Sim, run.records, Some(run.fingerprint));
+    let outcome = Outcome::new(plan, recorder::run::Backend::Sim, run.records, Some(run.fingerprint));
     assert!(outcome.ledger.balances(), "{:?}", outcome.ledger.doubts());
     outcome
 }

@@ -9,7 +9,7 @@
 
 use node::{Input, Node, Outbox, Role, Value};
 use recorder::flow::FlowEnd;
-use recorder::run::{OnWorld, Outcome, simulate};
+use recorder::run::{Backend, Outcome, simulate};
 use scenario::{Plan, Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::{self, Header};
@@ -234,7 +234,7 @@ fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
         };
         let nodes = (0..).map(HostId).zip(&plan.hosts).map(node).collect();
         let run = plan.world_of(nodes).unwrap().run(plan.end());
-        let outcome = Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint));
+        let outcome = Outcome::new(plan, Backend::Sim, run.records, Some(run.fingerprint));
         assert_eq!(outcome.doubts, [], "{narrow:?}");
         assert!(outcome.ledger.balances());
         let refused = outcome.records.iter().filter(

@@ -94,7 +94,7 @@ impl Talker {
             "thaw" => self.thaw(out),
             "forget" => return self.ask(id, StreamOp::Migrate(MigrateOp::Forget), out),
             "hold" => {
-                out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, Some(Guard::Hold(HELD)))))
+                out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, Some(Guard::Hold(HELD)))));
             }
             "drop" => out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, Some(Guard::Drop)))),
             "lift" => out.stream(self.stream, StreamOp::Migrate(MigrateOp::Guard(TUPLE, None))),

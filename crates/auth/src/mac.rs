@@ -5,7 +5,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
 /// The block size of SHA-256 and SHA-1 (FIPS 180-4, figure 1), and of MD5 (RFC 1321), in bytes.
 const BLOCK: usize = 64;
@@ -50,11 +49,6 @@ fn one_block<D: Digest>(key: &[u8]) -> [u8; BLOCK] {
         fill(key);
     }
     block
-}
-
-/// Whether `a` and `b` are equal, in a time that depends only on their lengths.
-pub fn equal(a: &[u8], b: &[u8]) -> bool {
-    a.ct_eq(b).into()
 }
 
 #[cfg(test)]
@@ -165,13 +159,5 @@ mod tests {
         let (exact, over) = (vec![3; BLOCK], vec![3; BLOCK + 1]);
         assert_eq!(one_block::<Sha256>(&exact).as_slice(), exact);
         assert_eq!(one_block::<Sha256>(&over)[..32], Sha256::digest(&over)[..]);
-    }
-
-    #[test]
-    fn equal_needs_equal_lengths() {
-        assert!(equal(b"", b""));
-        assert!(equal(b"same", b"same"));
-        assert!(!equal(b"same", b"sama"));
-        assert!(!equal(b"same", b"sam"));
     }
 }

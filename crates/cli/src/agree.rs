@@ -7,7 +7,7 @@ use crate::{Failure, interrupt, measuring};
 use experiments::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
 use experiments::batch;
 use recorder::kept::SingleFile;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::{Setting, stem};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -211,7 +211,7 @@ fn complete(
         Ok(scenario.read(&on_linux(&plan, args.repeats, stop)?))
     };
     each(&missing, args.jobs.into(), run, |number, run| {
-        told(OnWorld::Linux, number, &run);
+        told(Backend::Linux, number, &run);
         now.linux.add(number, run);
         kept(&now)
     })?;
@@ -229,7 +229,7 @@ fn simulate_missing(scenario: &Repeated, now: &mut Measured) -> Result<(), Failu
         let (missing, all) = (sample.missing(), sample.of);
         let run = |number| Ok(scenario.read(&simulate(scenario, number, all)?));
         each(&missing, processors, run, |number, run| {
-            told(OnWorld::Sim, number, &run);
+            told(Backend::Sim, number, &run);
             sample.add(number, run);
             Ok(())
         })?;
@@ -261,7 +261,7 @@ fn each(
 }
 
 /// Reports at once that a run does not count.
-fn told(on: OnWorld, number: u64, run: &Run) {
+fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
         tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
     }
@@ -285,10 +285,10 @@ fn too_few(report: &Report) -> Vec<NamedDoubt> {
         let why = format!("{name}: fewer than {} runs were requested", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
-    let of = |on: OnWorld, NotCounted { number, doubts }: &NotCounted| {
+    let of = |on: Backend, NotCounted { number, doubts }: &NotCounted| {
         NamedDoubt::all(&format!("{name}: too few valid runs: {} run {number}", on.name()), doubts)
     };
-    let both = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(&report.untrusted);
+    let both = [Backend::Sim, Backend::Linux].into_iter().zip(&report.untrusted);
     both.flat_map(|(on, untrusted)| untrusted.iter().flat_map(move |run| of(on, run))).collect()
 }
 

@@ -1,12 +1,12 @@
 //! `wayfare compare [PROTOCOL ...]`
 
 use crate::Failure;
-use crate::measuring::{self, Means, On};
+use crate::measuring::{self, Backends, On};
 use crate::output::{Format, print};
 use experiments::contest::{self, Comparison, Course, Repeat};
 use experiments::reproduce::{NotRun, Scale};
 use recorder::kept::Folder;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use std::path::PathBuf;
 use wire::Duration;
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 
 pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     let course = contest::course().map_err(|error| Failure::Usage(error.to_string()))?;
-    let means = Means::new(args.jobs)?;
+    let means = Backends::new(args.jobs)?;
     if args.self_test {
         return self_test(course, &means);
     }
@@ -55,7 +55,7 @@ pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     let names = FILES.map(|end| format!("compare.{end}"));
     let names = names.each_ref().map(String::as_str);
     let mut folder = measuring::folder(args.out.as_deref(), "compare", &names, args.force)?;
-    let on_linux = args.on.worlds().contains(&OnWorld::Linux);
+    let on_linux = args.on.worlds().contains(&Backend::Linux);
     let estimate = if on_linux {
         contest::span(course, &wanted, repeat.on_linux(), args.jobs.into())
     } else {
@@ -92,7 +92,7 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(comparison.invalid())) }
 }
 
-fn self_test(course: &'static Course, means: &Means) -> Result<(), Failure> {
+fn self_test(course: &'static Course, means: &Backends) -> Result<(), Failure> {
     let tests = means.carry_out("compare", Duration::ZERO, |how| contest::self_test(course, how)).map_err(
         |error| match error {
             NotRun::Cannot(why) => Failure::Machine(why),

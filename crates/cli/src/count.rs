@@ -1,8 +1,8 @@
 //! `wayfare run SCENARIO --no-records`: the speed and memory of a run.
 
 use crate::Failure;
+use crate::measuring::judged;
 use crate::output::{Format, print, tell};
-use crate::run::judged;
 use experiments::catalogue;
 use experiments::sweep::grid;
 use os::Clock;

@@ -46,7 +46,7 @@ fn tell_of_leftovers() {
             for lab in labs {
                 match lab {
                     Leftover::Dead(path) => {
-                        lines.push(format!("{}: left by a terminated lab", path.display()))
+                        lines.push(format!("{}: left by a terminated lab", path.display()));
                     }
                     Leftover::Failed(_, error) => notes.push(error.to_string()),
                     Leftover::Alive(_) | Leftover::NotOurs(_) | Leftover::Cleaned(..) => {}
@@ -120,7 +120,7 @@ fn clean_up() -> Result<(), Failure> {
             LeftByDaemon::Dead => print(&format!("{path}: the changes of its daemon are not undone\n")),
             LeftByDaemon::PutBack => print(&format!("{path}: the changes of its daemon are undone\n")),
             LeftByDaemon::Gone => {
-                print(&format!("{path}: its network namespace does not exist any more; removed\n"))
+                print(&format!("{path}: its network namespace does not exist any more; removed\n"));
             }
             LeftByDaemon::Lock => print(&format!("{path}: a lock that no process holds; removed\n")),
             LeftByDaemon::OfAnother(user) => print(&format!("{}\n", of_another(&path, *user))),

@@ -17,7 +17,6 @@ mod exec;
 mod explain;
 mod hunt;
 mod interrupt;
-mod lab_world;
 mod list;
 mod measuring;
 mod node;
@@ -25,6 +24,7 @@ mod output;
 mod reproduce;
 mod run;
 mod scale;
+mod supervisor;
 mod sweep;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
@@ -66,7 +66,7 @@ enum Verb {
     Doctor(doctor::Args),
     /// Pid 1 of a lab's sandbox.
     #[command(hide = true)]
-    LabWorld(lab_world::Args),
+    LabWorld(supervisor::Args),
 }
 
 /// How a verb fails. The exit codes are part of the interface.
@@ -131,7 +131,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Node(args) => node::node(&args),
         Verb::Exec(args) => exec::exec(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
-        Verb::LabWorld(args) => lab_world::lab_world(&args),
+        Verb::LabWorld(args) => supervisor::supervise(&args),
     }
 }
 

@@ -7,13 +7,14 @@ use emulator::run::Programs;
 use experiments::reproduce::How;
 use os::Clock;
 use recorder::kept::Folder;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::Setting;
 use std::io;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use trace::NamedDoubt;
 use wire::{Duration, Instant};
 
 /// The backend.
@@ -25,11 +26,11 @@ pub(crate) enum On {
 }
 
 impl On {
-    pub(crate) const fn worlds(self) -> &'static [OnWorld] {
+    pub(crate) const fn worlds(self) -> &'static [Backend] {
         match self {
-            Self::Sim => &[OnWorld::Sim],
-            Self::Linux => &[OnWorld::Linux],
-            Self::Both => &[OnWorld::Sim, OnWorld::Linux],
+            Self::Sim => &[Backend::Sim],
+            Self::Linux => &[Backend::Linux],
+            Self::Both => &[Backend::Sim, Backend::Linux],
         }
     }
 
@@ -55,13 +56,13 @@ pub(crate) fn warn_of_keys(settings: &[Setting]) {
 }
 
 /// The resources of a measurement.
-pub(crate) struct Means {
+pub(crate) struct Backends {
     jobs: usize,
     programs: Programs,
     stop: Arc<AtomicBool>,
 }
 
-impl Means {
+impl Backends {
     /// Runs on Linux start this same program.
     pub(crate) fn new(jobs: u16) -> Result<Self, Failure> {
         let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
@@ -92,6 +93,15 @@ impl Means {
     /// Returns the failure for a problem, or that of an interruption if the user stopped the verb.
     pub(crate) fn failure(&self, problem: String) -> Failure {
         if self.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::no_result(problem) }
+    }
+}
+
+/// Returns how the command ends. The result of a run with doubts counts for nothing, not even its failures.
+pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
+    match failures {
+        _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
+        0 => Ok(()),
+        _ => Err(Failure::DidNotHold),
     }
 }
 

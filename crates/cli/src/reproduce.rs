@@ -1,12 +1,12 @@
 //! `wayfare reproduce [PAPER|ID ...]`
 
 use crate::Failure;
-use crate::measuring::{self, Means, On};
+use crate::measuring::{self, Backends, On};
 use crate::output::{Format, print, tell};
 use experiments::paper;
 use experiments::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
 use recorder::kept::{Folder, SingleFile};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
@@ -28,6 +28,13 @@ pub(crate) struct Args {
     /// Disable each mechanism, and check that the requirements that depend on it then fail.
     #[arg(long)]
     self_test: bool,
+    /// Measure on Linux for about N seconds in all, by the estimates; the other experiments run in the simulator only.
+    #[arg(long, value_name = "N", conflicts_with = "self_test")]
+    linux_seconds: Option<u64>,
+    /// With --linux-seconds, the number of the experiment that is measured first, modulo their count; 0 is the first one of
+    /// the list.
+    #[arg(long, value_name = "N", requires = "linux_seconds", default_value_t = 0)]
+    turn: usize,
     /// The number of runs at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
@@ -70,8 +77,9 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     let table = args.write_table.as_deref().map(|path| TableFiles::new(path, args.force)).transpose()?;
     let mut folder = measuring::folder(args.out.as_deref(), "reproduce", &names, args.force)?;
     let mut reports = Vec::new();
-    for experiment in experiments {
-        let report = carry_out(args, experiment)?;
+    let on_linux = on_linux(args, &experiments);
+    for (experiment, on_linux) in experiments.into_iter().zip(on_linux) {
+        let report = carry_out(args, experiment, on_linux)?;
         if args.format == Format::Text {
             print(&format!("{}\n", reproduce::text(&report)));
         }
@@ -156,17 +164,26 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
     }
 }
 
-fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
-    let means = Means::new(args.jobs)?;
-    let on_linux = args.on.worlds().contains(&OnWorld::Linux);
-    let estimate = if on_linux && experiment.worlds.contains(&OnWorld::Linux) {
-        reproduce::span(experiment, args.scale(), OnWorld::Linux, args.jobs.into())
+/// Returns which experiments may be measured on Linux.
+fn on_linux(args: &Args, experiments: &[&'static Experiment]) -> Vec<bool> {
+    let Some(seconds) = args.linux_seconds else { return vec![true; experiments.len()] };
+    let budget = Duration::from_secs(seconds);
+    reproduce::in_turn(experiments, args.scale(), args.jobs.into(), budget, args.turn)
+}
+
+fn carry_out(args: &Args, experiment: &'static Experiment, on_linux: bool) -> Result<Report, Failure> {
+    let means = Backends::new(args.jobs)?;
+    let worlds: Vec<Backend> =
+        args.on.worlds().iter().copied().filter(|world| on_linux || *world != Backend::Linux).collect();
+    let on_linux = worlds.contains(&Backend::Linux);
+    let estimate = if on_linux && experiment.worlds.contains(&Backend::Linux) {
+        reproduce::span(experiment, args.scale(), Backend::Linux, args.jobs.into())
     } else {
         Duration::ZERO
     };
     let report = means
         .carry_out(experiment.id, estimate, |how| {
-            reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how)
+            reproduce::reproduce(experiment, args.scale(), &worlds, how)
         })
         .map_err(|problem| means.failure(problem))?;
     for (world, why) in &report.absent {
@@ -176,7 +193,7 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
-    let means = Means::new(args.jobs)?;
+    let means = Backends::new(args.jobs)?;
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
@@ -207,7 +224,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     Err(Failure::DidNotHold)
 }
 
-fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Result<(), Failure> {
+fn cannot(args: &Args, experiment: &Experiment, world: Backend, why: &str) -> Result<(), Failure> {
     args.on.without(format!("{} on {}: {why}", experiment.id, world.name()))
 }
 
@@ -229,8 +246,8 @@ fn estimate(args: &Args, experiments: &[&'static Experiment]) {
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
             let (span, how) = match world {
                 // Virtual time. Its speed depends on the scenario: some thousand times real time, or more.
-                OnWorld::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
-                OnWorld::Linux => (
+                Backend::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
+                Backend::Linux => (
                     reproduce::span(experiment, args.scale(), *world, args.jobs.into()),
                     "and what is repeated",
                 ),

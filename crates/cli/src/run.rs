@@ -9,7 +9,7 @@ use experiments::catalogue;
 use experiments::sweep::{Job, Sweep};
 use recorder::kept::Folder;
 use recorder::report;
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use recorder::rundir::{self, Options, RunFile};
 use scenario::{Plan, Repetition, Scenario, ScenarioError, Setting, is_shifted, stem};
 use std::fmt::Write;
@@ -168,21 +168,12 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
         Format::Text => print(&text(&outcome, &dir)),
     }
     // The text of a single run lists its failures.
-    judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
+    measuring::judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
 }
 
 /// Returns the text of `run.json`.
 fn json(file: &RunFile) -> Result<String, Failure> {
     file.to_json().map_err(|error| Failure::Machine(format!("run.json cannot be written: {error}")))
-}
-
-/// Returns how the command ends. The result of a run with doubts counts for nothing, not even its failures.
-pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
-    match failures {
-        _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
-        0 => Ok(()),
-        _ => Err(Failure::DidNotHold),
-    }
 }
 
 /// The most doubts that are listed: of a million runs, the first few show what is wrong.
@@ -251,7 +242,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
         let figure = distribution(args, &mut kept, &all)?;
         print(&batch_text(args, &all, untrusted, figure.as_deref())?);
     }
-    judged(doubts, failures)
+    measuring::judged(doubts, failures)
 }
 
 /// Draws the distribution of several runs into the folder that holds them.
@@ -348,10 +339,10 @@ fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     Ok((plan, dir))
 }
 
-const fn world(on: On) -> OnWorld {
+const fn world(on: On) -> Backend {
     match on {
-        On::Sim => OnWorld::Sim,
-        On::Linux => OnWorld::Linux,
+        On::Sim => Backend::Sim,
+        On::Linux => Backend::Linux,
     }
 }
 

@@ -85,7 +85,7 @@ fn a_key_on_a_command_line_is_no_secret_and_the_command_says_so() {
         let output = wayfare(folder.path(), &["run", "first", "--force", "--set", &set]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert_eq!(said.contains("give --set cellular-ip.network_key=@FILE"), is_told, "{said}");
+        assert_eq!(said.contains("use --set cellular-ip.network_key=@FILE"), is_told, "{said}");
         assert!(!said.contains(key), "{said}");
     }
 }
@@ -187,7 +187,7 @@ fn protocols_are_compared_and_who_cannot_says_why() {
     let why = "  Cellular IP semisoft cannot: the new cell must be heard before the old one is left";
     assert!(text.lines().any(|line| line == why), "{text}");
     assert!(
-        text.contains("holds    sim        0  without a mobility protocol, a flow never recovers"),
+        text.contains("holds    sim          0  without a mobility protocol, a flow never recovers"),
         "{text}"
     );
     for end in ["csv", "json", "svg"] {

@@ -1,6 +1,6 @@
 //! The node's acts: sending packets, operating streams, tuning radios, storing records.
 
-use super::clients::Wishes;
+use super::clients::ClientRequests;
 use super::recorder::Recorder;
 use super::sockets::{Done, Screened};
 use super::{BATCH, Daemon};
@@ -30,12 +30,12 @@ impl Daemon {
     }
 
     /// Resumes what waited for records, or withdraws it: up to [`BATCH`] records, or until a time-out is due.
-    pub(super) fn hear_storage(&mut self) {
+    pub(super) fn handle_stored(&mut self) {
         for _ in 0..BATCH {
-            let Some(storage) = &mut self.storage else { return };
+            let Some(storage) = &mut self.store else { return };
             let now = self.clock.now();
             if storage.durable(1) > 0 {
-                self.complain(None);
+                self.report_store_failure(None);
                 self.node.resume(now, 1, &mut self.out);
             } else if let Some(why) = storage.failure() {
                 self.refuse_records(now, &why);
@@ -50,12 +50,12 @@ impl Daemon {
     }
 
     pub(super) fn refuse_records(&mut self, now: Instant, why: &str) {
-        self.complain(Some(why));
+        self.report_store_failure(Some(why));
         self.node.withdraw(now, why, &mut self.out);
     }
 
     pub(super) fn carry_out_acts(&mut self, now: Instant) {
-        let (mut told, mut wishes) = (Vec::new(), Wishes::default());
+        let (mut told, mut requests) = (Vec::new(), ClientRequests::default());
         while let Some((role, act)) = self.out.next_act() {
             match act {
                 Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
@@ -69,7 +69,7 @@ impl Daemon {
                     if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, iface, cell)) {
                         self.link_down(iface, Link::UNSUPPORTED);
                     } else if let Some(port) = self.port_mut(iface) {
-                        port.standing.tuning = true;
+                        port.state.tuning = true;
                     }
                 }
                 Act::SendInCell(iface, cell, packet) => self.visit(now, iface, cell, packet),
@@ -80,14 +80,14 @@ impl Daemon {
                     let done = self.sockets.operate(id, op, &mut told);
                     self.operated(now, done);
                 }
-                Act::Served(told) => self.clients.told(now, told, &mut wishes),
+                Act::Served(told) => self.clients.told(now, told, &mut requests),
                 Act::Mark(mark) => self.record(now, What::Marked(mark)),
                 Act::Answer(id, answer) => {
                     self.record(now, What::Answered(answer.clone()));
                     let is_status = self.asked_status.remove(&id);
                     let answer = answer.map(|value| if is_status { self.with_health(value) } else { value });
-                    if let Some(asker) = self.asked.remove(&id) {
-                        self.control.answer(asker, answer);
+                    if let Some(requester) = self.asked.remove(&id) {
+                        self.control.answer(requester, answer);
                     }
                 }
                 Act::Address(iface, address, is_added) => {
@@ -97,8 +97,8 @@ impl Daemon {
                         self.give(now, Input::Failed(&Fault { role, act, why }));
                     }
                 }
-                Act::Store(key, value) => match &mut self.storage {
-                    Some(storage) => storage.ask((self.clock, self.vitals.end), key, value),
+                Act::Store(key, value) => match &mut self.store {
+                    Some(storage) => storage.ask((self.clock, self.measurements.end), key, value),
                     None => self.unstorable += 1,
                 },
                 Act::Delivered(event) => self.record(now, What::App(event)),
@@ -106,11 +106,11 @@ impl Daemon {
                 Act::Route(..) | Act::IngressPolicy(..) | Act::Neighbor(..) => {}
             }
         }
-        self.note(wishes);
+        self.queue_requests(requests);
         if !told.is_empty() {
             self.tell(told);
         }
-        self.fulfil_all();
+        self.pass_requests();
     }
 
     pub(super) fn operated(&mut self, now: Instant, done: Done) {
@@ -127,13 +127,13 @@ impl Daemon {
             }
         }
         for (packet, reason, answer) in done.ended {
-            self.end_at_the_door(now, packet, reason, answer);
+            self.reject_segment(now, packet, reason, answer);
         }
     }
 
     /// Drops a segment that the kernel must not receive, and passes the answer to the node as if it came from the
     /// host.
-    pub(super) fn end_at_the_door(
+    pub(super) fn reject_segment(
         &mut self,
         now: Instant,
         packet: PacketId,
@@ -157,7 +157,7 @@ impl Daemon {
             Screened::Held => self.record(now, What::Sent(Iface::HOST, packet.clone())),
             Screened::Ends(reason, answer) => {
                 self.record(now, What::Sent(Iface::HOST, packet.clone()));
-                self.end_at_the_door(now, packet.id, reason, answer);
+                self.reject_segment(now, packet.id, reason, answer);
             }
         }
         true
@@ -165,11 +165,11 @@ impl Daemon {
 
     /// Reports to the operator that nothing can be stored, and when storing works again. Each change is reported
     /// once.
-    pub(super) fn complain(&mut self, why: Option<&str>) {
-        if why.is_some() == self.complaint.is_some() {
+    pub(super) fn report_store_failure(&mut self, why: Option<&str>) {
+        if why.is_some() == self.reported_store_failure.is_some() {
             return;
         }
-        self.complaint = why.map(str::to_owned);
+        self.reported_store_failure = why.map(str::to_owned);
         // An operator may not read it; that is no reason to end.
         let _ = match why {
             Some(why) => {
@@ -186,7 +186,7 @@ impl Daemon {
         }
         let id = packet.id;
         if iface == Iface::HOST && self.records.is_some() {
-            self.given.note(id, &packet.bytes);
+            self.kernel_datagrams.note(id, &packet.bytes);
         }
         let sent = if self.records.as_ref().is_some_and(Recorder::is_at_once) {
             // Record first: a daemon that is killed now has sent no packet without a record.

@@ -68,7 +68,7 @@ pub enum Answer {
 }
 
 pub(crate) struct Request {
-    pub(crate) asker: u64,
+    pub(crate) requester: u64,
     pub(crate) ask: Ask,
 }
 
@@ -140,70 +140,73 @@ impl Control {
         let now = self.clock.now();
         let mut requests = Vec::new();
         let mut gone = Vec::new();
-        for (asker, Connection { lines, heard, .. }) in &mut self.connections {
+        for (requester, Connection { lines, heard, .. }) in &mut self.connections {
             if lines.flush().is_err() {
-                gone.push(*asker);
+                gone.push(*requester);
                 continue;
             }
             // One message of each client in a turn, so that a client cannot keep the daemon from its packets.
             match lines.hear() {
                 Heard::Message(ask) => {
                     (*heard, self.has_more) = (now, true);
-                    requests.push(Request { asker: *asker, ask });
+                    requests.push(Request { requester: *requester, ask });
                 }
                 Heard::Nonsense(problem) => {
                     (*heard, self.has_more) = (now, true);
                     let problem = format!("not a request: {problem}");
                     if lines.queue(&Answer::Error(problem)).is_err() {
-                        gone.push(*asker);
+                        gone.push(*requester);
                     }
                 }
                 Heard::Nothing => {}
-                Heard::Gone => gone.push(*asker),
+                Heard::Gone => gone.push(*requester),
             }
         }
-        for asker in gone {
-            self.connections.remove(&asker);
+        for requester in gone {
+            self.connections.remove(&requester);
         }
         requests
     }
 
-    pub(crate) fn answer(&mut self, asker: u64, answer: std::result::Result<Value, String>) {
+    pub(crate) fn answer(&mut self, requester: u64, answer: std::result::Result<Value, String>) {
         let answer = match answer {
             Ok(value) => Answer::Ok(trace::json_of(&value)),
             Err(problem) => Answer::Error(problem),
         };
-        self.reply(asker, &answer);
+        self.reply(requester, &answer);
     }
 
-    fn reply(&mut self, asker: u64, answer: &Answer) {
-        if self.connections.get_mut(&asker).is_some_and(|connection| connection.lines.queue(answer).is_err())
+    fn reply(&mut self, requester: u64, answer: &Answer) {
+        if self
+            .connections
+            .get_mut(&requester)
+            .is_some_and(|connection| connection.lines.queue(answer).is_err())
         {
-            self.connections.remove(&asker);
+            self.connections.remove(&requester);
         }
     }
 
     /// Marks the lab's connection, so that it does not count as idle: the lab sends nothing until the run ends.
-    pub(crate) fn is_the_labs(&mut self, asker: u64) {
-        if let Some(connection) = self.connections.get_mut(&asker) {
+    pub(crate) fn is_the_labs(&mut self, requester: u64) {
+        if let Some(connection) = self.connections.get_mut(&requester) {
             connection.is_lab = true;
         }
     }
 
-    pub(crate) fn remember(&mut self, asker: u64) {
-        self.stops.push(asker);
+    pub(crate) fn remember(&mut self, requester: u64) {
+        self.stops.push(requester);
     }
 
     /// Answers the clients that sent `stop`. Call it when everything has been written.
-    pub(crate) fn say_goodbye(&mut self) {
-        for asker in std::mem::take(&mut self.stops) {
+    pub(crate) fn send_summary(&mut self) {
+        for requester in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
                 serde_json::Value::Null => Answer::Error(
                     "it could not report its counters; its last messages are on standard error".to_owned(),
                 ),
                 summary => Answer::Ok(summary.clone()),
             };
-            self.reply(asker, &answer);
+            self.reply(requester, &answer);
         }
         for Connection { lines, .. } in self.connections.values_mut() {
             let _ = lines.finish(); // a client that does not read is not waited for
@@ -280,10 +283,10 @@ impl Control {
 fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
     let longest = |since: fn(&Connection) -> Instant| {
         let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);
-        over.min_by_key(|(_, client)| since(client)).map(|(asker, _)| *asker)
+        over.min_by_key(|(_, client)| since(client)).map(|(requester, _)| *requester)
     };
     let gives_way = longest(|client| client.heard).or_else(|| longest(|client| client.since));
-    gives_way.is_some_and(|asker| connections.remove(&asker).is_some())
+    gives_way.is_some_and(|requester| connections.remove(&requester).is_some())
 }
 
 fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {

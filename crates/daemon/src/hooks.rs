@@ -2,7 +2,7 @@
 //! ruleset`), and without the hook the kernel answers beside the node. A removed hook is installed again at once.
 
 use super::Daemon;
-use super::host::NODE_SIDE;
+use super::host_link::NODE_SIDE;
 use os::{Result, nft};
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -46,7 +46,7 @@ impl AsFd for Hooks {
 
 impl Daemon {
     /// Installs the hook again at each device where another program has removed it.
-    pub(super) fn look_at_hooks(&mut self) {
+    pub(super) fn check_hooks(&mut self) {
         let now = self.clock.now();
         let Some(hooks) = &mut self.hooks else { return };
         let is_due = hooks.due.is_some_and(|due| due <= now);
@@ -56,8 +56,13 @@ impl Daemon {
         let devices = self.ports.iter().map(|port| port.spec.name.as_str()).chain([NODE_SIDE]);
         let (mut back, mut failure) = (Vec::new(), None);
         for device in devices {
-            let put_back =
-                || if nft::is_deaf(device)? { Ok(false) } else { nft::deafen(&[device]).map(|()| true) };
+            let put_back = || {
+                if nft::has_ingress_drop(device)? {
+                    Ok(false)
+                } else {
+                    nft::install_ingress_drop(&[device]).map(|()| true)
+                }
+            };
             match put_back() {
                 Ok(true) => back.push(device),
                 Ok(false) => {}

@@ -1,163 +1,83 @@
 //! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
 //!
 //! It runs in *Own* mode: an ingress hook keeps the kernel off the interfaces, and the node decides about every
-//! frame. The host's own stack is behind a veth pair inside the namespace, see [`host`]. All daemons of a lab have
+//! frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`]. All daemons of a lab have
 //! the same clock. Events are recorded as [`trace::Record`]s.
 
 mod acts;
-mod claimed;
+mod claim;
 mod clients;
 mod control;
 mod drops;
 mod emulator_client;
-mod ends;
-mod finish;
-mod folder;
-mod given;
+mod end_of_run;
+mod health;
 mod heartbeat;
 mod hooks;
-mod host;
-mod left_behind;
+mod host_link;
+mod kernel_datagrams;
+mod leftovers;
 mod links;
+mod measurements;
+mod port;
 mod receive;
+mod record_file;
+mod record_folder;
 mod recorder;
-mod recording;
 mod refusal;
+mod request_queue;
+mod resources;
+mod restore;
 mod socket_file;
 mod sockets;
-mod storage;
+mod spec;
 mod store;
+mod store_thread;
 #[cfg(test)]
 mod testing;
-mod troubles;
-mod undo;
-mod vitals;
 mod waits;
-mod wished;
 
-use claimed::Claimed;
+use claim::Claim;
 use clients::Clients;
 use control::{Control, Request};
 use drops::Drops;
 use emulator_client::EmulatorClient;
-use ends::{Claim, Signals};
-use given::Given;
 use hooks::Hooks;
-use host::{HostLink, KERNEL_SIDE};
-use links::Standing;
+use host_link::{HostLink, KERNEL_SIDE};
+use kernel_datagrams::KernelDatagrams;
+use measurements::Measurements;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
 use os::{
-    Attempt, Clock, LinkWatch, Netlink, Offset, Options, PacketSocket, QueueWatch, Result, TcpMetrics, Timer,
-    counters,
+    Attempt, Clock, LinkWatch, Netlink, Offset, QueueWatch, Result, Signals, Timer, counters,
     descriptors::{self, Reserve},
-    ethtool, nft, set_timer_slack,
+    nft, set_timer_slack,
 };
+use port::{LinkState, Port, open_port};
 use recorder::Recorder;
+use request_queue::RequestQueue;
+use resources::Resources;
+use restore::Restore;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use sockets::Sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-use storage::Storage;
+use store_thread::StoreThread;
 use trace::{HostId, Record, What};
-use undo::Undo;
-use vitals::Vitals;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, WallTime};
-use wished::Wished;
+use wire::{Duration, Iface, Instant, WallTime};
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub use emulator_client::{EmulatorEvent, EmulatorRequest};
 use heartbeat::Stalls;
 pub use heartbeat::{BEAT, Heartbeat, Stall};
-pub use left_behind::{LeftByDaemon, clean, left_behind};
+pub use leftovers::{LeftByDaemon, clean, left_behind};
+pub use measurements::DaemonSummary;
 pub use refusal::Refusal;
+pub use spec::{Interface, Spec};
 pub use store::Store;
-pub use vitals::DaemonSummary;
 pub use waits::{Ages, Waits};
-
-/// The configuration of a daemon.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
-pub struct Spec {
-    /// The host's name.
-    pub name: String,
-    /// Its roles and table.
-    pub node: Node,
-    /// Its own addresses.
-    pub addresses: Vec<Ipv4Addr>,
-    /// Its interfaces; number 1 is the first.
-    pub interfaces: Vec<Interface>,
-    /// Settings of its TCP connections.
-    pub tcp: TcpMetrics,
-    /// Path of the control socket.
-    pub control: Option<PathBuf>,
-    /// Path of the socket where programs of this host request connections through its roles.
-    pub clients: Option<PathBuf>,
-    /// The socket of the lab's link emulator, and this host's id there.
-    pub radio: Option<(PathBuf, HostId)>,
-    /// Path of the file for its records.
-    pub records: Option<PathBuf>,
-    /// Whether records are written while the daemon runs, because it will be killed; otherwise they are written when
-    /// it ends.
-    pub records_at_once: bool,
-    /// Path of the database in which roles store records.
-    pub store: Option<PathBuf>,
-    /// Whether stored records need not survive a crash of the machine.
-    pub store_without_sync: bool,
-    /// Whether storing fails while the disk has no free block, even if the store has room within its file.
-    pub store_needs_room: bool,
-    /// Whether to wait for the command `begin` before anything happens.
-    pub hold: bool,
-}
-
-impl Spec {
-    fn open_store(&self) -> Result<Option<Store>> {
-        let Some(path) = &self.store else { return Ok(None) };
-        let mut store = Store::open(path)?;
-        if self.store_without_sync {
-            store = store.without_syncs()?;
-        }
-        Ok(Some(if self.store_needs_room { store.with_room() } else { store }))
-    }
-}
-
-/// An interface that the daemon takes over.
-#[derive(Clone, Debug)]
-pub struct Interface {
-    /// The device's name.
-    pub name: String,
-    /// Its link address.
-    pub mac: Mac,
-    /// The largest datagram that it carries, in bytes.
-    pub mtu: u16,
-    /// Whether it is a radio, which must tune to a cell before it carries frames.
-    pub tunes: bool,
-}
-
-struct Port {
-    socket: PacketSocket,
-    spec: Interface,
-    standing: Standing,
-}
-
-impl Port {
-    /// Returns the largest datagram that is sent here, in bytes: the configured size, or the device's MTU if that is
-    /// smaller.
-    fn mtu(&self) -> u16 {
-        self.spec.mtu.min(u16::try_from(self.standing.mtu).unwrap_or(u16::MAX))
-    }
-}
-
-/// Switches a device's offloads off, sets it up, and opens a packet socket on it.
-fn open_port(device: &str) -> Result<PacketSocket> {
-    ethtool::offloads_off(device)?;
-    host::quiet(device);
-    Netlink::open()?.set_up(device, true)?;
-    PacketSocket::open(device, &Options { bypass_qdisc: true, unfinished: true, ..Options::default() })
-}
 
 /// The sources that have something to read.
 #[derive(Default)]
@@ -203,7 +123,7 @@ struct Daemon {
     sockets: Sockets,
     clients: Clients,
     /// The requests of clients to roles.
-    wished: Wished<(StreamId, StreamOp)>,
+    requests: RequestQueue<(StreamId, StreamOp)>,
     control: Control,
     radio: Option<EmulatorClient>,
     timer: Timer,
@@ -212,14 +132,14 @@ struct Daemon {
     /// The recorder, if a file for records is configured.
     records: Option<Recorder>,
     /// The datagrams that were passed to the kernel, for the records.
-    given: Given,
-    storage: Option<Storage<Store>>,
+    kernel_datagrams: KernelDatagrams,
+    store: Option<StoreThread<Store>>,
     /// Input of the node's start, with the records found in the store.
     boot: Boot,
     /// Number of records that roles asked to store although there is no store.
     unstorable: usize,
     /// Why nothing can be stored, as last reported to the operator.
-    complaint: Option<String>,
+    reported_store_failure: Option<String>,
     /// The last sample of the wall clock, and when it was taken.
     wall: (Offset, Instant),
     /// Nanoseconds by which events of the scenario have set this host's wall clock.
@@ -235,7 +155,7 @@ struct Daemon {
     /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
     /// Measurements of the daemon itself.
-    vitals: Vitals,
+    measurements: Measurements,
     /// Detects queueing disciplines, which may hold packets without a record; only in a lab.
     queues: Option<QueueWatch>,
     /// Descriptors that are reserved for the end of the run.
@@ -251,11 +171,11 @@ pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
     let descriptors = descriptors::raise();
-    let claimed = Claimed::of(&spec)?;
+    let claimed = Resources::of(&spec)?;
     // A lab's namespace ends with its daemon, so nothing need be undone.
-    let undo = if spec.hold { None } else { Some(Undo::note(&claim, &spec)?) };
+    let undo = if spec.hold { None } else { Some(Restore::note(&claim, &spec)?) };
     let ended = Daemon::live(spec, claimed, descriptors, &signals);
-    let put_back = undo.map_or(Ok(()), Undo::put_back);
+    let put_back = undo.map_or(Ok(()), Restore::put_back);
     first_error([ended, put_back])
 }
 
@@ -271,7 +191,7 @@ fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
 
 impl Daemon {
     /// Runs the daemon from taking over the interfaces to the last step of its end.
-    fn live(spec: Spec, claimed: Claimed, descriptors: usize, signals: &Signals) -> Result<()> {
+    fn live(spec: Spec, claimed: Resources, descriptors: usize, signals: &Signals) -> Result<()> {
         let (name, hold) = (spec.name.clone(), spec.hold);
         let mut daemon = Self::take_over(spec, claimed, descriptors)?;
         let before = counters::here()?;
@@ -290,10 +210,10 @@ impl Daemon {
             done.push(daemon.finish(&name, &before, offset));
         }
         done.extend(daemon.records.take().map(Recorder::end));
-        if is_orderly && let Some(store) = daemon.storage.take().and_then(Storage::end) {
+        if is_orderly && let Some(store) = daemon.store.take().and_then(StoreThread::end) {
             done.push(store.close());
         }
-        daemon.control.say_goodbye();
+        daemon.control.send_summary();
         first_error(done)
     }
 
@@ -307,40 +227,40 @@ impl Daemon {
         Ok(())
     }
 
-    fn take_over(spec: Spec, claimed: Claimed, descriptors: usize) -> Result<Self> {
+    fn take_over(spec: Spec, claimed: Resources, descriptors: usize) -> Result<Self> {
         set_timer_slack(Duration::from_micros(1))?;
         os::lock_memory();
         let mut net = Netlink::open()?;
         net.loopback_up()?;
         let host = HostLink::set_up(&mut net, &spec.addresses, &spec.tcp)?;
         let devices = spec.interfaces.iter().map(|interface| interface.name.as_str());
-        let devices: Vec<&str> = devices.chain([host::NODE_SIDE]).collect();
+        let devices: Vec<&str> = devices.chain([host_link::NODE_SIDE]).collect();
         let hooks = if spec.hold { None } else { Some(Hooks::open()?) };
         // Install the ingress drop before setting the device up, so that the kernel receives no frame.
-        nft::deafen(&devices)?;
+        nft::install_ingress_drop(&devices)?;
         let mut ports = Vec::new();
         let links = LinkWatch::open()?;
         for spec in spec.interfaces.clone() {
-            ports.push(Port { socket: open_port(&spec.name)?, spec, standing: Standing::default() });
+            ports.push(Port { socket: open_port(&spec.name)?, spec, state: LinkState::default() });
         }
         // Discard the notifications caused by the set-up. Later ones are about changes after the state that is read
         // here.
         links.changes()?;
         for port in &mut ports {
-            port.standing = links::standing_of(&mut net, &port.spec.name)?;
+            port.state = links::link_state_of(&mut net, &port.spec.name)?;
         }
         let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
-        let names = [&[KERNEL_SIDE, host::NODE_SIDE], &names[..]].concat();
+        let names = [&[KERNEL_SIDE, host_link::NODE_SIDE], &names[..]].concat();
         let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
-        let Claimed { control, door, store } = claimed;
+        let Resources { control, listener, store } = claimed;
         let mut boot = Boot::default();
         if let Some(store) = &store {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());
         }
         let radio = spec.radio.map(|(path, host)| EmulatorClient::connect(&path, host)).transpose()?;
-        let vitals = Vitals::new(ports.len() + 1);
-        let clients = Clients::open(door, spec.addresses.first().copied())?;
-        let storage = store.map(Storage::start).transpose()?;
+        let measurements = Measurements::new(ports.len() + 1);
+        let clients = Clients::open(listener, spec.addresses.first().copied())?;
+        let store = store.map(StoreThread::start).transpose()?;
         // Last, because it empties the file: a failure before this line leaves earlier records untouched.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
         Ok(Self {
@@ -356,17 +276,17 @@ impl Daemon {
                 .offering(spec.tcp.window)
                 .sharing(descriptors),
             clients,
-            wished: Wished::new(),
+            requests: RequestQueue::new(),
             control,
             radio,
             timer: Timer::new()?,
             armed: None,
             records: records.transpose()?,
-            given: Given::default(),
-            storage,
+            kernel_datagrams: KernelDatagrams::default(),
+            store,
             boot,
             unstorable: 0,
-            complaint: None,
+            reported_store_failure: None,
             wall: (Offset::sample(), Instant::ZERO),
             wall_shift: 0,
             asked: BTreeMap::new(),
@@ -375,7 +295,7 @@ impl Daemon {
             frame: vec![0; LARGEST],
             last_command: 0,
             worst_late: Duration::ZERO,
-            vitals,
+            measurements,
             queues,
             reserve: Reserve::keep(RESERVE),
             told_to_begin: false,
@@ -388,7 +308,7 @@ impl Daemon {
         self.began = true;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
-        self.vitals.begin();
+        self.measurements.begin();
         let heard = self.hear_emulator_before_start();
         let boot = Boot { wall: self.wall_at_zero(), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
@@ -403,7 +323,7 @@ impl Daemon {
     /// Waits until a source has something to read, and returns which. Other sources are not read, because each read
     /// is a system call.
     fn wait(&mut self, signals: &Signals) -> Result<Ready> {
-        let beat = self.vitals.heartbeat.as_ref().map(Heartbeat::due);
+        let beat = self.measurements.heartbeat.as_ref().map(Heartbeat::due);
         let hooks = self.hooks.as_ref().and_then(Hooks::due);
         let due = [self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
             .into_iter()
@@ -428,10 +348,8 @@ impl Daemon {
         let inner = fds.len();
         fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(self.clients.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
-        fds.extend(
-            self.storage.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)),
-        );
-        let at_once = self.control.has_more() || self.storage.as_ref().is_some_and(Storage::has_more);
+        fds.extend(self.store.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)));
+        let at_once = self.control.has_more() || self.store.as_ref().is_some_and(StoreThread::has_more);
         let rests = self.control.rests() || self.clients.rests();
         let timeout = match (at_once, rests) {
             (true, _) => Some(Timespec::default()),
@@ -464,11 +382,11 @@ impl Daemon {
     /// Serves all sources that have something to read, once.
     fn serve(&mut self, ready: Ready) -> Result<()> {
         if ready.radio_ends {
-            self.lab_is_gone();
+            self.end_with_lab();
         }
         if ready.control {
             for request in self.control.hear() {
-                self.obey(request);
+                self.handle_control_request(request);
             }
         }
         if ready.timer {
@@ -476,10 +394,10 @@ impl Daemon {
             self.armed = None;
         }
         if ready.links {
-            self.hear_links()?;
+            self.handle_link_changes()?;
         }
         if ready.hooks || (ready.timer && self.hooks.as_ref().is_some_and(|hooks| hooks.due().is_some())) {
-            self.look_at_hooks();
+            self.check_hooks();
         }
         if !self.began {
             if self.told_to_begin && self.clock.has_begun() {
@@ -487,22 +405,22 @@ impl Daemon {
             }
             return Ok(());
         }
-        self.vitals.beat(self.clock.now());
+        self.measurements.beat(self.clock.now());
         for iface in ready.interfaces {
             self.receive(iface)?;
         }
-        self.hear_storage();
+        self.handle_stored();
         self.receive_datagrams();
         self.serve_clients();
-        self.look_at_sockets();
+        self.sample_sockets();
         while let Some(event) = self.radio.as_mut().filter(|_| ready.radio).and_then(EmulatorClient::hear) {
             self.emulator_reported(event);
         }
         if self.radio.as_ref().is_some_and(EmulatorClient::is_gone) {
-            self.lab_is_gone();
+            self.end_with_lab();
         }
         let now = self.clock.now();
-        self.watch_the_wall(now);
+        self.check_wall_clock(now);
         if let Some(due) = self.node.deadline().filter(|due| *due <= now) {
             self.worst_late = self.worst_late.max(now.since(due));
             self.give(now, Input::Timeout);
@@ -511,7 +429,7 @@ impl Daemon {
     }
 
     /// Notifies the node when the wall clock was set. A daemon that sleeps notices it when it next wakes.
-    fn watch_the_wall(&mut self, now: Instant) {
+    fn check_wall_clock(&mut self, now: Instant) {
         let (last, at) = self.wall;
         if now < at + WALL_WATCH {
             return;
@@ -535,40 +453,40 @@ impl Daemon {
         self.carry_out(now);
     }
 
-    fn obey(&mut self, request: Request) {
+    fn handle_control_request(&mut self, request: Request) {
         match request.ask {
-            Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
+            Ask::Ready => self.control.answer(request.requester, Ok(Value::None)),
             // A new zero of the clock would shift the time of everything that has happened.
             Ask::Begin { .. } if self.began || self.told_to_begin => {
-                self.control.answer(request.asker, Err("it has begun already".to_owned()));
+                self.control.answer(request.requester, Err("it has begun already".to_owned()));
             }
             Ask::Begin { t0, end, since, wall_shift } => {
                 os::set_realtime();
-                self.vitals.end = end.map_or(Instant::NEVER, Instant);
-                self.vitals.since = Instant(since);
+                self.measurements.end = end.map_or(Instant::NEVER, Instant);
+                self.measurements.since = Instant(since);
                 self.wall_shift = wall_shift;
-                self.control.answer(request.asker, Ok(Value::None));
+                self.control.answer(request.requester, Ok(Value::None));
                 self.clock = Clock { t0 };
                 self.armed = None;
-                self.control.is_the_labs(request.asker);
+                self.control.is_the_labs(request.requester);
                 self.told_to_begin = true;
             }
             Ask::Clock { by } => {
                 self.wall_shift = self.wall_shift.saturating_add(by);
-                self.control.answer(request.asker, Ok(Value::None));
+                self.control.answer(request.requester, Ok(Value::None));
                 if self.began {
                     let now = self.clock.now();
                     self.give(now, Input::Wall(self.wall_at_zero()));
                 }
             }
             Ask::Stop => {
-                self.control.remember(request.asker);
+                self.control.remember(request.requester);
                 self.ends = true;
             }
             Ask::Do { verb, args } => {
                 self.last_command += 1;
                 let id = CommandId(self.last_command);
-                self.asked.insert(id, request.asker);
+                self.asked.insert(id, request.requester);
                 if verb == "status" {
                     self.asked_status.insert(id);
                 }
@@ -588,7 +506,7 @@ impl Daemon {
     fn flush_records(&mut self) {
         if let Some(records) = &mut self.records {
             records.flush();
-            self.complain_of_records();
+            self.report_record_failure();
         }
     }
 

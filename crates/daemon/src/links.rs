@@ -1,36 +1,14 @@
 //! Link states: devices that go down, lose their carrier, are removed and return, and radios that tune. A link is up
 //! for the roles when its device carries frames and its radio, if it is one, is tuned.
 
+use super::Daemon;
 use super::emulator_client::{EmulatorClient, EmulatorEvent};
-use super::host::{self, KERNEL_SIDE, NODE_SIDE};
-use super::{Daemon, Port, open_port};
+use super::host_link::{self, KERNEL_SIDE, NODE_SIDE};
+use super::port::{LinkState, Port, open_port};
 use node::{Input, Link};
 use os::{LinkChange, Netlink, Result, nft};
 use trace::What;
 use wire::{Cell, Iface};
-
-/// The state of a link.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the device, the radio and the scenario each decide one of them"
-)]
-pub(super) struct Standing {
-    /// The device's index.
-    pub(super) index: u32,
-    /// The device's MTU, in bytes.
-    pub(super) mtu: u32,
-    /// Whether the device carries frames.
-    pub(super) carries: bool,
-    /// The cell that the radio is tuned to.
-    pub(super) cell: Option<Cell>,
-    /// Whether the radio was tuned to a cell and has not confirmed it yet.
-    pub(super) tuning: bool,
-    /// Whether an event of the scenario has cut the wire.
-    pub(super) is_cut: bool,
-    /// The state that the roles know.
-    pub(super) is_up: bool,
-}
 
 /// The device was set down.
 const DOWN: &str = "interface_down";
@@ -41,7 +19,7 @@ const REMOVED: &str = "interface_removed";
 
 impl Daemon {
     /// Notifies the roles of changes of the links since the last call.
-    pub(super) fn hear_links(&mut self) -> Result<()> {
+    pub(super) fn handle_link_changes(&mut self) -> Result<()> {
         for change in self.links.changes()? {
             match change {
                 LinkChange::Is(link) if self.host.pair.contains(&link.index) => {
@@ -53,7 +31,7 @@ impl Daemon {
                 }
                 LinkChange::Removed(index) if self.host.pair.contains(&index) => self.host_link_removed(),
                 LinkChange::Removed(index) => {
-                    if let Some(iface) = self.iface_of(|port| port.standing.index == index) {
+                    if let Some(iface) = self.iface_of(|port| port.state.index == index) {
                         self.lose_device(iface, REMOVED);
                     }
                 }
@@ -69,14 +47,14 @@ impl Daemon {
     fn device_changed(&mut self, iface: Iface, link: &os::Link) -> Result<()> {
         let Some(port) = self.port_mut(iface) else { return Ok(()) };
         let mtu = port.mtu();
-        port.standing.mtu = link.mtu;
+        port.state.mtu = link.mtu;
         // A radio reports its MTU when its link comes up next.
-        let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.standing.is_up;
-        if link.index != port.standing.index || !port.socket.is_bound_to(link.index) {
+        let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.state.is_up;
+        if link.index != port.state.index || !port.socket.is_bound_to(link.index) {
             // A new device of this name, or the same one after it was away: the hook and the socket were lost with
             // the old one.
-            match nft::deafen(&[&link.name]).and_then(|()| open_port(&link.name)) {
-                Ok(socket) => (port.socket, port.standing.index) = (socket, link.index),
+            match nft::install_ingress_drop(&[&link.name]).and_then(|()| open_port(&link.name)) {
+                Ok(socket) => (port.socket, port.state.index) = (socket, link.index),
                 // It was removed again. If it returns, its socket is bound to no device, and is reopened.
                 Err(error) if error.is_absent() => {
                     self.lose_device(iface, REMOVED);
@@ -86,7 +64,7 @@ impl Daemon {
             }
         }
         if link.carries {
-            port.standing.carries = true;
+            port.state.carries = true;
             self.settle(iface);
             if is_other_mtu {
                 self.link_up(iface, None);
@@ -99,10 +77,10 @@ impl Daemon {
 
     fn lose_device(&mut self, iface: Iface, why: &str) {
         let Some(port) = self.port_mut(iface) else { return };
-        if !std::mem::take(&mut port.standing.carries) {
+        if !std::mem::take(&mut port.state.carries) {
             return;
         }
-        let (name, was_up) = (port.spec.name.clone(), std::mem::take(&mut port.standing.is_up));
+        let (name, was_up) = (port.spec.name.clone(), std::mem::take(&mut port.state.is_up));
         self.note_lost(name);
         if self.began && was_up {
             self.link_down(iface, why);
@@ -111,8 +89,8 @@ impl Daemon {
 
     /// Reports the interface to the lab: no scenario asks an interface to go down.
     pub(super) fn note_lost(&mut self, name: String) {
-        if !self.vitals.lost_interfaces.contains(&name) {
-            self.vitals.lost_interfaces.push(name);
+        if !self.measurements.lost_interfaces.contains(&name) {
+            self.measurements.lost_interfaces.push(name);
         }
     }
 
@@ -120,10 +98,10 @@ impl Daemon {
     pub(super) fn settle(&mut self, iface: Iface) {
         let began = self.began;
         let Some(port) = self.port_mut(iface) else { return };
-        let Standing { carries, cell, tuning, is_cut, is_up, .. } = port.standing;
+        let LinkState { carries, cell, tuning, is_cut, is_up, .. } = port.state;
         let is_tuned = !port.spec.tunes || (cell.is_some() && !tuning);
         if began && carries && !is_cut && is_tuned && !is_up {
-            port.standing.is_up = true;
+            port.state.is_up = true;
             self.link_up(iface, cell);
         }
     }
@@ -139,8 +117,8 @@ impl Daemon {
             && [KERNEL_SIDE, NODE_SIDE].iter().all(|end| self.net.link(end).is_ok_and(|link| link.carries))
         {
             self.host.carries = true;
-            host::quiet(KERNEL_SIDE);
-            self.host.lead_back(&mut self.net)?;
+            host_link::disable_autoconf(KERNEL_SIDE);
+            self.host.restore_default_route(&mut self.net)?;
         }
         Ok(())
     }
@@ -151,9 +129,9 @@ impl Daemon {
             EmulatorEvent::Up { iface, cell } => {
                 let (iface, cell) = (Iface(iface), Cell(cell));
                 let Some(port) = self.port_mut(iface) else { return };
-                (port.standing.cell, port.standing.tuning) = (Some(cell), false);
-                port.standing.is_up = port.standing.carries;
-                if port.standing.carries {
+                (port.state.cell, port.state.tuning) = (Some(cell), false);
+                port.state.is_up = port.state.carries;
+                if port.state.carries {
                     self.link_up(iface, Some(cell));
                 } else {
                     self.link_down(iface, DOWN); // answers the role that tuned the radio
@@ -162,24 +140,24 @@ impl Daemon {
             EmulatorEvent::Down { iface, why } => {
                 let iface = Iface(iface);
                 let Some(port) = self.port_mut(iface) else { return };
-                port.standing.tuning = false;
-                port.standing.is_cut |= why == Link::NO_CARRIER;
+                port.state.tuning = false;
+                port.state.is_cut |= why == Link::NO_CARRIER;
                 if why != Link::UNSUPPORTED {
-                    (port.standing.cell, port.standing.is_up) = (None, false);
+                    (port.state.cell, port.state.is_up) = (None, false);
                 }
                 self.link_down(iface, &why);
                 self.settle(iface);
             }
             EmulatorEvent::Carrier { iface } => {
                 let Some(port) = self.port_mut(Iface(iface)) else { return };
-                port.standing.is_cut = false;
+                port.state.is_cut = false;
                 self.settle(Iface(iface));
             }
             EmulatorEvent::Mtu { iface, mtu } => {
                 let Some(port) = self.port_mut(Iface(iface)) else { return };
                 port.spec.mtu = mtu;
                 // A radio reports its MTU when its link comes up next.
-                if !port.spec.tunes && port.standing.is_up {
+                if !port.spec.tunes && port.state.is_up {
                     self.link_up(Iface(iface), None);
                 }
             }
@@ -198,7 +176,7 @@ impl Daemon {
             match event {
                 EmulatorEvent::Down { iface, why } if why == Link::NO_CARRIER => {
                     if let Some(port) = self.port_mut(Iface(iface)).filter(|port| !port.spec.tunes) {
-                        port.standing.is_cut = true;
+                        port.state.is_cut = true;
                     }
                 }
                 EmulatorEvent::Mtu { iface, mtu } => {
@@ -208,7 +186,7 @@ impl Daemon {
                 }
                 EmulatorEvent::Carrier { iface } => {
                     if let Some(port) = self.port_mut(Iface(iface)) {
-                        port.standing.is_cut = false;
+                        port.state.is_cut = false;
                     }
                 }
                 EmulatorEvent::Heard { .. } => heard.push(event),
@@ -235,7 +213,7 @@ impl Daemon {
 }
 
 /// Returns the state of a link whose device has been taken over.
-pub(super) fn standing_of(net: &mut Netlink, name: &str) -> Result<Standing> {
+pub(super) fn link_state_of(net: &mut Netlink, name: &str) -> Result<LinkState> {
     let link = net.link(name)?;
-    Ok(Standing { index: link.index, mtu: link.mtu, carries: link.carries, ..Standing::default() })
+    Ok(LinkState { index: link.index, mtu: link.mtu, carries: link.carries, ..LinkState::default() })
 }

@@ -1,6 +1,6 @@
 //! Incoming data: frames of the interfaces, datagrams, and the connections of clients.
 
-use super::clients::Wishes;
+use super::clients::ClientRequests;
 use super::{BATCH, Daemon};
 use node::Input;
 use node::stream::OwnedStreamEvent;
@@ -44,7 +44,7 @@ impl Daemon {
                 }
             };
             let stamp = self.clock.instant(received.at, self.wall.0);
-            self.vitals.took(self.clock, usize::from(iface.0), stamp);
+            self.measurements.took(self.clock, usize::from(iface.0), stamp);
             let bytes = frame.get(..received.len).unwrap_or_default();
             packets += 1;
             if received.wire_len > received.len {
@@ -62,7 +62,7 @@ impl Daemon {
                     Err(reason) => self.drops.count(reason),
                 }
             }
-            self.vitals.finished(self.clock, stamp);
+            self.measurements.finished(self.clock, stamp);
             if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
                 break;
             }
@@ -74,7 +74,7 @@ impl Daemon {
     /// kernel had no memory, or (`EINVAL`) a frame was unfinished in a way that the kernel cannot describe.
     fn receive_failed(&mut self, error: os::Error) -> Result<()> {
         match error.errno() {
-            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.hear_links(),
+            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.handle_link_changes(),
             Some(libc::ENOBUFS | libc::ENOMEM) => {
                 self.drops.count(NO_MEMORY);
                 Ok(())
@@ -91,12 +91,12 @@ impl Daemon {
         let Ok((link, bytes)) = ethernet::parse(frame) else { return self.drops.count(NO_FRAME) };
         let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
         let now = self.clock.now();
-        if iface == Iface::HOST && self.is_a_clients(&packet) {
+        if iface == Iface::HOST && self.is_of_client(&packet) {
             return;
         }
         self.record(now, What::Received(iface, packet.clone()));
         if iface == Iface::HOST
-            && let Some(datagram) = self.given.refused(&packet.bytes)
+            && let Some(datagram) = self.kernel_datagrams.refused(&packet.bytes)
         {
             self.drops.count(NO_SOCKET);
             self.record(now, What::Lost(Iface::HOST, datagram, NO_SOCKET.0.into()));
@@ -126,7 +126,7 @@ impl Daemon {
         }
     }
 
-    pub(super) fn look_at_sockets(&mut self) {
+    pub(super) fn sample_sockets(&mut self) {
         if self.records.is_some() {
             let now = self.clock.now();
             for mark in self.sockets.look(now) {
@@ -136,45 +136,45 @@ impl Daemon {
     }
 
     pub(super) fn serve_clients(&mut self) {
-        let (now, node, mut wishes) = (self.clock.now(), &self.node, Wishes::default());
-        self.clients.serve(now, &|name| node.transport(name), &mut wishes);
-        self.fulfil(wishes);
+        let (now, node, mut requests) = (self.clock.now(), &self.node, ClientRequests::default());
+        self.clients.serve(now, &|name| node.transport(name), &mut requests);
+        self.take_requests(requests);
     }
 
     /// Returns whether a packet of this host belongs to a connection that a role carries for a program. If so, it has
     /// been handled.
-    pub(super) fn is_a_clients(&mut self, packet: &Packet) -> bool {
-        let mut wishes = Wishes::default();
-        let is_taken = self.clients.takes(&packet.bytes, &mut wishes);
-        self.fulfil(wishes);
+    pub(super) fn is_of_client(&mut self, packet: &Packet) -> bool {
+        let mut requests = ClientRequests::default();
+        let is_taken = self.clients.takes(&packet.bytes, &mut requests);
+        self.take_requests(requests);
         is_taken
     }
 
-    pub(super) fn fulfil(&mut self, wishes: Wishes) {
-        self.note(wishes);
-        self.fulfil_all();
+    pub(super) fn take_requests(&mut self, requests: ClientRequests) {
+        self.queue_requests(requests);
+        self.pass_requests();
     }
 
-    pub(super) fn note(&mut self, wishes: Wishes) {
-        for bytes in wishes.datagrams {
+    pub(super) fn queue_requests(&mut self, requests: ClientRequests) {
+        for bytes in requests.datagrams {
             let _ = self.give_to_kernel(&bytes); // as on any path, the sender repeats what is lost
         }
-        self.wished.extend(wishes.ops);
+        self.requests.extend(requests.ops);
     }
 
     /// Passes a datagram to the host's own stack.
     pub(super) fn give_to_kernel(&mut self, bytes: &[u8]) -> Result<()> {
         self.host.send(bytes)?;
-        self.vitals.given_to_kernel += 1;
+        self.measurements.given_to_kernel += 1;
         Ok(())
     }
 
-    pub(super) fn fulfil_all(&mut self) {
-        while let Some((id, op)) = self.wished.next() {
+    pub(super) fn pass_requests(&mut self) {
+        while let Some((id, op)) = self.requests.next() {
             let now = self.clock.now();
             self.give(now, Input::Serve(id, op));
             self.clients.asked(id);
-            self.wished.done();
+            self.requests.done();
         }
     }
 

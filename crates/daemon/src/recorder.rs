@@ -4,7 +4,7 @@
 //! every sent frame has a record. That takes time between two frames. So other hosts keep their records in memory
 //! until they end, up to a limit. Beyond it, a thread of the lowest priority writes the oldest records.
 
-use super::recording;
+use super::record_file;
 use os::{Attempt, Result, set_ordinary};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -26,26 +26,26 @@ const LAST: i32 = 19;
 pub(super) struct Recorder {
     path: PathBuf,
     count: u64,
-    to: To,
+    to: Destination,
     /// Whether `new_failure` has returned why records cannot be written.
     is_reported: bool,
 }
 
-enum To {
+enum Destination {
     /// A line is in the file before its frame leaves.
-    AtOnce(Lines),
+    AtOnce(RecordLines),
     /// Records are kept, and written when the daemon ends or the limit is reached.
     Kept(Kept),
 }
 
 /// A file, and the lines that are not in it yet.
-struct Lines {
+struct RecordLines {
     file: File,
     unwritten: Vec<u8>,
     failed: Option<io::Error>,
 }
 
-impl Lines {
+impl RecordLines {
     fn add(&mut self, record: &Record) {
         self.unwritten.extend_from_slice(record.to_line().as_bytes());
         self.unwritten.push(b'\n');
@@ -79,14 +79,14 @@ struct Kept {
 
 /// What writes the kept records: the daemon itself at its end, unless there were too many.
 enum Writer {
-    None(Lines),
-    Thread(SyncSender<Vec<Record>>, JoinHandle<Lines>),
+    None(RecordLines),
+    Thread(SyncSender<Vec<Record>>, JoinHandle<RecordLines>),
     /// Its thread has ended, or could not start.
     Lost(io::Error),
 }
 
 impl Kept {
-    fn new(lines: Lines, chunk: usize) -> Self {
+    fn new(lines: RecordLines, chunk: usize) -> Self {
         Self { records: Vec::new(), bytes: 0, chunk, writer: Writer::None(lines) }
     }
 
@@ -131,13 +131,13 @@ impl Kept {
     }
 }
 
-fn begin(lines: Lines) -> io::Result<(SyncSender<Vec<Record>>, JoinHandle<Lines>)> {
+fn begin(lines: RecordLines) -> io::Result<(SyncSender<Vec<Record>>, JoinHandle<RecordLines>)> {
     let (to, from) = sync_channel(1);
     let thread = std::thread::Builder::new().name("records".to_owned());
     Ok((to, thread.spawn(move || write_all(lines, &from))?))
 }
 
-fn write_all(mut lines: Lines, chunks: &Receiver<Vec<Record>>) -> Lines {
+fn write_all(mut lines: RecordLines, chunks: &Receiver<Vec<Record>>) -> RecordLines {
     set_ordinary();
     let _ = rustix::process::setpriority_process(None, LAST);
     for record in chunks.iter().flatten() {
@@ -157,28 +157,29 @@ fn payload(what: &What) -> usize {
 impl Recorder {
     /// Creates a recorder for a new file at this path. It writes at once, or when the daemon ends.
     pub(super) fn create(path: &Path, at_once: bool) -> Result<Self> {
-        let file = recording::open(path)?;
-        let lines = Lines { file, unwritten: Vec::new(), failed: None };
-        let to = if at_once { To::AtOnce(lines) } else { To::Kept(Kept::new(lines, CHUNK)) };
+        let file = record_file::open(path)?;
+        let lines = RecordLines { file, unwritten: Vec::new(), failed: None };
+        let to =
+            if at_once { Destination::AtOnce(lines) } else { Destination::Kept(Kept::new(lines, CHUNK)) };
         Ok(Self { path: path.to_owned(), count: 0, to, is_reported: false })
     }
 
     /// Returns whether a record must be in the file before its frame leaves.
     pub(super) const fn is_at_once(&self) -> bool {
-        matches!(self.to, To::AtOnce(_))
+        matches!(self.to, Destination::AtOnce(_))
     }
 
     pub(super) fn add(&mut self, record: Record) {
         self.count += 1;
         match &mut self.to {
-            To::Kept(kept) => kept.add(record),
-            To::AtOnce(lines) => lines.add(&record),
+            Destination::Kept(kept) => kept.add(record),
+            Destination::AtOnce(lines) => lines.add(&record),
         }
     }
 
     /// Writes the lines that must be in the file at once. The kernel keeps them when this process is killed.
     pub(super) fn flush(&mut self) {
-        if let To::AtOnce(lines) = &mut self.to {
+        if let Destination::AtOnce(lines) = &mut self.to {
             lines.flush();
         }
     }
@@ -187,9 +188,11 @@ impl Recorder {
     /// daemon ends.
     pub(super) const fn failure(&self) -> Option<&io::Error> {
         match &self.to {
-            To::AtOnce(lines) | To::Kept(Kept { writer: Writer::None(lines), .. }) => lines.failed.as_ref(),
-            To::Kept(Kept { writer: Writer::Lost(why), .. }) => Some(why),
-            To::Kept(Kept { writer: Writer::Thread(..), .. }) => None,
+            Destination::AtOnce(lines) | Destination::Kept(Kept { writer: Writer::None(lines), .. }) => {
+                lines.failed.as_ref()
+            }
+            Destination::Kept(Kept { writer: Writer::Lost(why), .. }) => Some(why),
+            Destination::Kept(Kept { writer: Writer::Thread(..), .. }) => None,
         }
     }
 
@@ -207,8 +210,8 @@ impl Recorder {
     /// Writes what is left. Returns an error if any record could not be written.
     pub(super) fn end(self) -> Result<()> {
         let ended = match self.to {
-            To::Kept(kept) => kept.end(),
-            To::AtOnce(lines) => lines.end(),
+            Destination::Kept(kept) => kept.end(),
+            Destination::AtOnce(lines) => lines.end(),
         };
         ended.attempt("write", self.path.display())
     }
@@ -236,7 +239,7 @@ mod tests {
         let mut recorder = Recorder::create(&path, true).unwrap();
         for n in 0..10_000 {
             recorder.add(record(n));
-            let To::AtOnce(lines) = &recorder.to else { panic!("at once") };
+            let Destination::AtOnce(lines) = &recorder.to else { panic!("at once") };
             assert!(lines.unwritten.len() < ROOM);
         }
         recorder.flush();
@@ -263,7 +266,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b1.jsonl");
         let mut recorder = Recorder::create(&path, false).unwrap();
-        let To::Kept(kept) = &mut recorder.to else { panic!("kept") };
+        let Destination::Kept(kept) = &mut recorder.to else { panic!("kept") };
         kept.chunk = 256 << 10;
         let sent = |n: u64| {
             let packet = Packet { id: PacketId(n), ..Packet::new(Mac::ZERO, vec![n as u8; 1500]) };
@@ -271,7 +274,7 @@ mod tests {
         };
         for n in 0..3000 {
             recorder.add(sent(n));
-            let To::Kept(kept) = &recorder.to else { panic!("kept") };
+            let Destination::Kept(kept) = &recorder.to else { panic!("kept") };
             let held: usize =
                 kept.records.iter().map(|record| size_of::<Record>() + payload(&record.what)).sum();
             assert!(held < kept.chunk && kept.records.len() < 175, "{n}: {held}");

@@ -106,7 +106,7 @@ mod tests {
 
         fs::remove_file(&path).unwrap();
         fs::write(&path, "mine").unwrap();
-        assert!(cleared().unwrap_err().to_string().contains("no socket"));
+        assert!(cleared().unwrap_err().to_string().contains("not a socket"));
         assert_eq!(fs::read(&path).unwrap(), b"mine");
     }
 

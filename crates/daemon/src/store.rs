@@ -35,7 +35,7 @@ type Outcome<T> = std::result::Result<T, redb::Error>;
 /// A record to be put, or removed if the value is `None`: key and value.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 /// A key and a value.
-type Record = (Vec<u8>, Vec<u8>);
+type StoredRecord = (Vec<u8>, Vec<u8>);
 
 /// A database of records.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Store {
     /// `None` after a failed commit, when it is unknown how much of it is on the disk.
     database: Option<Database>,
     /// The records at the time when it was opened.
-    records: Vec<Record>,
+    records: Vec<StoredRecord>,
     clean: bool,
     /// The changes since the last commit.
     pending: Vec<Change>,
@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// Returns all records at the time when the store was opened, in the order of their keys.
-    pub fn records(&self) -> Vec<Record> {
+    pub fn records(&self) -> Vec<StoredRecord> {
         self.records.clone()
     }
 
@@ -281,7 +281,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
 
 /// Returns the records of a file, and whether its daemon ended cleanly. It reads from a copy in memory, of which all
 /// checksums are verified.
-fn verified(file: &File) -> io::Result<(Vec<Record>, bool)> {
+fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     let mut bytes = vec![0; file.metadata()?.len() as usize];
     file.read_exact_at(&mut bytes, 0)?;
     if !bytes.starts_with(MAGIC) {

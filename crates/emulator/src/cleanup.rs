@@ -66,7 +66,7 @@ impl Process {
 
 /// What `lab.json` holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Record {
+struct LabRecord {
     lab: Process,
     uid: u32,
     /// The boot id: pids and start times are valid only within one boot and one PID namespace.
@@ -79,7 +79,7 @@ struct Record {
 #[derive(Debug)]
 pub struct LabDir {
     path: PathBuf,
-    record: Record,
+    record: LabRecord,
     _lock: File,
 }
 
@@ -99,7 +99,7 @@ impl LabDir {
         flock(&lock, FlockOperation::NonBlockingLockExclusive).attempt("lock", new.path().display())?;
         let (boot, pid_namespace) = era()?;
         let lab = Process::of(std::process::id())?;
-        let record = Record { lab, uid: geteuid().as_raw(), boot, pid_namespace, children: Vec::new() };
+        let record = LabRecord { lab, uid: geteuid().as_raw(), boot, pid_namespace, children: Vec::new() };
         write(new.path(), &record)?;
         // Only now does it get the name that `clean` looks for, so `clean` never finds it without its lock.
         let name = new.path().file_name().unwrap_or_default().to_string_lossy().replace(NEW, PREFIX);
@@ -162,10 +162,10 @@ pub fn look() -> Result<Vec<Leftover>> {
 
 /// Lists what labs left in `parent`. It changes nothing.
 pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
-    let looked = |path: PathBuf| match standing(&path) {
-        Ok(Standing::NotOurs) => Leftover::NotOurs(path),
-        Ok(Standing::Alive) => Leftover::Alive(path),
-        Ok(Standing::Dead(_)) => Leftover::Dead(path),
+    let looked = |path: PathBuf| match lab_state(&path) {
+        Ok(LabState::NotOurs) => Leftover::NotOurs(path),
+        Ok(LabState::Alive) => Leftover::Alive(path),
+        Ok(LabState::Dead(_)) => Leftover::Dead(path),
         Err(error) => Leftover::Failed(path, error),
     };
     Ok(directories(parent)?.into_iter().map(looked).collect())
@@ -199,36 +199,36 @@ fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The owner of a directory, and whether its lab lives.
-enum Standing {
+enum LabState {
     NotOurs,
     Alive,
     /// With its lock, which keeps other cleaners out. `None` if the lock file is gone, because its removal had begun.
     Dead(Option<OwnedFd>),
 }
 
-fn standing(path: &Path) -> Result<Standing> {
+fn lab_state(path: &Path) -> Result<LabState> {
     if !is_private_folder(path).attempt("look at", path.display())? {
-        return Ok(Standing::NotOurs);
+        return Ok(LabState::NotOurs);
     }
     let lock =
         rustix::fs::open(path.join(LOCK), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     // A lab removes its directory after its children have ended. A missing lock file means that the removal had
     // begun.
     let lock = match lock {
-        Err(rustix::io::Errno::NOENT) => return Ok(Standing::Dead(None)),
+        Err(rustix::io::Errno::NOENT) => return Ok(LabState::Dead(None)),
         other => other.attempt("open the lock of", path.display())?,
     };
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Standing::Alive),
-        other => other.attempt("lock", path.display()).map(|()| Standing::Dead(Some(lock))),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(LabState::Alive),
+        other => other.attempt("lock", path.display()).map(|()| LabState::Dead(Some(lock))),
     }
 }
 
 fn clean_one(path: &Path) -> Result<Leftover> {
-    let lock = match standing(path)? {
-        Standing::NotOurs => return Ok(Leftover::NotOurs(path.to_owned())),
-        Standing::Alive => return Ok(Leftover::Alive(path.to_owned())),
-        Standing::Dead(lock) => lock,
+    let lock = match lab_state(path)? {
+        LabState::NotOurs => return Ok(Leftover::NotOurs(path.to_owned())),
+        LabState::Alive => return Ok(Leftover::Alive(path.to_owned())),
+        LabState::Dead(lock) => lock,
     };
     let killed = if lock.is_some() { kill_recorded(path)? } else { Vec::new() };
     fs::remove_dir_all(path).attempt("remove", path.display())?;
@@ -241,7 +241,7 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.attempt("read", file.display())?,
     };
-    let record: Record = serde_json::from_slice(&text).attempt("understand", file.display())?;
+    let record: LabRecord = serde_json::from_slice(&text).attempt("understand", file.display())?;
     let mut killed = Vec::new();
     if (record.boot, record.pid_namespace) == era()? {
         // The lab itself is dead, because it does not hold its lock.
@@ -261,7 +261,7 @@ fn era() -> Result<(String, u64)> {
 }
 
 /// Writes the whole record, or leaves the old one.
-fn write(folder: &Path, record: &Record) -> Result<()> {
+fn write(folder: &Path, record: &LabRecord) -> Result<()> {
     let (new, file) = (folder.join("lab.json.new"), folder.join(RECORD));
     let text = serde_json::to_vec_pretty(record).attempt("write", file.display())?;
     fs::write(&new, text).attempt("write", new.display())?;
@@ -342,7 +342,7 @@ mod tests {
         let (mut recorded, mut reused, mut stranger) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
         let path = dead_lab(parent.path(), &[recorded.0.id(), reused.0.id()]);
         // As if the pid of the second process had been given to a later process.
-        let mut record: Record = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
+        let mut record: LabRecord = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.children[1].start -= 1;
         write(&path, &record).unwrap();
 
@@ -394,7 +394,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut child = Sleeper::start();
         let path = dead_lab(parent.path(), &[child.0.id()]);
-        let mut record: Record = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
+        let mut record: LabRecord = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.boot = "another".to_owned();
         write(&path, &record).unwrap();
         let found = clean_in(parent.path()).unwrap();

@@ -173,8 +173,8 @@ fn veth() -> Result<()> {
 
 fn ingress_hook() -> Result<String> {
     veth()?;
-    os::nft::deafen(&["b0"])?;
-    os::nft::listen_again()?;
+    os::nft::install_ingress_drop(&["b0"])?;
+    os::nft::remove_ingress_drop()?;
     Ok("nftables, family netdev".to_owned())
 }
 
@@ -339,7 +339,7 @@ mod tests {
             assert_eq!(in_a_fork(|| panic!("on purpose")), Err("it panicked".to_owned()));
             // SAFETY: it only ends the forked child.
             let died = in_a_fork(|| unsafe { libc::_exit(1) });
-            assert!(died.unwrap_err().contains("died"));
+            assert!(died.unwrap_err().contains("ended abnormally"));
         });
     }
 }

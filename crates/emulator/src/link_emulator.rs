@@ -109,7 +109,7 @@ impl DownHosts {
 }
 
 /// A frame that is on a link or waits for it.
-struct Carried {
+struct QueuedFrame {
     packet: PacketId,
     dst: Mac,
     frame: Vec<u8>,
@@ -120,8 +120,8 @@ const HOST_DOWN: Reason = Reason("host_down");
 /// The receiver's interface refused the frame: this machine lost it, not the link.
 const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
-enum Item {
-    Land(Flight, Carried),
+enum Scheduled {
+    Land(Flight, QueuedFrame),
     /// The channel access of the air interface is to be decided.
     Grant,
     Tuned(Tuning),
@@ -161,11 +161,11 @@ pub struct LinkEmulator {
     offset: Offset,
     timer: Timer,
     due: BinaryHeap<Reverse<(Instant, u64)>>,
-    items: BTreeMap<u64, Item>,
+    items: BTreeMap<u64, Scheduled>,
     next_item: u64,
     /// Frames that wait for access to the air interface, each at its radio.
-    waiting: BTreeMap<Ticket, (PortId, Carried)>,
-    /// The earliest scheduled [`Item::Grant`], or [`Instant::NEVER`].
+    waiting: BTreeMap<Ticket, (PortId, QueuedFrame)>,
+    /// The earliest scheduled [`Scheduled::Grant`], or [`Instant::NEVER`].
     grant_due: Instant,
     orders: Vec<LinkOrder>,
     /// The MTUs that the scenario has changed.
@@ -183,7 +183,7 @@ impl LinkEmulator {
         set_timer_slack(Duration::from_micros(1))?;
         let mut net = Netlink::open()?;
         let devices: Vec<&str> = ports.iter().map(|port| port.device.as_str()).collect();
-        nft::deafen(&devices)?;
+        nft::install_ingress_drop(&devices)?;
         let mut open = Vec::new();
         for port in ports {
             ethtool::offloads_off(&port.device)?;
@@ -235,15 +235,15 @@ impl LinkEmulator {
         self.end = end;
         let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
         for (port, first) in sampled {
-            self.schedule(first, Item::Sample(port));
+            self.schedule(first, Scheduled::Sample(port));
         }
         for index in 0..self.orders.len() {
             let at = self.orders.get(index).map_or(Instant::NEVER, |order| order.at);
-            self.schedule(at, Item::Ordered(index));
+            self.schedule(at, Scheduled::Ordered(index));
         }
         while !stop.load(Ordering::Relaxed) {
             self.beat(end);
-            self.take_in()?;
+            self.process_arrivals()?;
             let now = self.clock.now();
             if now >= end {
                 break;
@@ -290,7 +290,7 @@ impl LinkEmulator {
     }
 
     /// Processes everything that has arrived, in the order of arrival.
-    fn take_in(&mut self) -> Result<()> {
+    fn process_arrivals(&mut self) -> Result<()> {
         let mut arrivals: Vec<(Instant, Arrival)> = Vec::new();
         let mut frame = [0; 2048];
         for (index, (port, socket)) in self.ports.iter().enumerate() {
@@ -315,8 +315,8 @@ impl LinkEmulator {
         while let Ok((stream, _)) = self.listener.accept() {
             self.daemons.push((None, Lines::new(stream)?));
         }
-        for host in self.hear_daemons(&mut arrivals) {
-            self.greet(host);
+        for host in self.read_requests(&mut arrivals) {
+            self.daemon_connected(host);
         }
         arrivals.sort_by_key(|(at, _)| *at);
         for (at, arrival) in arrivals {
@@ -332,7 +332,7 @@ impl LinkEmulator {
     }
 
     /// Reads the daemons' requests into `arrivals`. Returns the hosts whose daemons have connected.
-    fn hear_daemons(&mut self, arrivals: &mut Vec<(Instant, Arrival)>) -> Vec<HostId> {
+    fn read_requests(&mut self, arrivals: &mut Vec<(Instant, Arrival)>) -> Vec<HostId> {
         let mut came = Vec::new();
         self.daemons.retain_mut(|(host, lines)| {
             loop {
@@ -363,7 +363,7 @@ impl LinkEmulator {
     /// Starts the delivery count of a new daemon, and notifies it of what the scenario has done to its links. A
     /// former connection of the same host, whose daemon was killed, is closed even if its end has not been noticed
     /// yet.
-    fn greet(&mut self, host: HostId) {
+    fn daemon_connected(&mut self, host: HostId) {
         self.report.delivered.retain(|(to, _), _| *to != host);
         let last = self.daemons.iter().rposition(|(daemon, _)| *daemon == Some(host));
         let mut at = 0;
@@ -382,7 +382,7 @@ impl LinkEmulator {
                 self.report_event(host, &EmulatorEvent::Mtu { iface, mtu });
             }
             if self.fabric.is_cut(port) {
-                self.tell_down(host, Iface(iface), node::Link::NO_CARRIER);
+                self.report_down(host, Iface(iface), node::Link::NO_CARRIER);
             }
         }
     }
@@ -392,12 +392,12 @@ impl LinkEmulator {
         for decision in self.fabric.decide(at) {
             let Some((port, carried)) = self.waiting.remove(&decision.ticket) else { continue };
             match decision.fate {
-                Ok(flight) => self.schedule(flight.lands - WAKE, Item::Land(flight, carried)),
+                Ok(flight) => self.schedule(flight.lands - WAKE, Scheduled::Land(flight, carried)),
                 Err(reason) => self.lost(decision.at, port, carried.packet, reason),
             }
         }
         for tuning in self.fabric.left() {
-            self.schedule(tuning.ready, Item::Tuned(tuning));
+            self.schedule(tuning.ready, Scheduled::Tuned(tuning));
         }
     }
 
@@ -406,7 +406,7 @@ impl LinkEmulator {
             && at < self.grant_due
         {
             self.grant_due = at;
-            self.schedule(at, Item::Grant);
+            self.schedule(at, Scheduled::Grant);
         }
     }
 
@@ -416,10 +416,10 @@ impl LinkEmulator {
         at: Instant,
         port: PortId,
         offer: std::result::Result<Offer, Reason>,
-        carried: Carried,
+        carried: QueuedFrame,
     ) {
         match offer {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands - WAKE, Item::Land(flight, carried)),
+            Ok(Offer::Flies(flight)) => self.schedule(flight.lands - WAKE, Scheduled::Land(flight, carried)),
             Ok(Offer::Waits(ticket)) => {
                 self.waiting.insert(ticket, (port, carried));
             }
@@ -434,7 +434,7 @@ impl LinkEmulator {
         let Ok((link, bytes)) = ethernet::parse(&frame) else { return };
         let (packet, dst) = (identity(bytes), link.dst);
         let offer = self.fabric.offer(at, port.port, bytes.len());
-        self.offered(at, port.port, offer, Carried { packet, dst, frame });
+        self.offered(at, port.port, offer, QueuedFrame { packet, dst, frame });
     }
 
     fn handle_request(&mut self, at: Instant, host: HostId, request: &EmulatorRequest) {
@@ -446,9 +446,9 @@ impl LinkEmulator {
             EmulatorRequest::Tune { iface, cell, .. } => {
                 let tuning = port(*iface).and_then(|port| self.fabric.tune(at, port, Cell(*cell)));
                 match tuning {
-                    Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, Item::Tuned(tuning)),
+                    Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, Scheduled::Tuned(tuning)),
                     Some(Tune::Drains) => {}
-                    None => self.tell_down(host, Iface(*iface), node::Link::UNSUPPORTED),
+                    None => self.report_down(host, Iface(*iface), node::Link::UNSUPPORTED),
                 }
             }
             EmulatorRequest::Visit { iface, cell, frame, .. } => {
@@ -457,7 +457,7 @@ impl LinkEmulator {
                 let Ok((link, bytes)) = ethernet::parse(&frame) else { return };
                 let (packet, dst) = (identity(bytes), link.dst);
                 let offer = self.fabric.visit(at, port, Cell(*cell), bytes.len());
-                self.offered(at, port, offer, Carried { packet, dst, frame });
+                self.offered(at, port, offer, QueuedFrame { packet, dst, frame });
             }
             EmulatorRequest::Hello { .. } => {}
         }
@@ -474,17 +474,17 @@ impl LinkEmulator {
                 std::hint::spin_loop();
             }
             match self.items.remove(&number) {
-                Some(Item::Land(flight, carried)) => self.land(&flight, &carried),
-                Some(Item::Grant) => {
+                Some(Scheduled::Land(flight, carried)) => self.land(&flight, &carried),
+                Some(Scheduled::Grant) => {
                     if self.grant_due == at {
                         self.grant_due = Instant::NEVER;
                     }
                     self.grant(at);
                     self.set_grant();
                 }
-                Some(Item::Tuned(tuning)) => self.tuned(&tuning),
-                Some(Item::Sample(port)) => self.sample(at, port),
-                Some(Item::Ordered(index)) => self.ordered(at, index),
+                Some(Scheduled::Tuned(tuning)) => self.tuned(&tuning),
+                Some(Scheduled::Sample(port)) => self.sample(at, port),
+                Some(Scheduled::Ordered(index)) => self.ordered(at, index),
                 None => {}
             }
         }
@@ -494,10 +494,10 @@ impl LinkEmulator {
         let Some((host, iface)) = self.owner(tuning.port) else { return };
         match self.fabric.arrive(tuning) {
             Arrived::Here => {
-                self.report_event(host, &EmulatorEvent::Up { iface: iface.0, cell: tuning.cell.0 })
+                self.report_event(host, &EmulatorEvent::Up { iface: iface.0, cell: tuning.cell.0 });
             }
             Arrived::Elsewhere => {}
-            Arrived::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
+            Arrived::OutOfRange => self.report_down(host, iface, node::Link::OUT_OF_RANGE),
         }
     }
 
@@ -510,9 +510,9 @@ impl LinkEmulator {
             self.report_event(host, &EmulatorEvent::Heard { iface: iface.0, cell: cell.0, dbm });
         }
         if sample.is_lost {
-            self.tell_down(host, iface, node::Link::OUT_OF_RANGE);
+            self.report_down(host, iface, node::Link::OUT_OF_RANGE);
         }
-        self.schedule(at + SAMPLING, Item::Sample(port));
+        self.schedule(at + SAMPLING, Scheduled::Sample(port));
     }
 
     /// Changes links, and notifies the daemons of the effects on their interfaces.
@@ -532,12 +532,12 @@ impl LinkEmulator {
     fn follows(&mut self, what: Consequence) {
         let (port, becomes) = match what {
             Consequence::At(port, becomes) => (port, becomes),
-            Consequence::Returns(tuning) => return self.schedule(tuning.ready, Item::Tuned(tuning)),
+            Consequence::Returns(tuning) => return self.schedule(tuning.ready, Scheduled::Tuned(tuning)),
         };
         let Some((host, iface)) = self.owner(port) else { return };
         match becomes {
-            InterfaceState::Down => self.tell_down(host, iface, node::Link::NO_CARRIER),
-            InterfaceState::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
+            InterfaceState::Down => self.report_down(host, iface, node::Link::NO_CARRIER),
+            InterfaceState::OutOfRange => self.report_down(host, iface, node::Link::OUT_OF_RANGE),
             InterfaceState::Up => self.report_event(host, &EmulatorEvent::Carrier { iface: iface.0 }),
             InterfaceState::Mtu(mtu) => {
                 self.mtus.insert(port, mtu);
@@ -551,7 +551,7 @@ impl LinkEmulator {
         Some((port.host, port.iface))
     }
 
-    fn land(&mut self, flight: &Flight, carried: &Carried) {
+    fn land(&mut self, flight: &Flight, carried: &QueuedFrame) {
         let ports = match self.fabric.land(flight, carried.dst) {
             Landing::At(ports) => ports,
             Landing::Lost(reason) => {
@@ -598,17 +598,17 @@ impl LinkEmulator {
         }
     }
 
-    fn tell_down(&mut self, host: HostId, iface: Iface, why: &str) {
+    fn report_down(&mut self, host: HostId, iface: Iface, why: &str) {
         self.report_event(host, &EmulatorEvent::Down { iface: iface.0, why: why.to_owned() });
     }
 
     /// Returns the report. It includes, as held, the frames that are still on links or in queues, and those that
     /// arrived after the end. Call it when no daemon sends any more.
     pub fn take_stock(mut self) -> Result<Report> {
-        self.take_in()?;
+        self.process_arrivals()?;
         let end = self.clock.now();
         let on_links = self.items.values().filter_map(|item| match item {
-            Item::Land(flight, carried) => Some((flight.from, flight.copies, carried.packet)),
+            Scheduled::Land(flight, carried) => Some((flight.from, flight.copies, carried.packet)),
             _ => None,
         });
         let in_queues = self.waiting.values().map(|(port, carried)| (*port, 1, carried.packet));
@@ -634,7 +634,7 @@ impl LinkEmulator {
         }
     }
 
-    fn schedule(&mut self, at: Instant, item: Item) {
+    fn schedule(&mut self, at: Instant, item: Scheduled) {
         self.next_item += 1;
         self.due.push(Reverse((at, self.next_item)));
         self.items.insert(self.next_item, item);

@@ -7,7 +7,7 @@ use crate::drawn::style;
 use crate::stats::{self, Summary};
 use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style, Table};
 use recorder::handoff::Handoff;
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -225,7 +225,7 @@ impl Collected {
 
     /// Draws the distribution of every metric that differs between runs. The values of the others are in the caption.
     /// `None` if no metric differs.
-    pub fn figure(&self, name: &str, world: OnWorld) -> Option<DistributionFigure> {
+    pub fn figure(&self, name: &str, world: Backend) -> Option<DistributionFigure> {
         let mut panels: Vec<DistributionPanel> = Vec::new();
         let mut same: Vec<String> = Vec::new();
         for of in self.names() {
@@ -414,7 +414,7 @@ mod tests {
         let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(row("outage_ms").contains("range 0.000..5.000"), "{text}");
         assert!(row("lost_packets").contains("no width"), "{text}");
-        let figure = all.figure("x", OnWorld::Sim).unwrap();
+        let figure = all.figure("x", Backend::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
         assert!(figure.panels[0].title.starts_with("outage: no new data"), "{}", figure.panels[0].title);
         assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);

@@ -2,13 +2,13 @@
 
 use crate::stats::{Interval, Summary};
 use draw::{Style, Whisker};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 
 /// Returns the style for values of a backend.
-pub(crate) const fn style(world: OnWorld) -> Style {
+pub(crate) const fn style(world: Backend) -> Style {
     match world {
-        OnWorld::Sim => Style::Simulator,
-        OnWorld::Linux => Style::Linux,
+        Backend::Sim => Style::Simulator,
+        Backend::Linux => Style::Linux,
     }
 }
 

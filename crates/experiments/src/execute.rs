@@ -1,7 +1,7 @@
 //! Executes a plan on a backend: the one place where a measurement depends on it.
 
 use emulator::run::{self, LinuxError, Programs};
-use recorder::run::{OnWorld, Outcome, simulate};
+use recorder::run::{Backend, Outcome, simulate};
 use scenario::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trace::Doubt;
@@ -31,13 +31,13 @@ pub struct How<'a> {
 }
 
 /// Runs a plan on a backend. No other function of this crate depends on the backend.
-pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, NotRun> {
+pub fn run_point(plan: Plan, world: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));
     }
     match world {
-        OnWorld::Sim => simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
-        OnWorld::Linux => {
+        Backend::Sim => simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
+        Backend::Linux => {
             let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;
             run::run(plan, programs, how.stop).map_err(|error| match error {
                 missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {

@@ -9,7 +9,6 @@
 //! check the next request only. If it cannot be stored, there is nothing to undo.
 
 use crate::advertiser::Advertiser;
-use crate::announcer::Announcer;
 use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
 use crate::config::{Associations, HomeAgentConfig, is_host};
@@ -23,8 +22,8 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Boot, Encap, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role,
-    Route, RouteKey, Rx, Seed, Value, reason,
+    Action, Announcer, Boot, Encap, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto,
+    Refusals, Role, Route, RouteKey, Rx, Seed, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
@@ -173,7 +172,7 @@ impl HomeAgent {
             homes: BTreeMap::new(),
             under_way: 0,
             mac: None,
-            announcer: Announcer::new(iface, config.announcements.clone()),
+            announcer: Announcer::new(config.announcements.clone()),
             advertiser,
             tunnels: Tunnels::default(),
             answers: Limiter::default(),
@@ -223,7 +222,7 @@ impl HomeAgent {
                 self.advertiser.up(now);
                 for (host, home) in &self.homes {
                     if home.record.is_some_and(|record| record.binding.is_some()) {
-                        self.announcer.announce(now, *host, mac, out);
+                        self.announcer.announce(now, (self.iface, *host), mac, out);
                     }
                 }
             }
@@ -448,14 +447,14 @@ impl HomeAgent {
             (None, Some(_), _) => {
                 out.neighbor(self.iface, host, Neighbor::Proxy);
                 if let Some(mac) = self.mac {
-                    self.announcer.announce(now, host, mac, out);
+                    self.announcer.announce(now, (self.iface, host), mac, out);
                 }
             }
             (Some(_), None, _) => {
                 out.neighbor(self.iface, host, None);
                 self.announcer.stop(host);
                 if let Some(mac) = at_home {
-                    self.announcer.announce(now, host, mac, out);
+                    self.announcer.announce(now, (self.iface, host), mac, out);
                 }
             }
             _ => {}

@@ -19,7 +19,6 @@
 
 mod advertiser;
 mod agents;
-mod announcer;
 mod binding;
 mod clock;
 pub mod config;

@@ -9,7 +9,6 @@
 //! ```
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
-use crate::announcer::Announcer;
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
 use crate::mark::{Event, MOBILE_NODE};
@@ -20,8 +19,8 @@ use crate::message::{
 use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto, Refusals,
-    Role, Route, RouteKey, Rx, Seed, TimerName, Timers, Value,
+    Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
+    Refusals, Role, Route, RouteKey, Rx, Seed, TimerName, Timers, Value,
 };
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
@@ -125,7 +124,7 @@ impl MobileNode {
                 rng,
             ),
             agents: Agents::default(),
-            announcer: Announcer::new(iface, config.announcements.clone()),
+            announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
             attached: None,
@@ -356,7 +355,7 @@ impl MobileNode {
         self.route(hop(to), hop(NextHop::OnLink), out);
         out.neighbor(self.iface, self.home, None);
         if let Some(mac) = self.mac {
-            self.announcer.announce(now, self.home, mac, out);
+            self.announcer.announce(now, (self.iface, self.home), mac, out);
         }
     }
 

@@ -17,6 +17,7 @@
 //! 10. A role handles the failure of each of its acts, and does not repeat the act at once.
 
 mod act;
+mod announcer;
 mod app_event;
 mod arp;
 pub mod config;
@@ -38,6 +39,7 @@ mod value;
 mod waiting;
 
 pub use act::{Act, Effect, Neighbor};
+pub use announcer::Announcer;
 pub use app_event::{AppChange, AppEvent};
 pub use input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Listen, Notification, Proto, Rx};
 pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, Span, Stage};

@@ -216,7 +216,7 @@ impl Node {
         }
         match self.listener(iface, &header, payload, 0) {
             Some(role) => {
-                self.give(now, role, Input::Packet(Rx::new(iface, PuntReason::Listen, header), packet), out)
+                self.give(now, role, Input::Packet(Rx::new(iface, PuntReason::Listen, header), packet), out);
             }
             None => self.unheard(now, iface, &header, packet, out),
         }

@@ -76,7 +76,11 @@ impl Waiting {
     fn check(&self) {
         let sum = |queue: &Queue| queue.packets.values().map(cost).sum::<usize>();
         debug_assert!(self.queues.values().all(|queue| queue.bytes == sum(queue)), "the bytes of a neighbor");
-        debug_assert_eq!(self.bytes, self.queues.values().map(|queue| queue.bytes).sum(), "the bytes of all");
+        debug_assert_eq!(
+            self.bytes,
+            self.queues.values().map(|queue| queue.bytes).sum::<usize>(),
+            "the bytes of all"
+        );
     }
 
     /// Takes the packets of one neighbor: those of the highest origin first, and of one origin in the order of arrival.

@@ -24,7 +24,8 @@ pub mod peer;
 mod process;
 mod queue_watch;
 pub mod sandbox;
-mod stdio;
+mod signals;
+mod stdout;
 mod tcp_losses;
 pub mod tcp_support;
 #[cfg(test)]
@@ -39,12 +40,13 @@ pub use netlink::{End, EndPlace, Link, Netlink, Saved, TcpMetrics};
 pub use offload::Unfinished;
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{
-    Ending, Trouble, bear_file_size_limit, entropy, halt_group, hide_memory, is_frozen, is_stopped,
+    Ending, StateChange, bear_file_size_limit, entropy, halt_group, hide_memory, is_frozen, is_stopped,
     lock_memory, open_pidfd, pause, resume, seal_memory, set_ordinary, set_realtime, signal_group,
     state_change, stop,
 };
 pub use queue_watch::QueueWatch;
 pub use sandbox::Sandbox;
-pub use stdio::stdout_was_closed;
+pub use signals::Signals;
+pub use stdout::stdout_was_closed;
 pub use tcp_losses::TcpLosses;
 pub use timer::{Timer, set_timer_slack};

@@ -44,8 +44,8 @@ const NLA_F_NESTED: u16 = 1 << 15;
 /// Installs the ingress drop on `devices`: on all of them or, on an error, on none. Packet sockets still receive all
 /// frames. Further calls add devices.
 ///
-/// It applies to the calling thread's network namespace, and lasts until [`listen_again`] or the namespace's end.
-pub fn deafen(devices: &[&str]) -> Result<()> {
+/// It applies to the calling thread's network namespace, and lasts until [`remove_ingress_drop`] or the namespace's end.
+pub fn install_ingress_drop(devices: &[&str]) -> Result<()> {
     // Newer kernels (seen on 6.18) accept a hook for a device that does not exist yet, so a misspelt name would go
     // unnoticed.
     let mut here = Netlink::open()?;
@@ -60,8 +60,8 @@ pub fn deafen(devices: &[&str]) -> Result<()> {
     batch.commit().attempt("install the ingress hook on", devices.join(", "))
 }
 
-/// Undoes [`deafen`] for all devices of the namespace. It does nothing if there is no hook.
-pub fn listen_again() -> Result<()> {
+/// Undoes [`install_ingress_drop`] for all devices of the namespace. It does nothing if there is no hook.
+pub fn remove_ingress_drop() -> Result<()> {
     let mut batch = Batch::new();
     batch.message(NFT_MSG_DELTABLE, 0, &attribute(NFTA_TABLE_NAME, &text(TABLE)));
     match batch.commit() {
@@ -70,8 +70,8 @@ pub fn listen_again() -> Result<()> {
     }
 }
 
-/// Returns whether the hook of [`deafen`] is on this device and drops.
-pub fn is_deaf(device: &str) -> Result<bool> {
+/// Returns whether the hook of [`install_ingress_drop`] is on this device and drops.
+pub fn has_ingress_drop(device: &str) -> Result<bool> {
     let named = [attribute(NFTA_CHAIN_TABLE, &text(TABLE)), attribute(NFTA_CHAIN_NAME, &text(device))];
     let mut question = Batch { bytes: Vec::new(), sequence: 0 };
     question.push(NFT_MSG_GETCHAIN, 0, NFPROTO_NETDEV, 0, &named.concat());
@@ -254,10 +254,10 @@ mod tests {
 
     /// Sends an ARP request and a datagram to a closed port. Returns the number of the far kernel's answers, and of
     /// frames that its tap saw.
-    fn answers(deaf: bool) -> (usize, usize) {
+    fn answers(is_blocked: bool) -> (usize, usize) {
         let wire = joined();
-        if deaf {
-            wire.far.run(|| deafen(&["b0"])).unwrap().unwrap();
+        if is_blocked {
+            wire.far.run(|| install_ingress_drop(&["b0"])).unwrap().unwrap();
         }
         let mut answers = 0;
         for frame in [arp_request(), datagram(b"is there a receiver?")] {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deaf_kernel_says_nothing_and_its_tap_hears_everything() {
+    fn a_blocked_kernel_says_nothing_and_its_tap_hears_everything() {
         in_sandbox_of_root_and_of_nobody(|| assert_eq!(answers(true), (0, 2)));
     }
 
@@ -291,14 +291,14 @@ mod tests {
             wire.far
                 .run(|| {
                     crate::testing::veth("c0", "d0");
-                    listen_again().unwrap();
+                    remove_ingress_drop().unwrap();
                     assert_eq!(heard(), 1);
-                    deafen(&["c0"]).unwrap();
+                    install_ingress_drop(&["c0"]).unwrap();
                     assert_eq!(heard(), 1);
-                    deafen(&["b0", "c0"]).unwrap();
-                    deafen(&["b0"]).unwrap();
+                    install_ingress_drop(&["b0", "c0"]).unwrap();
+                    install_ingress_drop(&["b0"]).unwrap();
                     assert_eq!(heard(), 0);
-                    listen_again().unwrap();
+                    remove_ingress_drop().unwrap();
                     assert_eq!(heard(), 1);
                 })
                 .unwrap();
@@ -312,12 +312,12 @@ mod tests {
             wire.far
                 .run(|| {
                     let watch = Watch::open().unwrap();
-                    assert!(!watch.has_changed() && !is_deaf("b0").unwrap());
-                    deafen(&["b0"]).unwrap();
+                    assert!(!watch.has_changed() && !has_ingress_drop("b0").unwrap());
+                    install_ingress_drop(&["b0"]).unwrap();
                     assert!(watch.has_changed() && !watch.has_changed());
-                    assert!(is_deaf("b0").unwrap() && !is_deaf("a0").unwrap());
-                    listen_again().unwrap();
-                    assert!(watch.has_changed() && !is_deaf("b0").unwrap());
+                    assert!(has_ingress_drop("b0").unwrap() && !has_ingress_drop("a0").unwrap());
+                    remove_ingress_drop().unwrap();
+                    assert!(watch.has_changed() && !has_ingress_drop("b0").unwrap());
                 })
                 .unwrap();
         });
@@ -327,7 +327,7 @@ mod tests {
     fn all_devices_or_none() {
         in_sandbox(|| {
             let wire = joined();
-            let refused = wire.far.run(|| deafen(&["b0", "no-such-dev"])).unwrap().unwrap_err();
+            let refused = wire.far.run(|| install_ingress_drop(&["b0", "no-such-dev"])).unwrap().unwrap_err();
             assert!(refused.is_absent(), "{refused}");
             assert!(refused.to_string().contains("no-such-dev"), "{refused}");
             wire.near.send(&arp_request()).unwrap();

@@ -99,7 +99,7 @@ impl PacketSocket {
     /// device.
     pub fn open(device: &str, options: &Options) -> Result<Self> {
         let index = rustix::net::netdevice::name_to_index;
-        let fd = deaf().attempt("open a packet socket on", device)?;
+        let fd = unbound().attempt("open a packet socket on", device)?;
         let index = index(&fd, device).attempt("find the interface", device)?;
         let set = |level, option, what| set_option(&fd, level, option, 1).attempt(what, device);
         set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "ignore outgoing frames on")?;
@@ -117,7 +117,7 @@ impl PacketSocket {
 
     /// Checks whether this process may open packet sockets here; without `CAP_NET_RAW` it may not.
     pub fn allowed() -> Result<()> {
-        deaf().map(drop).attempt("open", "a raw socket (AF_PACKET)")
+        unbound().map(drop).attempt("open", "a raw socket (AF_PACKET)")
     }
 
     /// Returns the size of the receive buffer.
@@ -201,7 +201,7 @@ impl AsRawFd for PacketSocket {
 }
 
 /// Opens a socket with protocol 0, which receives nothing until it is bound. So no frame of another interface is received.
-fn deaf() -> io::Result<OwnedFd> {
+fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers; nothing else owns the descriptor.
     unsafe { check(libc::socket(libc::AF_PACKET, kind, 0)).map(|raw| OwnedFd::from_raw_fd(raw)) }

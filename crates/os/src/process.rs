@@ -10,7 +10,7 @@ use wire::Duration;
 
 /// A change of a child's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trouble {
+pub struct StateChange {
     /// Text: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
     pub what: String,
     /// Whether it has ended.
@@ -19,19 +19,19 @@ pub struct Trouble {
 
 /// Returns the next change of a child's state that was not returned yet, or `None`. A child that was stopped and
 /// continued gives both.
-pub fn state_change(child: u32) -> Option<Trouble> {
+pub fn state_change(child: u32) -> Option<StateChange> {
     let pid = Pid::from_raw(child.cast_signed())?;
     let (_, status) =
         waitpid(Some(pid), WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED).ok()??;
-    let trouble = |what: String, ended| Some(Trouble { what, ended });
+    let change = |what: String, ended| Some(StateChange { what, ended });
     if status.stopped() {
-        trouble("was stopped".to_owned(), false)
+        change("was stopped".to_owned(), false)
     } else if status.continued() {
-        trouble("was continued".to_owned(), false)
+        change("was continued".to_owned(), false)
     } else if let Some(signal) = status.terminating_signal() {
-        trouble(format!("was killed by signal {signal}"), true)
+        change(format!("was killed by signal {signal}"), true)
     } else {
-        trouble(format!("ended with exit status {}", status.exit_status().unwrap_or_default()), true)
+        change(format!("ended with exit status {}", status.exit_status().unwrap_or_default()), true)
     }
 }
 
@@ -217,9 +217,9 @@ mod tests {
         assert_eq!(state_change(pid), None);
         let wait = |wanted: &str| {
             for _ in 0..1000 {
-                if let Some(trouble) = state_change(pid) {
-                    assert_eq!(trouble.what, wanted);
-                    return trouble.ended;
+                if let Some(change) = state_change(pid) {
+                    assert_eq!(change.what, wanted);
+                    return change.ended;
                 }
                 pause(Duration::from_millis(5));
             }

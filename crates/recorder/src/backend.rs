@@ -6,14 +6,14 @@ use wire::WallTime;
 /// The backend of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OnWorld {
+pub enum Backend {
     /// The simulator, in virtual time.
     Sim,
     /// Real daemons on the kernel of this machine.
     Linux,
 }
 
-impl OnWorld {
+impl Backend {
     /// Returns its name in reports and run directories.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,18 +1,11 @@
 //! Failures of a run: flows that should have ended and did not, and data that never arrived.
 
+use crate::expected::{SETUP, Wrong, asks_for, is_cut_short, sends_from, stop_of};
 use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
 use crate::handoff::{Experience, Handoff, Hole};
-use crate::report;
-use node::{Mark, Value};
 use roles::RoleConfig;
 use scenario::{Application, Plan};
-use std::fmt;
 use trace::{HostId, Record, What};
-use wire::{Instant, SocketAddrV4};
-
-/// The longest time for which a flow may be without a byte: the initial retransmission timeout (RFC 6298), after
-/// which a lost SYN is repeated.
-pub(crate) const SETUP: wire::Duration = wire::Duration::from_secs(1);
 
 /// Returns the failures of a run, each with the name of the flow or application.
 pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], holes: &[Hole]) -> Vec<String> {
@@ -43,34 +36,6 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     failures
 }
 
-/// The first item of a stream that the receiver read differently from what the sender wrote.
-pub(crate) struct Wrong {
-    /// The far end of the stream, as in the receiver's mark.
-    pub(crate) peer: Option<SocketAddrV4>,
-    /// The role that read the stream.
-    reader: &'static str,
-    at: u64,
-}
-
-impl Wrong {
-    /// Reads a mark; `None` if it is another kind of mark.
-    pub(crate) fn of(mark: &Mark) -> Option<Self> {
-        let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
-        let Value::Int(at) = field("wrong_at").filter(|_| mark.name == "wrong")? else { return None };
-        let peer = field("peer").and_then(Value::as_text).and_then(|peer| peer.parse().ok());
-        Some(Self { peer, reader: mark.role, at: u64::try_from(*at).ok()? })
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reader {
-            "request-client" => write!(f, "answer {} does not match its request", self.at),
-            _ => write!(f, "the byte at {} differs from the sent one", self.at),
-        }
-    }
-}
-
 /// Returns the streams of which an application read other bytes than were sent, each by name.
 pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
     let mut found = Vec::new();
@@ -92,7 +57,7 @@ pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<Stri
 
 /// Returns a flow's end points and transport in words.
 fn name(plan: &Plan, flow: &Flow) -> String {
-    let end = |end: &End| report::end_of(plan, end);
+    let end = |end: &End| end.name(plan);
     format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())
 }
 
@@ -160,42 +125,4 @@ fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     stop.is_some_and(|stop| is_cut_short(plan, flow.from.host, stop))
         || sends_from(plan, flow.from.host, flow.from.at.port(), flow.begun)
         || asks.into_iter().any(|(here, there)| asks_for(plan, here.host, there.at.port()))
-}
-
-/// Returns when this host's `constant-rate` source to `to` is to stop; `None` if there is no such role.
-pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Instant> {
-    let stop = |role: &RoleConfig| match role {
-        RoleConfig::ConstantRate(config) if config.to == to => Some(Instant::ZERO + config.stop),
-        _ => None,
-    };
-    roles(plan, host).filter_map(stop).max()
-}
-
-/// Returns whether this host went down until the end of the run before its source was to stop at `stop`, within the run.
-pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
-    stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
-}
-
-fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {
-    plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles)
-}
-
-/// Returns whether a host has a bulk server at this port with a fixed size, or a fixed duration that ends within the
-/// run. The connection began at `begun`.
-pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -> bool {
-    let ends = |span: wire::Duration| begun + span < plan.end();
-    roles(plan, host).any(|role| match role {
-        RoleConfig::BulkServer(config) if config.at.port() == port => {
-            config.bytes.is_some() || config.duration.is_some_and(ends)
-        }
-        _ => false,
-    })
-}
-
-/// Returns whether a host has a request client to this port with a fixed number of exchanges.
-pub(crate) fn asks_for(plan: &Plan, host: HostId, port: u16) -> bool {
-    roles(plan, host).any(|role| match role {
-        RoleConfig::RequestClient(config) => config.to.port() == port && config.exchanges.is_some(),
-        _ => false,
-    })
 }

@@ -13,6 +13,7 @@
 pub mod backend;
 pub mod conformance;
 pub mod decode;
+mod expected;
 pub mod explain;
 mod failure;
 pub mod flow;

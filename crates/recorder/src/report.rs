@@ -277,16 +277,7 @@ pub fn flow_table(outcome: &Outcome) -> String {
 
 /// Returns the host's name and port, or the address and port if no host has the address.
 pub(crate) fn end(outcome: &Outcome, end: &End) -> String {
-    end_of(&outcome.plan, end)
-}
-
-/// Returns the same from a plan alone.
-pub(crate) fn end_of(plan: &Plan, end: &End) -> String {
-    if plan.has_host(end.host) {
-        format!("{}:{}", plan.host_name(end.host), end.at.port())
-    } else {
-        end.at.to_string()
-    }
+    end.name(&outcome.plan)
 }
 
 /// Returns the cell text: `none`, milliseconds, `never` or `not measured`.

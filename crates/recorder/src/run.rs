@@ -1,7 +1,7 @@
 //! One run: a plan is executed on a backend, and its records are analysed.
 
+pub use crate::backend::Backend;
 use crate::backend::BackendReport;
-pub use crate::backend::OnWorld;
 use crate::decode::Names;
 use crate::failure::{self, failures};
 use crate::flow::{Flow, Packets, Traffic};
@@ -19,7 +19,7 @@ pub struct Outcome {
     /// What was run.
     pub plan: Plan,
     /// The backend on which it ran.
-    pub world: OnWorld,
+    pub world: Backend,
     /// All records, ordered by time.
     pub records: Vec<Record>,
     /// The fingerprint of a simulated run; `None` on Linux.
@@ -45,7 +45,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Analyses the records of a run. `records` must be ordered by time.
-    pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
+    pub fn new(plan: Plan, world: Backend, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
         let ledger = ledger::close(&plan, &records);
         let traffic = Traffic::new(&plan, &records);
         let handoffs = handoff::handoffs(&plan, &records, &traffic);
@@ -163,7 +163,7 @@ pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
         return Err(NotSimulated::TooLarge(plan.too_large(at.since(wire::Instant::ZERO), MOST_KEPT)));
     }
     let stopped = run.stopped.map(|stopped| restless(&plan, &stopped));
-    let mut outcome = Outcome::new(plan, OnWorld::Sim, run.records.records, Some(run.fingerprint));
+    let mut outcome = Outcome::new(plan, Backend::Sim, run.records.records, Some(run.fingerprint));
     outcome.doubts.splice(0..0, stopped);
     Ok(outcome)
 }
@@ -262,7 +262,7 @@ mod tests {
             records.insert(place, Record { at, host: mobile, what: end });
             records.insert(place, Record { at, host: mobile, what: What::Received(air, forged) });
         }
-        let mut outcome = Outcome::new(run.plan.clone(), OnWorld::Linux, records, None);
+        let mut outcome = Outcome::new(run.plan.clone(), Backend::Linux, records, None);
         let is_lost = |doubt: &Doubt| matches!(doubt, Doubt::Unaccounted { .. });
         let lost = |outcome: &Outcome| outcome.doubts.iter().filter(|doubt| is_lost(doubt)).count();
         assert_eq!((lost(&outcome), outcome.ledger.vanished.len()), (1, 3), "{:?}", outcome.doubts);

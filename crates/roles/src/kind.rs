@@ -104,7 +104,7 @@ kinds! {
         |config, _, _| apps::BulkServer::new(config);
     /// Bulk client: connects, and reads them.
     "apps/bulk-client" BulkClient(apps::BulkClientConfig),
-        |config, _, _| Ok::<_, ConfigError>(apps::BulkClient::new(config));
+        |config, _, _| Ok::<_, ConfigError>(apps::BulkClient::new(&config));
     /// Request server: answers requests.
     "apps/request-server" RequestServer(apps::RequestServerConfig),
         |config, _, _| Ok::<_, ConfigError>(apps::RequestServer::new(config));

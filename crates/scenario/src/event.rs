@@ -1,10 +1,9 @@
 //! Events of a plan: what happens to a host or link, and when.
 
 use crate::file::EventTable;
-use link::{Change, ChangedLink, PortId};
 use sim::{HostEvent, Order};
-use trace::{EventKind, HostId};
-use wire::{Cell, Instant};
+use trace::HostId;
+use wire::Instant;
 
 /// An event whose names are all resolved.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,56 +31,4 @@ impl Event {
 /// Returns whether this reason for a loss occurs only with events of the scenario.
 pub fn is_of_event(reason: &str) -> bool {
     [sim::reason::CRASHED.0, sim::reason::HOST_DOWN.0, link::reason::CUT.0].contains(&reason)
-}
-
-/// A lookup of a scenario's names in a plan.
-pub(crate) trait Places {
-    /// Returns a host by its name.
-    fn host(&self, name: &str) -> Option<HostId>;
-    /// Returns the ports at the ends of a wire.
-    fn wire(&self, name: &str) -> Option<[PortId; 2]>;
-    /// Returns the host at the first end of a wire.
-    fn first_end(&self, name: &str) -> Option<HostId>;
-    /// Returns the base station of a cell.
-    fn station(&self, cell: u16) -> Option<HostId>;
-    /// Returns the radios of a mobile host.
-    fn radios(&self, host: HostId) -> Vec<PortId>;
-}
-
-/// Resolves the names of an event. `None` if a name is unknown; the checks of the scenario have refused that before.
-pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Event> {
-    let host = || places.host(table.host.as_deref()?);
-    let of_host = |event: HostEvent| Some(Order::Host(host()?, event));
-    let of_link = |change: Change| link(table, places, change);
-    let order = match table.kind {
-        EventKind::Crash => of_host(HostEvent::Crash),
-        EventKind::Restart => of_host(HostEvent::Restart),
-        EventKind::Stop => of_host(HostEvent::Stop),
-        EventKind::Continue => of_host(HostEvent::Continue),
-        EventKind::Clock => of_host(HostEvent::Clock(table.step?.0)),
-        EventKind::DiskFull => of_host(HostEvent::DiskFull),
-        EventKind::DiskFree => of_host(HostEvent::DiskFree),
-        EventKind::Cut => of_link(Change::Cut),
-        EventKind::Restore => of_link(Change::Restore),
-        EventKind::Loss => of_link(Change::Loss(table.loss?)),
-        EventKind::Mtu => of_link(Change::Mtu(table.mtu?)),
-    }?;
-    Some(Event { at: Instant::ZERO + table.at, order, recorded: table.recorded(), table: table.clone() })
-}
-
-fn link(table: &EventTable, places: &impl Places, change: Change) -> Option<Order> {
-    if let Some(wire) = table.wire.as_deref() {
-        return Some(Order::Link(
-            places.first_end(wire)?,
-            vec![ChangedLink::Wire(places.wire(wire)?)],
-            change,
-        ));
-    }
-    let cell = table.cell?;
-    let Some(host) = table.host.as_deref() else {
-        return Some(Order::Link(places.station(cell)?, vec![ChangedLink::Cell(Cell(cell))], change));
-    };
-    let host = places.host(host)?;
-    let radios = places.radios(host).into_iter().map(|port| ChangedLink::Radio(Cell(cell), port));
-    Some(Order::Link(host, radios.collect(), change))
 }

@@ -4,6 +4,7 @@
 //! either backend can run it: `sim` from [`Plan::watched`], and Linux from the configuration of each host.
 
 mod application;
+mod epoch;
 mod event;
 mod file;
 mod plan;
@@ -11,11 +12,12 @@ mod program;
 pub mod tree;
 
 pub use application::Application;
+pub use epoch::EPOCH;
 pub use event::{Event, is_of_event};
 pub use file::{
     BUILT_IN, EventTable, RandomTable, Repetition, Scenario, ScenarioError, Setting, Step, SweepPart,
-    SweepTable, did_you_mean, has_keys, host_config, host_config_error, is_shifted, parse_rate, roles_of,
-    schema, secret, stem, warnings,
+    SweepTable, did_you_mean, has_keys, host_config, host_config_error, is_shifted, parse_rate, redacted,
+    roles_of, schema, stem, warnings,
 };
-pub use plan::{EPOCH, HostPlan, Plan, PortPlan};
+pub use plan::{HostPlan, Plan, PortPlan};
 pub use program::Program;

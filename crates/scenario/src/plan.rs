@@ -1,5 +1,6 @@
 //! A plan: a scenario in which every name is resolved. Both backends can run it.
 
+use crate::epoch::EPOCH;
 use crate::event::Event;
 use crate::file::{Repetition, ScenarioError, Setting};
 use crate::program::Program;
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trace::{HostId, Witness};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Seed, WallTime};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Seed};
 
 /// All that a run needs.
 #[derive(Clone, Debug)]
@@ -74,9 +75,6 @@ pub struct PortPlan {
     /// every cell all the time.
     pub course: Option<SignalCourse>,
 }
-
-/// The wall-clock time at which every simulated run begins: 2000-01-01 00:00 UTC, the year of the Cellular IP paper.
-pub const EPOCH: WallTime = WallTime(946_684_800_000_000_000);
 
 impl Plan {
     /// Builds the links and cells.

@@ -673,7 +673,7 @@ impl<W: Witness> World<W> {
     }
 }
 
-/// Stands for a packet to the host's own stack in a fingerprint. No act has this number.
+/// The number of a packet to the host's own stack in a fingerprint. No act has this number.
 const TO_OWN_STACK: u64 = u64::MAX;
 
 /// Adds an act to the fingerprint. The bytes of a packet count when a link sends it. Within a host its id and its

@@ -113,7 +113,7 @@ impl Table {
             (StreamOp::Listen { local, .. }, _) => self.listen(id, local, out),
             (StreamOp::Migrate(MigrateOp::Import(state)), _) => self.import(now, id, *state, out),
             (StreamOp::Migrate(MigrateOp::Guard(tuple, guard)), _) => {
-                self.guard(now, id, tuple, guard, accepted, out)
+                self.guard(now, id, tuple, guard, accepted, out);
             }
             (StreamOp::Migrate(MigrateOp::Join(other, staged)), key) => {
                 let other = self.streams.get(&other).copied();
@@ -159,7 +159,7 @@ impl Table {
             match knob {
                 SocketOption::SendBuffer(bytes) => profile.send_buffer = bytes,
                 SocketOption::ReceiveBuffer(bytes) => {
-                    (profile.receive_buffer, profile.window_shift) = (bytes, None)
+                    (profile.receive_buffer, profile.window_shift) = (bytes, None);
                 }
                 SocketOption::Nagle(on) => profile.nagle = on,
             }

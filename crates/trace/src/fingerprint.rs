@@ -1,8 +1,24 @@
 //! The fingerprint of a run: two runs with the same one did the same things in the same order.
 
-use crate::Fold;
 use std::fmt;
 use std::str::FromStr;
+
+/// Plain data that can be added to a fingerprint. Data that are not equal give different words, except where the
+/// implementation says which part is left out, and why.
+pub trait Fold {
+    /// Adds the words of this value.
+    fn fold(&self, into: &mut Fingerprinter);
+
+    /// Adds the words of several values, without their number.
+    fn fold_all(all: &[Self], into: &mut Fingerprinter)
+    where
+        Self: Sized,
+    {
+        for one in all {
+            one.fold(into);
+        }
+    }
+}
 
 /// The fingerprint of a run. Fingerprints of different versions say nothing about each other.
 ///
@@ -58,7 +74,7 @@ pub struct Fingerprinter(u64);
 
 impl Default for Fingerprinter {
     fn default() -> Self {
-        Self(folded(0x9ae1_6a3b_2f90_404f, Fingerprint::VERSION as u64))
+        Self(folded(0x9ae1_6a3b_2f90_404f, u64::from(Fingerprint::VERSION)))
     }
 }
 

@@ -5,7 +5,7 @@
 //! added anywhere in its enum. A type is destructured without `..`, so a new field is a compile error until it is
 //! folded.
 
-use crate::Fingerprinter;
+use crate::{Fingerprinter, Fold};
 use wire::{Duration, Ipv4Addr, SocketAddrV4};
 
 #[macro_use]
@@ -15,23 +15,6 @@ mod input;
 mod stream;
 mod table;
 mod wires;
-
-/// Plain data that can be added to a fingerprint. Data that are not equal give different words, except where the
-/// implementation says which part is left out, and why.
-pub trait Fold {
-    /// Adds the words of this value.
-    fn fold(&self, into: &mut Fingerprinter);
-
-    /// Adds the words of several values, without their number.
-    fn fold_all(all: &[Self], into: &mut Fingerprinter)
-    where
-        Self: Sized,
-    {
-        for one in all {
-            one.fold(into);
-        }
-    }
-}
 
 /// Integers are folded as one word of 64 bits each.
 macro_rules! integers {

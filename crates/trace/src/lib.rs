@@ -13,8 +13,7 @@ mod witness;
 
 pub use doubt::{Doubt, NamedDoubt};
 pub use event::{Event, EventKind};
-pub use fingerprint::{Fingerprint, Fingerprinter, ParseFingerprintError};
-pub use fold::Fold;
+pub use fingerprint::{Fingerprint, Fingerprinter, Fold, ParseFingerprintError};
 pub use record::{HostId, Record, Trail, What};
 pub use text::{hex, json_of, unhex, value_of};
 pub use witness::Witness;

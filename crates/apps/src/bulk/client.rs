@@ -9,7 +9,7 @@ use serde::Deserialize;
 use wire::{Duration, Instant};
 
 /// The configuration of a bulk client: it connects once, and reads to the end of the stream.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkClientConfig {
     /// The address and port of the server, for example `10.2.0.2:80`.
@@ -42,8 +42,8 @@ const NAME: &str = "bulk-client";
 
 impl BulkClient {
     /// Returns a client with this configuration.
-    pub const fn new(config: BulkClientConfig) -> Self {
-        let BulkClientConfig { to, transport, start, progress } = config;
+    pub const fn new(config: &BulkClientConfig) -> Self {
+        let BulkClientConfig { to, transport, start, progress } = *config;
         Self { client: Client::new(NAME, to, transport, start), progress, bytes: 0, next_mark: None }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn reading() -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
-        let mut client = BulkClient::new(BulkClientConfig { to, transport: Carrier::Tcp, start, progress });
+        let mut client = BulkClient::new(&BulkClientConfig { to, transport: Carrier::Tcp, start, progress });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
         let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);

@@ -37,13 +37,9 @@ fn namespace_of(between: &Between) -> String {
     .join("\n")
 }
 
-#[test]
-fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sigkill() {
-    if !need("root, to make a network, and nft", is_root() && has_nft()) {
-        return;
-    }
-    let _turn = beside_another();
-    let mut between = Between::new();
+/// Returns a network whose router has a default route, and addresses and routes of both protocols.
+fn configured() -> Between {
+    let between = Between::new();
     between
         .router
         .run(|| {
@@ -59,6 +55,16 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
             }
         })
         .unwrap();
+    between
+}
+
+#[test]
+fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sigkill() {
+    if !need("root, to make a network, and nft", is_root() && has_nft()) {
+        return;
+    }
+    let _turn = beside_another();
+    let mut between = configured();
     let before = namespace_of(&between);
     assert!(before.contains("default via 10.1.0.1"), "{before}");
     for signal_or_stop in [Some(Signal::TERM), Some(Signal::INT), None] {
@@ -94,10 +100,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     let look = || run(&["doctor"], std::path::Path::new("/"));
     assert!(!text(&look().stdout).contains(&left), "it runs");
     kill(&mut between);
-    assert!(
-        between.control().exists(),
-        "a killed daemon leaves the file of its socket; the next daemon replaces it"
-    );
+    assert!(between.control().exists(), "a killed daemon leaves its socket's file; the next one replaces it");
     // `doctor` without `--clean` only reports. For another user it names the owner.
     let told = run(&["doctor"], std::path::Path::new("/"));
     assert_exit(

@@ -7,17 +7,17 @@
 //! connection are turned around here. The node, the ledger and the links never see them, like packets over the
 //! loopback.
 
-mod carried;
-mod door;
+mod bridge;
+mod listener;
 #[cfg(test)]
 mod tests;
 
+use super::host_link::{self, KERNEL_SIDE};
 use super::sockets::{options, repair, reset};
-use super::{KERNEL_SIDE, host};
-use carried::Carried;
-pub(super) use door::Door;
-pub use door::is_open_to_programs;
-use door::{Asker, Wanted};
+use bridge::Bridge;
+pub(super) use listener::ClientListener;
+pub use listener::is_open_to_programs;
+use listener::{ProgramRequest, Requester};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Expiry, StreamId, StreamOp, Transport};
 use os::{Result, namespace::sysctl};
@@ -42,7 +42,7 @@ const SOON: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Clients {
-    door: Option<Door>,
+    listener: Option<ClientListener>,
     own: Option<Ipv4Addr>,
     connections: BTreeMap<StreamId, Connection>,
     by_ends: BTreeMap<Ends, StreamId>,
@@ -69,13 +69,13 @@ struct Connection {
 enum State {
     /// The role has been asked. It has what is known of the program so far.
     Asked {
-        asker: Option<Asker>,
+        requester: Option<Requester>,
         program: OwnedFd,
         syn: Option<Vec<u8>>,
     },
     /// The role is connected, and the program is about to connect.
     Opened,
-    Carried(Carried),
+    Bridge(Bridge),
     /// The role could not connect.
     Refused(Errno),
     Over,
@@ -83,7 +83,7 @@ enum State {
 
 /// What the daemon must do for clients.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ClientRequests {
     /// Operations for the roles.
     pub(crate) ops: Vec<(StreamId, StreamOp)>,
     /// Datagrams for the host's own stack.
@@ -91,14 +91,14 @@ pub(crate) struct Wishes {
 }
 
 impl Clients {
-    pub(crate) fn open(door: Option<Door>, own: Option<Ipv4Addr>) -> Result<Self> {
-        if door.is_some() {
-            host::take_in_foreign()?;
+    pub(crate) fn open(listener: Option<ClientListener>, own: Option<Ipv4Addr>) -> Result<Self> {
+        if listener.is_some() {
+            host_link::accept_foreign_addresses()?;
             // Segments return to the host with one of its own addresses as their source.
             sysctl(&format!("net/ipv4/conf/{KERNEL_SIDE}/accept_local"), "1")?;
         }
         Ok(Self {
-            door,
+            listener,
             own,
             connections: BTreeMap::new(),
             by_ends: BTreeMap::new(),
@@ -110,23 +110,23 @@ impl Clients {
 
     /// Returns the descriptors to wait for, each with its events.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let door = self.door.iter().flat_map(Door::fds);
+        let listener = self.listener.iter().flat_map(ClientListener::fds);
         let listeners = self.listeners.values().map(AsFd::as_fd);
         let carried = self.connections.values().filter_map(|connection| match &connection.state {
-            State::Carried(carried) => carried.fd(connection.credit),
+            State::Bridge(carried) => carried.fd(connection.credit),
             _ => None,
         });
-        door.chain(listeners).map(|fd| (fd, PollFlags::IN)).chain(carried)
+        listener.chain(listeners).map(|fd| (fd, PollFlags::IN)).chain(carried)
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let door = self.door.as_ref().and_then(Door::deadline);
-        self.expiry.next().into_iter().chain(door).min()
+        let listener = self.listener.as_ref().and_then(ClientListener::deadline);
+        self.expiry.next().into_iter().chain(listener).min()
     }
 
     /// Returns whether a waiting program could not be accepted.
     pub(crate) fn rests(&self) -> bool {
-        self.door.as_ref().is_some_and(Door::rests)
+        self.listener.as_ref().is_some_and(ClientListener::rests)
     }
 
     /// Handles everything that has arrived. `transport` finds a transport by its name.
@@ -134,52 +134,52 @@ impl Clients {
         &mut self,
         now: Instant,
         transport: &dyn Fn(&str) -> Option<Transport>,
-        wishes: &mut Wishes,
+        requests: &mut ClientRequests,
     ) {
-        for wanted in self.door.as_mut().map(|door| door.hear(now)).unwrap_or_default() {
-            self.admit(now, wanted, transport, wishes);
+        for wanted in self.listener.as_mut().map(|listener| listener.hear(now)).unwrap_or_default() {
+            self.admit(now, wanted, transport, requests);
         }
         while let Some(id) = self.expiry.pop(now) {
-            self.expire(id, wishes);
+            self.expire(id, requests);
         }
         self.accept();
         let ids: Vec<StreamId> = self.connections.keys().copied().collect();
         for id in ids {
-            self.pump(now, id, wishes);
+            self.pump(now, id, requests);
         }
     }
 
     fn admit(
         &mut self,
         now: Instant,
-        wanted: Wanted,
+        wanted: ProgramRequest,
         transport: &dyn Fn(&str) -> Option<Transport>,
-        wishes: &mut Wishes,
+        requests: &mut ClientRequests,
     ) {
-        let Wanted { asker, request, program } = wanted;
+        let ProgramRequest { requester, request, program } = wanted;
         let peer = request.peer;
         if repair::is_ours(peer) {
-            return asker.well(); // it uses the loopback, which does not lead here
+            return requester.accept(); // it uses the loopback, which does not lead here
         }
         let Some(by) = transport(request.transport.as_str()) else {
-            return asker.answer(Errno::PROTONOSUPPORT);
+            return requester.answer(Errno::PROTONOSUPPORT);
         };
         let own = self.own.ok_or(Errno::NETUNREACH);
-        let local = match own.and_then(|own| door::bound(&program, own)) {
+        let local = match own.and_then(|own| listener::bound(&program, own)) {
             Ok(local) => local,
-            Err(error) => return asker.answer(error),
+            Err(error) => return requester.answer(error),
         };
-        let Some(id) = self.number() else { return asker.answer(Errno::NOBUFS) };
+        let Some(id) = self.number() else { return requester.answer(Errno::NOBUFS) };
         let ends = Ends { port: local.port(), peer };
         // The port of an older connection now belongs to a new one.
         if let Some(old) = self.by_ends.insert(ends, id) {
             self.forget(old);
             self.by_ends.insert(ends, id);
         }
-        let state = State::Asked { asker: Some(asker), program, syn: None };
+        let state = State::Asked { requester: Some(requester), program, syn: None };
         self.connections.insert(id, Connection { ends, state, credit: 0 });
         self.expiry.set(id, now + SOON);
-        wishes.ops.push((id, StreamOp::Open { by, local: Some(local), peer, foreign: false }));
+        requests.ops.push((id, StreamOp::Open { by, local: Some(local), peer, foreign: false }));
     }
 
     /// Returns the next free number. The oldest ended connection is removed if there are too many.
@@ -203,16 +203,16 @@ impl Clients {
 
     /// Answers a program that it may connect, unless the role has refused at once.
     pub(crate) fn asked(&mut self, id: StreamId) {
-        if let Some(Connection { state: State::Asked { asker, .. }, .. }) = self.connections.get_mut(&id)
-            && let Some(asker) = asker.take()
+        if let Some(Connection { state: State::Asked { requester, .. }, .. }) = self.connections.get_mut(&id)
+            && let Some(requester) = requester.take()
         {
-            asker.well();
+            requester.accept();
         }
     }
 
     /// Handles a datagram from the host's own stack, if it belongs to a program's connection. Returns whether it
     /// does.
-    pub(crate) fn takes(&mut self, bytes: &[u8], wishes: &mut Wishes) -> bool {
+    pub(crate) fn takes(&mut self, bytes: &[u8], requests: &mut ClientRequests) -> bool {
         if self.by_ends.is_empty() {
             return false;
         }
@@ -224,37 +224,37 @@ impl Clients {
                 *syn = Some(bytes.to_vec());
                 self.expiry.stop(id); // from now on the role limits the time
             }
-            State::Refused(error) => wishes.datagrams.extend(answer(*error, bytes)),
-            State::Opened | State::Carried(_) | State::Over => wishes.datagrams.push(bytes.to_vec()),
+            State::Refused(error) => requests.datagrams.extend(answer(*error, bytes)),
+            State::Opened | State::Bridge(_) | State::Over => requests.datagrams.push(bytes.to_vec()),
         }
         true
     }
 
     /// Handles an event of a role's stream.
-    pub(crate) fn told(&mut self, now: Instant, told: OwnedStreamEvent, wishes: &mut Wishes) {
+    pub(crate) fn told(&mut self, now: Instant, told: OwnedStreamEvent, requests: &mut ClientRequests) {
         let (id, _) = told.event();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match told {
-            OwnedStreamEvent::Opened(..) => return self.opened(now, id, wishes),
-            OwnedStreamEvent::Closed(_, why) => return self.closed(now, id, why.as_deref(), wishes),
+            OwnedStreamEvent::Opened(..) => return self.opened(now, id, requests),
+            OwnedStreamEvent::Closed(_, why) => return self.closed(now, id, why.as_deref(), requests),
             OwnedStreamEvent::Room(_, more) => connection.credit += more,
             OwnedStreamEvent::Data(_, _, bytes) => {
-                if let State::Carried(carried) = &mut connection.state {
+                if let State::Bridge(carried) = &mut connection.state {
                     carried.data(bytes);
                 }
             }
             OwnedStreamEvent::Finished(_) => {
-                if let State::Carried(carried) = &mut connection.state {
+                if let State::Bridge(carried) = &mut connection.state {
                     carried.finish();
                 }
             }
             // Of listeners, and of connections that move: a program requests neither.
             OwnedStreamEvent::Accepted { .. } | OwnedStreamEvent::Migrate(..) => {}
         }
-        self.pump(now, id, wishes);
+        self.pump(now, id, requests);
     }
 
-    fn opened(&mut self, now: Instant, id: StreamId, wishes: &mut Wishes) {
+    fn opened(&mut self, now: Instant, id: StreamId, requests: &mut ClientRequests) {
         self.asked(id);
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let State::Asked { syn, .. } = &mut connection.state else { return };
@@ -263,11 +263,11 @@ impl Clients {
         // it.
         connection.state = State::Opened;
         if let Err(error) = self.stand_in(peer) {
-            wishes.ops.push((id, StreamOp::Abort));
-            return self.refuse(now, id, error, syn, wishes);
+            requests.ops.push((id, StreamOp::Abort));
+            return self.refuse(now, id, error, syn, requests);
         }
         self.expiry.set(id, now + SOON);
-        wishes.datagrams.extend(syn);
+        requests.datagrams.extend(syn);
     }
 
     /// Listens on the address of a destination.
@@ -298,7 +298,7 @@ impl Clients {
                 if let Some(connection) = self.connections.get_mut(id)
                     && matches!(connection.state, State::Opened)
                 {
-                    connection.state = State::Carried(Carried::new(socket));
+                    connection.state = State::Bridge(Bridge::new(socket));
                     self.expiry.stop(*id);
                 }
             }
@@ -311,42 +311,42 @@ impl Clients {
         self.listeners.retain(|peer, _| is_awaited(peer));
     }
 
-    fn pump(&mut self, now: Instant, id: StreamId, wishes: &mut Wishes) {
+    fn pump(&mut self, now: Instant, id: StreamId, requests: &mut ClientRequests) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let State::Carried(carried) = &mut connection.state else { return };
-        match carried.pump(id, &mut connection.credit, &mut wishes.ops) {
+        let State::Bridge(carried) = &mut connection.state else { return };
+        match carried.pump(id, &mut connection.credit, &mut requests.ops) {
             Ok(false) => {}
             Ok(true) => self.end(now, id, State::Over),
             Err(_) => {
-                wishes.ops.push((id, StreamOp::Abort));
+                requests.ops.push((id, StreamOp::Abort));
                 self.end(now, id, State::Over);
             }
         }
     }
 
-    fn closed(&mut self, now: Instant, id: StreamId, why: Option<&str>, wishes: &mut Wishes) {
+    fn closed(&mut self, now: Instant, id: StreamId, why: Option<&str>, requests: &mut ClientRequests) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match std::mem::replace(&mut connection.state, State::Over) {
-            State::Asked { asker, program, syn } => {
+            State::Asked { requester, program, syn } => {
                 let error = error_of(why);
                 if error == Errno::TIMEDOUT {
                     // No datagram can report that. The kernel detects it itself, with the next segment that it would
                     // repeat.
                     let _ = options::set(&program, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1);
                 }
-                if let Some(asker) = asker {
-                    asker.answer(error);
+                if let Some(requester) = requester {
+                    requester.answer(error);
                     self.forget(id);
                 } else {
-                    self.refuse(now, id, error, syn, wishes);
+                    self.refuse(now, id, error, syn, requests);
                 }
             }
-            State::Carried(mut carried) if why.is_none() => {
+            State::Bridge(mut carried) if why.is_none() => {
                 carried.close();
-                connection.state = State::Carried(carried);
-                self.pump(now, id, wishes);
+                connection.state = State::Bridge(carried);
+                self.pump(now, id, requests);
             }
-            State::Carried(carried) => {
+            State::Bridge(carried) => {
                 carried.reset();
                 self.end(now, id, State::Over);
             }
@@ -363,9 +363,9 @@ impl Clients {
         id: StreamId,
         error: Errno,
         syn: Option<Vec<u8>>,
-        wishes: &mut Wishes,
+        requests: &mut ClientRequests,
     ) {
-        wishes.datagrams.extend(syn.and_then(|syn| answer(error, &syn)));
+        requests.datagrams.extend(syn.and_then(|syn| answer(error, &syn)));
         self.end(now, id, State::Refused(error));
     }
 
@@ -377,11 +377,11 @@ impl Clients {
     }
 
     /// Handles an expired time limit: of a program that did not connect after its request, or of an ended connection.
-    fn expire(&mut self, id: StreamId, wishes: &mut Wishes) {
+    fn expire(&mut self, id: StreamId, requests: &mut ClientRequests) {
         let is_open =
             |connection: &Connection| matches!(connection.state, State::Asked { .. } | State::Opened);
         if self.connections.get(&id).is_some_and(is_open) {
-            wishes.ops.push((id, StreamOp::Abort));
+            requests.ops.push((id, StreamOp::Abort));
         }
         self.forget(id);
     }

@@ -20,9 +20,9 @@ fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Ad
     let asking = std::thread::spawn(move || announce(&daemon, by, program.as_fd(), peer));
     let mut ops = Vec::new();
     while !asking.is_finished() {
-        let mut wishes = Wishes::default();
-        clients.serve(Instant::ZERO, &|name| (name == "errand").then_some(BY), &mut wishes);
-        for (id, op) in wishes.ops {
+        let mut requests = ClientRequests::default();
+        clients.serve(Instant::ZERO, &|name| (name == "errand").then_some(BY), &mut requests);
+        for (id, op) in requests.ops {
             ops.push(op);
             clients.asked(id);
         }
@@ -39,7 +39,7 @@ fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("clients");
     let mut clients = Clients::open(None, Some(OWN)).unwrap();
-    clients.door = Some(Door::open(&path).unwrap());
+    clients.listener = Some(ClientListener::open(&path).unwrap());
     (dir, path, clients)
 }
 
@@ -49,7 +49,7 @@ fn what_a_program_asks_for_is_looked_at() {
         let (_dir, path, mut clients) = opened();
         let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
         assert_eq!(mode & 0o777, 0o600, "whatever the umask is, others may ask for nothing");
-        let second = Door::open(&path).err().map(|error| error.cause.kind());
+        let second = ClientListener::open(&path).err().map(|error| error.cause.kind());
         assert_eq!(second, Some(std::io::ErrorKind::AddrInUse));
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
         let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -71,9 +71,9 @@ fn what_a_program_asks_for_is_looked_at() {
         let open = StreamOp::Open { by: BY, local, peer, foreign: false };
         assert_eq!(ask(b"errand", program, peer), (0, vec![open]));
         // The program never connected.
-        let mut wishes = Wishes::default();
-        clients.serve(Instant::ZERO + SOON, &|_| None, &mut wishes);
-        assert_eq!(wishes.ops, [(StreamId(StreamId::OUTSIDE), StreamOp::Abort)]);
+        let mut requests = ClientRequests::default();
+        clients.serve(Instant::ZERO + SOON, &|_| None, &mut requests);
+        assert_eq!(requests.ops, [(StreamId(StreamId::OUTSIDE), StreamOp::Abort)]);
         assert!(clients.connections.is_empty() && clients.by_ends.is_empty());
     });
 }
@@ -85,7 +85,7 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         let silent = |clients: &mut Clients| {
             let idle = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
             connect(&idle, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
-            clients.serve(Instant::ZERO, &|_| None, &mut Wishes::default());
+            clients.serve(Instant::ZERO, &|_| None, &mut ClientRequests::default());
             idle
         };
         let idle: Vec<OwnedFd> = (0..64).map(|_| silent(&mut clients)).collect();
@@ -106,7 +106,7 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         assert_eq!(heard(&idle[0]), Some(client::Answer(libc::ETIMEDOUT)));
         assert_eq!(heard(&idle[1]), None);
         let due = clients.deadline().unwrap();
-        clients.serve(due, &|_| None, &mut Wishes::default());
+        clients.serve(due, &|_| None, &mut ClientRequests::default());
         assert_eq!(heard(&idle[63]), Some(client::Answer(libc::ETIMEDOUT)));
         assert_eq!((clients.fds().count(), clients.deadline()), (1, None));
     });

@@ -1,12 +1,11 @@
 //! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets use the host's veth
 //! pair, like those of any program.
 
-mod callers;
-#[cfg(test)]
-mod door_tests;
+mod accept_limits;
 mod error_text;
+#[cfg(test)]
+mod ingress_tests;
 mod join;
-mod knob;
 pub(super) mod options;
 mod relay;
 #[cfg(test)]
@@ -14,7 +13,9 @@ mod relay_moves_tests;
 #[cfg(test)]
 mod relay_tests;
 pub(super) mod repair;
+mod requested_options;
 mod restart_after_move;
+mod sampler;
 mod socket;
 mod tcp;
 #[cfg(test)]
@@ -23,16 +24,15 @@ mod udp;
 #[cfg(test)]
 mod udp_tests;
 mod unacked_after_move;
-mod watch;
 
 use node::guard::{self, Check, Guards};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Guard, Mark, MigrateOp, StreamId, StreamOp, Transport, Tuple, Value};
 use rustix::event::PollFlags;
+use sampler::Watch;
 use std::os::fd::BorrowedFd;
 use tcp::Tcp;
 use udp::{Sent, Udp};
-use watch::Watch;
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, PacketId, Reason, SocketAddrV4};
 

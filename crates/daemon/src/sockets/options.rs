@@ -172,7 +172,7 @@ pub(crate) fn set<T: Plain>(fd: &impl AsFd, level: i32, name: i32, value: T) -> 
 }
 
 /// Makes the socket drop every segment that it receives from now on.
-pub(crate) fn deafen(fd: &impl AsFd) -> io::Result<()> {
+pub(crate) fn block_segments(fd: &impl AsFd) -> io::Result<()> {
     // "Return 0": keep no byte of a segment.
     let mut refuse = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut refuse };
@@ -183,8 +183,8 @@ pub(crate) fn deafen(fd: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Undoes [`deafen`].
-pub(crate) fn listen_again(fd: &impl AsFd) -> io::Result<()> {
+/// Undoes [`block_segments`].
+pub(crate) fn unblock_segments(fd: &impl AsFd) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0)
 }
 

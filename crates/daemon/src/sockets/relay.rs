@@ -25,7 +25,7 @@ const ROUNDS: usize = 8;
 pub(super) struct Relay {
     pub(super) ends: [StreamId; 2],
     /// The directions: from the first end to the second, and back.
-    ways: [Way; 2],
+    directions: [Direction; 2],
 }
 
 /// The state of a relay.
@@ -38,7 +38,7 @@ pub(super) enum Pumped {
     Broken(StreamId, Errno),
 }
 
-struct Way {
+struct Direction {
     /// Bytes that the user had already read. They are sent first.
     staged: VecDeque<u8>,
     out: OwnedFd,
@@ -59,14 +59,14 @@ impl Relay {
     /// Creates a relay that begins with these bytes: those for the second end, and those for the first.
     pub(super) fn new(ends: [StreamId; 2], staged: [Vec<u8>; 2]) -> Result<Self, Errno> {
         let [there, back] = staged;
-        Ok(Self { ends, ways: [Way::new(there)?, Way::new(back)?] })
+        Ok(Self { ends, directions: [Direction::new(there)?, Direction::new(back)?] })
     }
 
     /// Reduces the limit of the direction to this end to [`LITTLE`] bytes.
     pub(super) fn keep_little(&mut self, to: StreamId) {
-        let [there, back] = &mut self.ways;
-        let way = if self.ends.first() == Some(&to) { back } else { there };
-        way.most = LITTLE;
+        let [there, back] = &mut self.directions;
+        let direction = if self.ends.first() == Some(&to) { back } else { there };
+        direction.most = LITTLE;
     }
 
     /// Returns the other end.
@@ -85,13 +85,15 @@ impl Relay {
         }
         for _ in 0..ROUNDS {
             let mut moved = 0;
-            for (way, from, to) in self.ways.iter_mut().zip([(first, second), (second, first)]).map(flat) {
-                match way.fill(sockets.get_mut(&from)) {
+            for (direction, from, to) in
+                self.directions.iter_mut().zip([(first, second), (second, first)]).map(flat)
+            {
+                match direction.fill(sockets.get_mut(&from)) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => return Pumped::Broken(from, error),
                 }
                 let more = sockets.get(&from).is_some_and(has_more);
-                match way.drain(sockets.get_mut(&to), more) {
+                match direction.drain(sockets.get_mut(&to), more) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => return Pumped::Broken(to, error),
                 }
@@ -100,12 +102,12 @@ impl Relay {
                 break;
             }
         }
-        if self.ways.iter().all(|way| way.told) { Pumped::Over } else { Pumped::Open }
+        if self.directions.iter().all(|direction| direction.told) { Pumped::Over } else { Pumped::Open }
     }
 
     /// Returns the events that an end waits for because of the relay.
     pub(super) fn waits_for(&self, id: StreamId) -> PollFlags {
-        let [there, back] = &self.ways;
+        let [there, back] = &self.directions;
         let (from, to) = if self.ends.first() == Some(&id) { (there, back) } else { (back, there) };
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, from.has_room());
@@ -115,19 +117,19 @@ impl Relay {
 
     /// Returns whether no bytes are under way.
     pub(super) fn is_empty(&self) -> bool {
-        self.ways.iter().all(|way| way.piped == 0 && way.staged.is_empty())
+        self.directions.iter().all(|direction| direction.piped == 0 && direction.staged.is_empty())
     }
 
     /// Ends the relay. Returns the bytes under way from this end, and to it.
     pub(super) fn part(self, id: StreamId) -> Result<[Vec<u8>; 2], Errno> {
         let is_first = self.ends.first() == Some(&id);
-        let [there, back] = self.ways;
+        let [there, back] = self.directions;
         let (there, back) = (there.empty()?, back.empty()?);
         Ok(if is_first { [there, back] } else { [back, there] })
     }
 }
 
-impl Way {
+impl Direction {
     fn new(staged: Vec<u8>) -> Result<Self, Errno> {
         let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // If the user has many pipes, the kernel makes a new one smaller. Then less is kept, and nothing else

@@ -1,9 +1,9 @@
 //! A relay of two live connections moves between the kernels of two routers, under load in both directions, with the
 //! bytes under way between its ends. It also moves after one end has finished, and after both have.
 
-use super::door_tests::Door;
+use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;
-use crate::host::{KERNEL_SIDE, take_in_foreign};
+use crate::host_link::{KERNEL_SIDE, accept_foreign_addresses};
 use crate::testing::in_sandbox_of_root_and_of_nobody;
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
 use node::{Addr, MigrateOp, StreamId, StreamOp, Transport};
@@ -49,7 +49,7 @@ fn router(device: &str, last: u8) -> NetNs {
         net.set_up(KERNEL_SIDE, true).unwrap();
         net.set_route(Prefix::ANY, KERNEL_SIDE, None).unwrap();
         ethtool::offloads_off(KERNEL_SIDE).unwrap();
-        take_in_foreign().unwrap();
+        accept_foreign_addresses().unwrap();
     };
     there.run(set_up).unwrap();
     there
@@ -96,7 +96,7 @@ impl Talker {
 
 struct Stage {
     routers: [NetNs; 2],
-    doors: [Door; 2],
+    filters: [IngressFilter; 2],
     devices: [&'static str; 2],
     net: Netlink,
     tcp: Tcp,
@@ -123,8 +123,8 @@ impl Stage {
     }
 
     fn look(&mut self) {
-        let (tcp, door) = (&mut self.tcp, &self.doors[self.at]);
-        self.routers[self.at].run(|| door.listen(tcp)).unwrap();
+        let (tcp, filter) = (&mut self.tcp, &self.filters[self.at]);
+        self.routers[self.at].run(|| filter.listen(tcp)).unwrap();
         self.tcp.receive(&mut 0, &mut self.told);
     }
 
@@ -137,7 +137,7 @@ impl Stage {
     /// Moves the relay from one router to the other. Returns the number of bytes between its ends, or `None` if
     /// nothing is left to be moved. A connection that has ended cleanly stays behind.
     fn relocate(&mut self) -> Option<usize> {
-        self.routers[self.at].run(|| self.doors[self.at].shut()).unwrap();
+        self.routers[self.at].run(|| self.filters[self.at].shut()).unwrap();
         self.note_ends();
         let there: Vec<StreamId> = [WIRED, RADIO].into_iter().filter(|id| !self.ended.contains(id)).collect();
         for id in &there {
@@ -164,7 +164,7 @@ impl Stage {
                 }
                 // The relay is over, but both connections may still have bytes to deliver.
                 OwnedStreamEvent::Migrate(WIRED, OwnedMigrateEvent::Refused(why)) => {
-                    assert_eq!(why, refusal::NOT_JOINED)
+                    assert_eq!(why, refusal::NOT_JOINED);
                 }
                 OwnedStreamEvent::Closed(_, None) => {}
                 told => panic!("{told:?}"),
@@ -190,7 +190,7 @@ impl Stage {
             moved.iter().map(|id| OwnedStreamEvent::Migrate(*id, OwnedMigrateEvent::Imported)).collect();
         assert_eq!(self.told, imported);
         self.told.clear();
-        self.routers[self.at].run(Door::open).unwrap();
+        self.routers[self.at].run(IngressFilter::open).unwrap();
         for id in &moved {
             self.op(*id, StreamOp::Migrate(MigrateOp::Thaw));
         }
@@ -227,12 +227,12 @@ impl Talk {
         net.loopback_up().unwrap();
         net.add_address("lo", PEER, 32).unwrap();
         let routers = [router("p0", 1), router("p1", 2)];
-        let doors = routers.each_ref().map(|router| Door::of(router, KERNEL_SIDE));
-        routers[1].run(|| doors[1].shut()).unwrap();
+        let filters = routers.each_ref().map(|router| IngressFilter::of(router, KERNEL_SIDE));
+        routers[1].run(|| filters[1].shut()).unwrap();
         let tcp = Tcp::new(Some(PEER));
         let mut stage = Stage {
             routers,
-            doors,
+            filters,
             devices: ["p0", "p1"],
             net,
             tcp,

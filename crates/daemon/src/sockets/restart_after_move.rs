@@ -1,7 +1,7 @@
 //! Restarts the socket of a moved connection at its peer's position, if the peer has received more of the former
 //! host's data than was sent again ([`super::unacked_after_move`]).
 
-use super::options::{SO_BUF_LOCK, deafen, get, set};
+use super::options::{SO_BUF_LOCK, block_segments, get, set};
 use super::repair;
 use super::socket::Socket;
 use super::tcp::Tcp;
@@ -78,7 +78,7 @@ impl Socket {
         if unacked.must_wait(&self.fd)? {
             return Ok(());
         }
-        deafen(&self.fd)?;
+        block_segments(&self.fd)?;
         repair::enter(&self.fd)?;
         let state = repair::export(&self.fd, self.tuple.local, self.tuple.remote)?;
         let mut state = state.ok_or(Errno::NOTCONN)?;

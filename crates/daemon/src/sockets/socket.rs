@@ -1,9 +1,9 @@
 //! One TCP socket of the kernel, and the requests of its user.
 
 use super::error_text::error_text;
-use super::knob::Knobs;
 use super::options::{self, SIOCINQ, TCP_INFO, TcpInfo, get};
 use super::repair;
+use super::requested_options::RequestedOptions;
 use super::unacked_after_move::Unacked;
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
 use node::{MigrateOp, StreamId, StreamOp, Tuple, Value};
@@ -51,7 +51,7 @@ pub(super) struct Socket {
     pub(super) broken: bool,
     /// Both sides have finished, and the user can only move it: it ends when everything is acknowledged.
     pub(super) lingers: bool,
-    pub(super) knobs: Knobs,
+    pub(super) knobs: RequestedOptions,
     /// What another host had sent on it, until that is acknowledged.
     pub(super) unacked: Option<Unacked>,
     /// Why the socket failed.
@@ -84,7 +84,7 @@ impl Socket {
             joined: None,
             broken: false,
             lingers: false,
-            knobs: Knobs::default(),
+            knobs: RequestedOptions::default(),
             unacked: None,
             lost: None,
         }
@@ -127,7 +127,7 @@ impl Socket {
             StreamOp::Migrate(MigrateOp::Freeze) => {
                 self.frozen = true;
                 // The guard already keeps segments away, but the kernel may have one that it has not processed yet.
-                let _ = options::deafen(&self.fd);
+                let _ = options::block_segments(&self.fd);
             }
             StreamOp::Migrate(MigrateOp::Export) => told.push(self.export(id)),
             StreamOp::Migrate(MigrateOp::Thaw) => {
@@ -189,7 +189,7 @@ impl Socket {
         if self.rests() {
             return None;
         }
-        let _ = options::listen_again(&self.fd); // there may be no filter
+        let _ = options::unblock_segments(&self.fd); // there may be no filter
         if std::mem::take(&mut self.repaired)
             && let Err(error) = repair::leave(&self.fd)
         {

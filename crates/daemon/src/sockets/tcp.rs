@@ -1,13 +1,13 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without blocking.
 
-use super::callers::Callers;
+use super::accept_limits::AcceptLimits;
 use super::error_text::error_text;
-use super::knob::{Knobs, for_bytes};
 use super::relay::Relay;
+use super::requested_options::{RequestedOptions, for_bytes};
 use super::socket::{Ended, Socket};
 use super::unacked_after_move::Unacked;
 use super::{options, repair};
-use crate::host;
+use crate::host_link;
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
 use node::{Addr, MigrateOp, StreamId, StreamOp, Tuple, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,7 +35,7 @@ const ACCOUNTS: usize = 1024;
 /// A listening socket, and the options of the connections that it accepts.
 struct Listener {
     fd: OwnedFd,
-    knobs: Knobs,
+    knobs: RequestedOptions,
 }
 
 pub(super) struct Tcp {
@@ -44,7 +44,7 @@ pub(super) struct Tcp {
     pub(super) window: Option<u32>,
     listeners: BTreeMap<StreamId, Listener>,
     /// Options that were set on streams that are not open yet.
-    knobs: BTreeMap<StreamId, Knobs>,
+    knobs: BTreeMap<StreamId, RequestedOptions>,
     pub(super) sockets: BTreeMap<StreamId, Socket>,
     /// The stream of each tuple.
     pub(super) by_tuple: BTreeMap<Tuple, StreamId>,
@@ -57,9 +57,9 @@ pub(super) struct Tcp {
     accounts: VecDeque<Value>,
     /// Largest number of sockets.
     most: usize,
-    pub(super) callers: Callers,
+    pub(super) callers: AcceptLimits,
     /// Whether the kernel accepts datagrams for foreign addresses.
-    takes_foreign: bool,
+    accepts_foreign: bool,
 }
 
 impl Tcp {
@@ -76,8 +76,8 @@ impl Tcp {
             relays: BTreeMap::new(),
             accounts: VecDeque::new(),
             most: MOST,
-            callers: Callers::new(callers_of(MOST)),
-            takes_foreign: false,
+            callers: AcceptLimits::new(callers_of(MOST)),
+            accepts_foreign: false,
         }
     }
 
@@ -85,7 +85,7 @@ impl Tcp {
     /// connections that peers open, and an eighth more for those of roles.
     pub(super) fn share(&mut self, descriptors: usize) {
         self.most = MOST.min(descriptors / 2 + descriptors / 8);
-        self.callers = Callers::new(callers_of(self.most));
+        self.callers = AcceptLimits::new(callers_of(self.most));
     }
 
     /// Returns the descriptors to wait for, each with its events. A socket that waits for nothing is left out: the
@@ -240,13 +240,13 @@ impl Tcp {
         local: Option<Addr>,
         peer: Addr,
         foreign: bool,
-        knobs: Knobs,
+        knobs: RequestedOptions,
     ) -> Result<Socket, Errno> {
         let fd = self.socket(foreign, knobs)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         if local.is_some_and(|local| local.port() != 0) {
             // A program's socket, which connects through us to another peer, may already be bound to this port
-            // (`clients::door`).
+            // (`clients::listener`).
             sockopt::set_socket_reuseaddr(&fd, true)?;
         }
         bind(&fd, &local.unwrap_or(any))?;
@@ -258,7 +258,7 @@ impl Tcp {
         Ok(Socket { knobs, ..Socket::new(fd, Tuple { local, remote: peer }, true) })
     }
 
-    fn listen(&mut self, local: Addr, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
+    fn listen(&mut self, local: Addr, foreign: bool, knobs: RequestedOptions) -> Result<OwnedFd, Errno> {
         let fd = self.socket(foreign, knobs)?;
         // Remains of older connections must not prevent a new listener.
         sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -267,7 +267,7 @@ impl Tcp {
         Ok(fd)
     }
 
-    fn socket(&mut self, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
+    fn socket(&mut self, foreign: bool, knobs: RequestedOptions) -> Result<OwnedFd, Errno> {
         if self.sockets.len() + self.listeners.len() >= self.most {
             return Err(Errno::NFILE);
         }
@@ -280,7 +280,7 @@ impl Tcp {
         }
         knobs.apply(&fd);
         if foreign {
-            self.take_in_foreign()?;
+            self.accept_foreign_addresses()?;
             // Needed not only to bind: packets that the socket sends or accepts are then routed like those of an own
             // address.
             options::set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1).map_err(|error| errno(&error))?;
@@ -289,10 +289,10 @@ impl Tcp {
     }
 
     /// Makes the kernel accept datagrams for foreign addresses, as far as the node passes them on.
-    fn take_in_foreign(&mut self) -> Result<(), Errno> {
-        if !self.takes_foreign {
-            host::take_in_foreign().map_err(|error| errno(&error.cause))?;
-            self.takes_foreign = true;
+    fn accept_foreign_addresses(&mut self) -> Result<(), Errno> {
+        if !self.accepts_foreign {
+            host_link::accept_foreign_addresses().map_err(|error| errno(&error.cause))?;
+            self.accepts_foreign = true;
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Tcp {
             return Err(Errno::NFILE);
         }
         if !repair::is_ours(state.local) {
-            self.take_in_foreign()?;
+            self.accept_foreign_addresses()?;
         }
         let fd = repair::import(state).map_err(|error| errno(&error))?;
         let mut socket = Socket::new(fd, Tuple { local: state.local, remote: state.remote }, false);

@@ -1,6 +1,6 @@
 //! The kernel's TCP as a stream, and a live connection that moves from one kernel to another.
 
-use super::door_tests::Door;
+use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
 use crate::testing::{in_sandbox, in_sandbox_of_root_and_of_nobody};
@@ -211,7 +211,7 @@ fn a_live_connection_moves_to_another_kernel() {
     in_sandbox_of_root_and_of_nobody(|| {
         let mut net = at_loopback(&[PEER]);
         let (old, new) = (host("p0", 1), host("p1", 2));
-        let [at_old, at_new] = [&old, &new].map(|host| Door::of(host, "h0"));
+        let [at_old, at_new] = [&old, &new].map(|host| IngressFilter::of(host, "h0"));
         net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(pattern(2_000_000, 1));
@@ -232,14 +232,14 @@ fn a_live_connection_moves_to_another_kernel() {
             user.op(StreamOp::Migrate(MigrateOp::Export));
             user.op(op);
         };
-        // FailedAct: it continues where it was.
+        // Undone: it continues where it was.
         frozen(&mut user, StreamOp::Migrate(MigrateOp::Thaw));
         assert!(
             matches!(user.told.pop(), Some(OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(..)))),
             "{:?}",
             user.told
         );
-        old.run(Door::open).unwrap();
+        old.run(IngressFilter::open).unwrap();
         let mut got = Vec::new();
         user.until("more", |_| take(&mut peer, &mut got, 300_000) >= 300_000);
 
@@ -403,7 +403,7 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     in_sandbox(|| {
         let mut net = at_loopback(&[PEER]);
         let there = host("p0", 1);
-        let door = Door::of(&there, "h0");
+        let filter = IngressFilter::of(&there, "h0");
         net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(vec![7; 40_000_000]);
@@ -418,7 +418,7 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
             }
             user.told.clear();
             // A segment that finds no socket is answered by a reset. So segments are blocked while there is none.
-            there.run(|| door.shut()).unwrap();
+            there.run(|| filter.shut()).unwrap();
             user.op(StreamOp::Migrate(MigrateOp::Freeze));
             user.op(StreamOp::Migrate(MigrateOp::Export));
             user.op(StreamOp::Migrate(MigrateOp::Forget));
@@ -430,7 +430,7 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
             backlog.push(state.unacknowledged.len());
             user.credit = 0;
             there.run(|| user.op(StreamOp::Migrate(MigrateOp::Import(state)))).unwrap();
-            there.run(Door::open).unwrap();
+            there.run(IngressFilter::open).unwrap();
             user.op(StreamOp::Migrate(MigrateOp::Thaw));
         }
         assert!(backlog[7] < 2 * backlog[0], "{backlog:?}");
@@ -446,7 +446,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
     in_sandbox(|| {
         let mut net = at_loopback(&[PEER]);
         let (old, new) = (host("p0", 1), host("p1", 2));
-        let [at_old, at_new] = [&old, &new].map(|host| Door::of(host, "h0"));
+        let [at_old, at_new] = [&old, &new].map(|host| IngressFilter::of(host, "h0"));
         net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(pattern(40_000, 3));

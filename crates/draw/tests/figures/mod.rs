@@ -80,7 +80,7 @@ fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
             |(a, b): (&(f64, f64), &(f64, f64))| same(a.0, b.0) && same(a.1, radius) && same(b.1, 4.0);
         assert!(below.iter().zip(&above).all(nested), "{svg}");
     }
-    assert!(same.contains("each larger one is another series") && !apart.contains("each larger one"));
+    assert!(same.contains("each larger one belongs to another series") && !apart.contains("each larger one"));
     assert_sound(&same);
 }
 

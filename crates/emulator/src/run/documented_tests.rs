@@ -1,9 +1,9 @@
 //! Checks that docs/files.md names every field and column of a run directory.
 
 use crate::control_run::Control;
-use crate::run::{HostReport, InterfaceReport, ProgramReport, Repeat, WorldReport};
+use crate::run::{HostReport, InterfaceReport, LinuxReport, ProgramReport, Repeat};
 use daemon::{Ages, DaemonSummary};
-use recorder::run::{OnWorld, Outcome, simulate};
+use recorder::run::{Backend, Outcome, simulate};
 use recorder::rundir::{Options, write};
 use scenario::Scenario;
 use serde_json::Value;
@@ -25,14 +25,14 @@ fn outcome(name: &str, settings: &[&str]) -> Outcome {
 fn on_linux() -> Outcome {
     let of_sim = outcome("first", &[]);
     let host = HostReport { summary: Some(DaemonSummary::default()), ..HostReport::default() };
-    let mut outcome = Outcome::new(of_sim.plan, OnWorld::Linux, of_sim.records, None);
-    let report = WorldReport {
+    let mut outcome = Outcome::new(of_sim.plan, Backend::Linux, of_sim.records, None);
+    let report = LinuxReport {
         interfaces: vec![InterfaceReport::default()],
         hosts: vec![host],
         programs: vec![ProgramReport::default()],
         repeats: vec![Repeat { attempt: 1, reasons: Vec::new() }],
         control: Some(Control { frames: Ages::default(), sleeper: Ages::default(), follows_this_run: true }),
-        ..WorldReport::default()
+        ..LinuxReport::default()
     };
     outcome.report = Some(report.to_data().unwrap());
     outcome

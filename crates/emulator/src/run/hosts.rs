@@ -9,40 +9,21 @@
 //! | clock | the daemon is sent the offset of its wall clock from the machine's |
 //! | disk-full, disk-free | the store is on a dedicated tmpfs, which is filled with a file; the file is removed |
 
+use super::daemon::{Daemon, Greeting};
 use super::programs::Programs as Workloads;
-use super::world::{Daemon, Greeting, Start};
+use super::report::{CrashReport, StopReport};
+use super::start::{Start, disk, has_disk};
 use super::{LinuxError, file};
 use crate::link_emulator::DownHosts;
 use daemon::Ask;
 use os::{Clock, NetNs};
 use scenario::Plan;
-use serde::{Deserialize, Serialize};
 use sim::{HostEvent, Order};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
-
-/// A crash that the scenario ordered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CrashReport {
-    /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
-    pub at_us: u64,
-    /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
-    pub restarted_us: Option<u64>,
-}
-
-/// A period for which the scenario stopped a daemon.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StopReport {
-    /// When it was stopped, in microseconds of the run.
-    pub at_us: u64,
-    /// When it was continued, in microseconds of the run; `None` if it was not before the run ended.
-    pub continued_us: Option<u64>,
-}
 
 /// Mount options of the tmpfs of a store: its size and mode.
 const DISK: &str = "size=8m,mode=0700";
@@ -53,24 +34,6 @@ const STOPPED: &str = "was stopped";
 const CONTINUED: &str = "was continued";
 /// Longest time until a signal has its effect.
 const AT_ONCE: Duration = Duration::from_secs(1);
-
-/// Returns the path of a host's store. It is on a dedicated disk if an event fills it.
-pub(super) fn store(plan: &Plan, host: HostId, dir: &Path, name: &str) -> PathBuf {
-    if has_disk(plan, host) { disk(dir, name).join("store") } else { dir.join(file::store(name)) }
-}
-
-pub(super) fn has_disk(plan: &Plan, host: HostId) -> bool {
-    plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::DiskFull))
-}
-
-/// Returns whether an event kills the daemon of a host.
-pub(super) fn is_killed(plan: &Plan, host: HostId) -> bool {
-    plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::Crash))
-}
-
-fn disk(dir: &Path, name: &str) -> PathBuf {
-    dir.join(format!("{name}.disk"))
-}
 
 /// Mounts a disk for each host whose disk will be filled. It is visible in this mount namespace only, and ends with
 /// it.

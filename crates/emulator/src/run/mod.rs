@@ -1,7 +1,7 @@
 //! A plan on Linux: a namespace and a deployed daemon for each host, joined by the radio process.
 //!
 //! ```text
-//! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (world.rs)
+//! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (supervisor.rs)
 //!                             ├── wayfare node correspondent.toml   in its own network namespace
 //!                             ├── wayfare node b1.toml                             "
 //!                             └── ...
@@ -10,26 +10,28 @@
 //! Pid 1 and the daemons leave files in the lab's directory. This module reads them when pid 1 has ended.
 
 mod crashed;
+mod daemon;
 mod hosts;
+mod order;
 mod programs;
 mod recorded;
 mod report;
 mod stalls;
+mod start;
 mod stopped;
 mod sum_up;
+mod supervisor;
 mod timing;
-mod world;
 
-pub use hosts::{CrashReport, StopReport};
 pub use programs::ProgramReport;
 pub use recorded::{read_run, report_of};
-pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
-pub use world::{carry_out, lay_out, ports};
+pub use report::{CrashReport, HostReport, InterfaceReport, LinuxReport, Repeat, StopReport, timing};
+pub use supervisor::{carry_out, lay_out, ports};
 
 use crate::cleanup::LabDir;
 use crate::control_run::Control;
 use os::{Error, Sandbox};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use scenario::Plan;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -162,7 +164,7 @@ fn last_control() -> Option<Control> {
 }
 
 /// Stores the control run of this report, or sets the last one in it.
-fn fill_control(report: &mut WorldReport) {
+fn fill_control(report: &mut LinuxReport) {
     let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
     match report.control {
         Some(control) => *last = Some(Control { follows_this_run: false, ..control }),
@@ -248,7 +250,7 @@ fn run_in(
     before: &[Repeat],
 ) -> Result<Outcome, LinuxError> {
     let at = |name: &str| dir.path().join(name);
-    write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
+    write(&at(file::PLAN), &order::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
@@ -279,7 +281,7 @@ fn run_in(
 }
 
 /// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
-fn last_words(world: &mut Sandbox) -> Option<world::Failed> {
+fn last_words(world: &mut Sandbox) -> Option<supervisor::Failed> {
     let mut said = Vec::new();
     world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
     serde_json::from_slice(&said).ok()
@@ -341,7 +343,7 @@ fn wait(
 fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxError> {
     let text = read(&dir.join(file::REPORT))?;
     let malformed = |error: serde_json::Error| LinuxError::File(dir.join(file::REPORT), error.into());
-    let mut report: WorldReport = serde_json::from_str(&text).map_err(malformed)?;
+    let mut report: LinuxReport = serde_json::from_str(&text).map_err(malformed)?;
     report.repeats = before.to_vec();
     fill_control(&mut report);
     for program in &mut report.programs {
@@ -371,7 +373,7 @@ fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxEr
     records.extend(crashed::ends(&plan, &report.hosts, &records));
     // Each file is ordered by time. A stable sort keeps the order of the records of one host.
     records.sort_by_key(|record| record.at);
-    let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
+    let mut outcome = Outcome::new(plan, Backend::Linux, records, None);
     let failed: Vec<String> = report.failed_programs().collect();
     let found = report.find_doubts(&outcome);
     outcome.set_report(report.to_data().map_err(malformed)?, found);
@@ -428,16 +430,16 @@ mod tests {
     #[test]
     fn what_the_world_lacks_is_a_lack_however_it_is_worded() {
         for what in ["lacks: raw sockets", ""] {
-            let [world, lacks] = [world::Failed::World, world::Failed::Lacks].map(|failed| {
+            let [world, lacks] = [supervisor::Failed::World, supervisor::Failed::Lacks].map(|failed| {
                 let text = serde_json::to_vec(&failed(what.to_owned())).unwrap();
-                LinuxError::from(serde_json::from_slice::<world::Failed>(&text).unwrap())
+                LinuxError::from(serde_json::from_slice::<supervisor::Failed>(&text).unwrap())
             });
             assert!(matches!(world, LinuxError::World(text) if text == what));
             assert!(matches!(lacks, LinuxError::Lacks(text) if text == what));
         }
         let (host, why) = ("b1".to_owned(), "no daemon answers".to_owned());
-        let text = serde_json::to_vec(&world::Failed::NotReady { host, why }).unwrap();
-        let failed = LinuxError::from(serde_json::from_slice::<world::Failed>(&text).unwrap());
+        let text = serde_json::to_vec(&supervisor::Failed::NotReady { host, why }).unwrap();
+        let failed = LinuxError::from(serde_json::from_slice::<supervisor::Failed>(&text).unwrap());
         assert!(matches!(&failed, LinuxError::NotReady { host, .. } if host == "b1"));
         assert_eq!(failed.to_string(), "b1: no daemon answers");
     }

@@ -1,6 +1,6 @@
 //! The report of a run on Linux in its run directory: the field `linux` of `run.json`.
 
-use super::WorldReport;
+use super::LinuxReport;
 use recorder::backend::{BackendReport, Daemon, Machine, ProgramOutput};
 use recorder::run::Outcome;
 use recorder::rundir::{self, ReadError};
@@ -8,7 +8,7 @@ use std::path::Path;
 use trace::Doubt;
 use wire::WallTime;
 
-impl WorldReport {
+impl LinuxReport {
     /// Converts the report to plain data for the run directory.
     pub(super) fn to_data(&self) -> serde_json::Result<BackendReport> {
         let daemons = self.hosts.iter().map(|host| Daemon {
@@ -32,7 +32,7 @@ impl WorldReport {
 }
 
 /// Returns the report of a run on Linux, or `None` if it is no run on Linux.
-pub fn report_of(outcome: &Outcome) -> Option<WorldReport> {
+pub fn report_of(outcome: &Outcome) -> Option<LinuxReport> {
     serde_json::from_value(outcome.report.as_ref()?.details.clone()).ok()
 }
 
@@ -50,7 +50,7 @@ fn evaluate(
     details: serde_json::Value,
     outcome: &Outcome,
 ) -> serde_json::Result<(BackendReport, Vec<Doubt>)> {
-    let report: WorldReport = serde_json::from_value(details)?;
+    let report: LinuxReport = serde_json::from_value(details)?;
     let found = report.find_doubts(outcome);
     Ok((report.to_data()?, found))
 }
@@ -59,7 +59,7 @@ fn evaluate(
 mod tests {
     use super::*;
     use crate::run::HostReport;
-    use recorder::run::{OnWorld, simulate};
+    use recorder::run::{Backend, simulate};
     use scenario::Scenario;
 
     fn first() -> Outcome {
@@ -77,21 +77,21 @@ mod tests {
             exit: "signal 9".to_owned(),
             ..HostReport::default()
         };
-        let report = WorldReport {
+        let report = LinuxReport {
             kernel: "6.18".to_owned(),
             began_ns: 7,
             hosts: vec![dead],
-            ..WorldReport::default()
+            ..LinuxReport::default()
         };
         let Outcome { plan, records, .. } = first();
-        let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
+        let mut outcome = Outcome::new(plan, Backend::Linux, records, None);
         outcome.report = Some(report.to_data().unwrap());
         let doubt = trace::Doubt::NoRecords { host: "b1".to_owned() };
         outcome.doubts.push(doubt.clone());
         let file = rundir::write(&outcome, &dir, &rundir::Options::default()).unwrap();
         assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
         let back = read_run(&dir).unwrap();
-        assert_eq!((back.world, back.fingerprint, report_of(&back)), (OnWorld::Linux, None, Some(report)));
+        assert_eq!((back.world, back.fingerprint, report_of(&back)), (Backend::Linux, None, Some(report)));
         assert_eq!(back.doubts, std::slice::from_ref(&doubt));
         assert_eq!(back.epoch().0, 7, "when it began");
         // Validity problems that follow from the records are found again, even if the file does not list them.

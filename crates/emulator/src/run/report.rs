@@ -1,7 +1,6 @@
 //! The report of pid 1 of a lab, and the reasons for which a run is not valid.
 
-use super::timing::RADIO;
-use super::{CrashReport, ProgramReport, StopReport};
+use super::ProgramReport;
 use crate::control_run::Control;
 use crate::idle::Idle;
 use daemon::Refusal;
@@ -17,9 +16,12 @@ use trace::What;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, PacketId};
 
+/// The name of the process that emulates the links.
+pub(super) const RADIO: &str = "the radio process";
+
 /// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct WorldReport {
+pub struct LinuxReport {
     /// The kernel's release.
     pub kernel: String,
     /// The id of the user who started the run, outside the user namespace.
@@ -87,6 +89,26 @@ pub struct InterfaceReport {
     pub is_lost: bool,
 }
 
+/// A crash that the scenario ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrashReport {
+    /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
+    pub at_us: u64,
+    /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
+    pub restarted_us: Option<u64>,
+}
+
+/// A period for which the scenario stopped a daemon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopReport {
+    /// When it was stopped, in microseconds of the run.
+    pub at_us: u64,
+    /// When it was continued, in microseconds of the run; `None` if it was not before the run ended.
+    pub continued_us: Option<u64>,
+}
+
 /// The report about one daemon.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HostReport {
@@ -150,7 +172,7 @@ impl HostReport {
 /// process runs again.
 const SETTLES_US: u64 = 15_000;
 
-impl WorldReport {
+impl LinuxReport {
     /// Returns the hosts without records, whose packets cannot be followed.
     pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
@@ -387,7 +409,7 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
 
 /// Formats the timing of a run: a line for each daemon, the lateness of this machine without daemons, and the reasons
 /// for repetitions.
-pub fn timing(report: &WorldReport) -> String {
+pub fn timing(report: &LinuxReport) -> String {
     let mut out = String::new();
     for summary in report.hosts.iter().filter_map(|host| host.summary.as_ref()) {
         let DaemonSummary { name, read, stall, .. } = summary;

@@ -1,14 +1,14 @@
 //! Tests of the limits of a run's own checks: each number is valid up to its limit, and a doubt beyond it.
 
 use super::*;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::Scenario;
 use wire::{Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 
 /// Returns a run without records.
 fn outcome() -> Outcome {
     let (name, text) = Scenario::find("first").unwrap();
-    Outcome::new(Scenario::plan(&name, &text, &[], 1).unwrap(), OnWorld::Linux, Vec::new(), None)
+    Outcome::new(Scenario::plan(&name, &text, &[], 1).unwrap(), Backend::Linux, Vec::new(), None)
 }
 
 fn daemon(name: &str) -> HostReport {
@@ -49,18 +49,18 @@ fn daemon(name: &str) -> HostReport {
 }
 
 /// Returns the report of a run of two daemons in which all counters agree.
-fn report() -> WorldReport {
+fn report() -> LinuxReport {
     let interface =
         InterfaceReport { number: 1, name: "wire".to_owned(), delivered: 50, ..Default::default() };
-    WorldReport {
+    LinuxReport {
         hosts: vec![daemon("east"), daemon("west")],
         interfaces: vec![interface],
-        ..WorldReport::default()
+        ..LinuxReport::default()
     }
 }
 
 /// Returns the doubts about that run after a change of its report.
-fn doubts(change: impl FnOnce(&mut WorldReport)) -> Vec<Doubt> {
+fn doubts(change: impl FnOnce(&mut LinuxReport)) -> Vec<Doubt> {
     let mut report = report();
     change(&mut report);
     report.find_doubts(&outcome())
@@ -105,7 +105,7 @@ fn a_process_may_be_stalled_for_ten_milliseconds() {
 
 #[test]
 fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
-    let all = |report: &mut WorldReport| {
+    let all = |report: &mut LinuxReport| {
         for host in &mut report.hosts {
             host.summary.as_mut().unwrap().stalls = vec![stall(40_000)];
         }
@@ -121,13 +121,13 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
     };
     assert_eq!(doubts(all), [machine(3)]);
     // A process that ran meanwhile on another processor does not change that.
-    let but_east = |report: &mut WorldReport| {
+    let but_east = |report: &mut LinuxReport| {
         all(report);
         report.hosts[0].summary.as_mut().unwrap().stalls.clear();
     };
     assert_eq!(doubts(but_east), [machine(2)]);
     // A stall of the machine does not hide a longer one of a process.
-    let frozen = |report: &mut WorldReport| {
+    let frozen = |report: &mut LinuxReport| {
         all(report);
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(300_000)];
     };
@@ -139,7 +139,7 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
 #[test]
 fn two_frozen_processes_are_named_and_not_the_machine() {
     // The idle thread is a part of the radio process, so both together are one witness.
-    let both = |report: &mut WorldReport| {
+    let both = |report: &mut LinuxReport| {
         report.hosts.extend(["north", "south"].map(daemon));
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(200_000)];
         report.stalls = vec![stall(200_000)];
@@ -251,7 +251,7 @@ fn records_that_were_lost_and_a_daemon_that_was_killed_after_its_report_are_doub
 
 #[test]
 fn the_idle_thread_is_no_witness_of_its_own_process() {
-    let radio = |report: &mut WorldReport| {
+    let radio = |report: &mut LinuxReport| {
         report.stalls = vec![stall(40_000)];
         report.idle.stalls = vec![stall(40_000)];
     };
@@ -390,7 +390,7 @@ fn what_a_process_says_against_itself_is_a_doubt() {
     let lost = [Doubt::InterfaceLost { host: east(), interface: interface() }];
     assert_eq!(of_east(|daemon| daemon.lost_interfaces.push(interface())), lost);
     assert_eq!(doubts(|report| report.interfaces[0].is_lost = true), lost);
-    let refused = |report: &mut WorldReport| {
+    let refused = |report: &mut LinuxReport| {
         report.interfaces[0].refused.insert("no buffers".to_owned(), 2);
     };
     let reason = "arriving, no buffers".to_owned();
@@ -398,7 +398,7 @@ fn what_a_process_says_against_itself_is_a_doubt() {
         doubts(refused),
         [Doubt::Refused { host: east(), interface: interface(), reason, packets: 2 }]
     );
-    let silent = |report: &mut WorldReport| {
+    let silent = |report: &mut LinuxReport| {
         report.hosts[0].summary = None;
         report.hosts[0].why_no_summary = Some("missing field `records`".to_owned());
     };

@@ -1,6 +1,6 @@
 //! The report of pid 1 at the end of a run: the counters of the radio process, and its records.
 
-use super::report::{HostReport, InterfaceReport, WorldReport};
+use super::report::{HostReport, InterfaceReport, LinuxReport};
 use super::{LinuxError, write};
 use crate::link_emulator::Report;
 use scenario::Plan;
@@ -9,11 +9,11 @@ use std::path::Path;
 use trace::HostId;
 use wire::Iface;
 
-pub(super) fn sum_up(plan: &Plan, carried: &Report, hosts: Vec<HostReport>) -> WorldReport {
+pub(super) fn sum_up(plan: &Plan, carried: &Report, hosts: Vec<HostReport>) -> LinuxReport {
     let worst = carried.lateness.iter().chain(&carried.stalled).max().copied().unwrap_or_default();
     let micros = |thousandths| carried.lateness_at(thousandths).as_secs_f64() * 1e6;
     let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    WorldReport {
+    LinuxReport {
         kernel: line("/proc/sys/kernel/osrelease"),
         uid: os::namespace::outer_uid(),
         uid_map: line("/proc/self/uid_map"),
@@ -26,7 +26,7 @@ pub(super) fn sum_up(plan: &Plan, carried: &Report, hosts: Vec<HostReport>) -> W
         wall_clock_stepped: carried.wall_clock_stepped,
         interfaces: interfaces(plan, carried),
         hosts,
-        ..WorldReport::default()
+        ..LinuxReport::default()
     }
 }
 

@@ -1,12 +1,10 @@
 //! The timing of a run on Linux: which process was late or stalled, and which part of it the machine caused.
 
-use super::{HostReport, WorldReport, stalls};
+use super::report::RADIO;
+use super::{HostReport, LinuxReport, stalls};
 use crate::control_run::Control;
 use daemon::Stall;
 use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
-
-/// The name of the process that emulates the links.
-pub(super) const RADIO: &str = "the radio process";
 
 /// A process of the lab, or the thread of a store, with its timing.
 struct Part<'a> {
@@ -25,7 +23,7 @@ impl Part<'_> {
     }
 }
 
-impl WorldReport {
+impl LinuxReport {
     /// Returns doubts about processes that stalled too long or handled frames too late. All stalls caused by the
     /// machine are one doubt.
     pub(super) fn timing_doubts(&self) -> Vec<Doubt> {

@@ -3,8 +3,8 @@
 
 use super::carry_out::Comparison;
 use super::course::Leg;
-use super::judge::{order_of, paired};
 use super::measure::OUTAGE;
+use super::order::{order_of, paired};
 use super::pairs::number;
 use crate::agree::{self, Agreement, Report, Run, Sample};
 use crate::reproduce::{Results, Validity};

@@ -6,7 +6,7 @@ use super::runs::values;
 use crate::catalogue;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::stats::Summary;
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Scenario, ScenarioError, Setting};
 use std::collections::BTreeMap;
 use trace::NamedDoubt;
@@ -19,7 +19,7 @@ const DEPARTURE: Duration = Duration::from_millis(1200);
 pub(super) const PERIOD: Duration = Duration::from_millis(950);
 /// The capacity of a cell, in bit/s.
 const LOAD: u64 = 2_000_000;
-const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
+const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
 
 /// The numbers of simulator runs of a leg that are tried until its confidence interval is narrow. Each number has a
 /// separate set of phases.
@@ -69,7 +69,7 @@ pub struct Comparison {
     /// main runs have other phases.
     pub same: Option<Results>,
     /// Requested backends that are not available on this machine, with the reason.
-    pub absent: Vec<(OnWorld, String)>,
+    pub absent: Vec<(Backend, String)>,
 }
 
 impl Comparison {
@@ -123,7 +123,7 @@ pub fn compare(
     course: &'static Course,
     wanted: &[Rival],
     repeat: Repeat,
-    worlds: &[OnWorld],
+    worlds: &[Backend],
     how: &How<'_>,
 ) -> Result<Comparison, String> {
     let mut comparison = Comparison {
@@ -140,7 +140,7 @@ pub fn compare(
     };
     for world in worlds {
         let results = match (world, repeat) {
-            (OnWorld::Sim, Repeat::UntilNarrow(_)) => until_narrow(course, wanted, how),
+            (Backend::Sim, Repeat::UntilNarrow(_)) => until_narrow(course, wanted, how),
             _ => as_often(*world),
         };
         match results {
@@ -150,7 +150,7 @@ pub fn compare(
         }
     }
     if comparison.worlds.len() == 2 && repeat != Repeat::Fixed(repeat.on_linux()) {
-        comparison.same = match as_often(OnWorld::Sim) {
+        comparison.same = match as_often(Backend::Sim) {
             Ok(same) => Some(same),
             Err(NotRun::Cannot(why) | NotRun::Broken(why)) => return Err(why),
         };
@@ -161,7 +161,7 @@ pub fn compare(
 /// Runs the benchmark in the simulator. All legs of a move and workload have the same number of runs at the same
 /// phases, because they are compared in pairs.
 fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Result<Results, NotRun> {
-    let mut all = Results { world: OnWorld::Sim, rows: Vec::new() };
+    let mut all = Results { world: Backend::Sim, rows: Vec::new() };
     for r#move in 0..course.moves.len() {
         for workload in 0..course.workloads.len() {
             let here = |leg: &Leg| {
@@ -169,7 +169,7 @@ fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Res
             };
             let mut last = Vec::new();
             for n in STEPS {
-                let results = reproduce::measure_all(&points(course, n, here), OnWorld::Sim, &[], how)?;
+                let results = reproduce::measure_all(&points(course, n, here), Backend::Sim, &[], how)?;
                 let mut legs = course.legs.iter().filter(|leg| here(leg));
                 let done = legs.all(|leg| is_narrow(&values(&results, leg, OUTAGE.name)));
                 last = results.rows;

@@ -376,7 +376,11 @@ mod tests {
         for (from, to, says) in [
             ("cannot.gap", "cannot.jump", "there is no move `jump`"),
             ("parts = [\"routed\"]", "parts = [\"rooted\"]", "there is no part `rooted`"),
-            ("contender.sigma.on.gap", "contender.sigma.on.jump", "sigma.on: there is no move `jump`"),
+            (
+                "contender.sigma.on.gap",
+                "contender.sigma.on.jump",
+                "`contender.sigma.on`: there is no move `jump`",
+            ),
             ("moves = [", "ways = [", "no role has `moves`"),
             ("[same]", "[shared]", "unknown field"),
         ] {

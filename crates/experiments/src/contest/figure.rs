@@ -114,7 +114,7 @@ mod tests {
             repeated: &|_, _| (),
         };
         let comparison =
-            compare(course, &wanted, Repeat::Fixed(6), &[recorder::run::OnWorld::Sim], &how).unwrap();
+            compare(course, &wanted, Repeat::Fixed(6), &[recorder::run::Backend::Sim], &how).unwrap();
         let figure = figure(&comparison);
         for (row, bar) in rows(&comparison)
             .iter()

@@ -4,13 +4,10 @@ use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, points, repetitions};
 use super::course::{Contender, Course, Leg};
 use super::measure::OUTAGE;
-use super::pairs::pair;
 use super::runs::{runs, values};
 use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
-use crate::stats::median;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::Setting;
-use std::cmp::Ordering;
 
 /// A property that must hold.
 #[derive(Debug)]
@@ -39,11 +36,6 @@ struct Breaker {
     who: Option<&'static str>,
     set: &'static [&'static str],
 }
-
-/// Two medians that differ by less than this many milliseconds, or by less than this share of the larger, are not
-/// ordered.
-const NEAR_MS: f64 = 30.0;
-const NEAR_SHARE: f64 = 0.15;
 
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
@@ -77,7 +69,7 @@ pub struct Verdict {
     /// The property.
     pub must_hold: &'static MustHold,
     /// The backend; `None` for both together.
-    pub world: Option<OnWorld>,
+    pub world: Option<Backend>,
     /// The value that decides it; `None` if there were no runs to evaluate.
     pub value: Option<f64>,
     /// Whether a run that it needs is invalid.
@@ -86,7 +78,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(must_hold: &'static MustHold, world: Option<OnWorld>, check: Check, invalid: bool) -> Self {
+    fn new(must_hold: &'static MustHold, world: Option<Backend>, check: Check, invalid: bool) -> Self {
         Self { must_hold, world, value: check.value, invalid, holds: check.holds }
     }
 
@@ -97,7 +89,7 @@ impl Verdict {
 
     /// Returns the name of the backend, or `both`.
     pub fn worlds(&self) -> &'static str {
-        self.world.map_or("both", OnWorld::name)
+        self.world.map_or("both", Backend::name)
     }
 
     /// Returns the verdict as one to three words.
@@ -177,28 +169,6 @@ fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     Check { value: share, holds: other == 0 && share.is_some_and(|share| share > 0.0) }
 }
 
-/// Returns the order of two protocols by outage on one backend, or `None` if they are not distinguished or near.
-pub(super) fn order_of(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
-    let of = |leg| median(&values(results, leg, OUTAGE.name));
-    let medians = (of(a)?, of(b)?);
-    pair(results, a, b).order().filter(|_| !near(medians))
-}
-
-/// Returns the order by the median difference at the same phase, without regard to its confidence. `None` if the
-/// difference is zero.
-pub(super) fn paired(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
-    let difference = pair(results, a, b).difference?.median;
-    Some(difference.total_cmp(&0.0)).filter(|_| difference != 0.0)
-}
-
-fn near((a, b): (f64, f64)) -> bool {
-    if a.is_infinite() && b.is_infinite() {
-        return true;
-    }
-    let apart = (a - b).abs();
-    apart < NEAR_MS || apart < NEAR_SHARE * a.max(b)
-}
-
 /// The effect of a breaker.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -226,7 +196,7 @@ pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, 
     let run = |legs: &[&Leg], set: &[Setting]| {
         let wanted =
             points(course, repetitions(Scale::Default), |leg| legs.iter().any(|one| one.name == leg.name));
-        reproduce::measure_all(&wanted, OnWorld::Sim, set, how)
+        reproduce::measure_all(&wanted, Backend::Sim, set, how)
     };
     let all: Vec<&Leg> = course.legs.iter().collect();
     let whole = run(&all, &[])?;
@@ -264,24 +234,4 @@ fn replaced(whole: &Results, broken: Results) -> Results {
         }
     }
     with
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_near_has_no_order() {
-        for (pair, is) in [
-            ((100.0, 129.0), true),
-            ((100.0, 131.0), false),
-            ((1000.0, 1150.0), true),
-            ((1000.0, 1200.0), false),
-            ((f64::INFINITY, 1000.0), false),
-            ((f64::INFINITY, f64::INFINITY), true),
-        ] {
-            assert_eq!(near(pair), is, "{pair:?}");
-            assert_eq!(near((pair.1, pair.0)), is, "{pair:?}");
-        }
-    }
 }

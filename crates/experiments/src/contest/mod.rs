@@ -16,6 +16,7 @@ mod figure;
 mod json;
 mod judge;
 mod measure;
+mod order;
 mod pairs;
 mod rows;
 mod runs;

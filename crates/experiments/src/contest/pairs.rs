@@ -5,13 +5,13 @@ use super::course::Leg;
 use super::measure::OUTAGE;
 use crate::reproduce::{Measured, Point, Results};
 use crate::stats::Summary;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use serde_json::{Value, json as object};
 use std::cmp::Ordering;
 
 /// Two protocols with one move and workload, on one backend.
 pub(super) struct Pair<'a> {
-    pub(super) world: OnWorld,
+    pub(super) world: Backend,
     pub(super) legs: [&'a Leg; 2],
     /// The first protocol's outage minus the second's, run by run; `None` if they have no valid runs at the same
     /// phase.

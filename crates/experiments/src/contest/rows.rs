@@ -7,7 +7,7 @@ use super::runs::{runs, values};
 use crate::reproduce::Results;
 use crate::stats::Summary;
 use draw::Csv;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 
 /// One metric of one protocol on one leg, on one backend.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,7 +19,7 @@ pub struct Row {
     /// The name of the workload.
     pub workload: String,
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The metric.
     pub metric: Metric,
     /// The summary of the values; `None` if there are none, and then `why_not` may have the reason.

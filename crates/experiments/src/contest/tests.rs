@@ -5,7 +5,7 @@ use super::course::{Leg, Mover, course};
 use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, measure};
 use super::*;
 use crate::reproduce::{How, Measured, Point, Results, Samples, Validity};
-use recorder::run::{OnWorld, simulate};
+use recorder::run::{Backend, simulate};
 use std::sync::atomic::AtomicBool;
 use wire::{Duration, Instant};
 
@@ -144,7 +144,7 @@ fn the_beat_of_questions_is_met_everywhere() {
 fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     let course = course().unwrap();
     let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
-    let results = |(world, (mobile, cellular)): (OnWorld, (f64, f64))| {
+    let results = |(world, (mobile, cellular)): (Backend, (f64, f64))| {
         let row = |point: Point| {
             let outage = if point.label.contains("mobile-ip") { mobile } else { cellular };
             let samples = Samples::from([(OUTAGE.name, vec![outage])]);
@@ -153,14 +153,14 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
         let points = points(course, 6, |leg| wanted.contains(&leg.contender));
         Results { world, rows: points.into_iter().map(row).collect() }
     };
-    let worlds = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(outages).map(results).collect();
+    let worlds = [Backend::Sim, Backend::Linux].into_iter().zip(outages).map(results).collect();
     let (same, absent) = (None, Vec::new());
     Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), worlds, same, absent }
 }
 
 /// A comparison whose outages depend on the backend, the protocol (Mobile IP or hard Cellular IP) and the number of
 /// the run, from 0. They are the same on every leg.
-fn by_run(outage: impl Fn(OnWorld, bool, usize) -> f64) -> Comparison {
+fn by_run(outage: impl Fn(Backend, bool, usize) -> f64) -> Comparison {
     let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
     for results in &mut comparison.worlds {
         for (point, measured) in &mut results.rows {
@@ -237,9 +237,9 @@ fn another_order_of_legs_that_agree_is_not_excused() {
     let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
     let comparison = by_run(|world, is_mobile_ip, number| match (world, is_mobile_ip) {
         (_, true) => longer(number),
-        (OnWorld::Sim, false) => longer(number) - 40.0,
-        (OnWorld::Linux, false) if number == 5 => 50.0,
-        (OnWorld::Linux, false) => longer(number) + 10.0,
+        (Backend::Sim, false) => longer(number) - 40.0,
+        (Backend::Linux, false) if number == 5 => 50.0,
+        (Backend::Linux, false) => longer(number) + 10.0,
     });
     let said = text(&comparison);
     assert!(said.contains("where the outages agree: no order of Cellular IP hard, Mobile IP\n"), "{said}");
@@ -306,7 +306,7 @@ fn a_leg_is_repeated_until_its_interval_is_narrow() {
         How { jobs: 2, linux: None, stop: &AtomicBool::new(false), progress: &|_| (), repeated: &|_, _| () };
     let course = course().unwrap();
     let wanted = select(course, &["mobile-ip".to_owned()]).unwrap();
-    let comparison = compare(course, &wanted, Repeat::UntilNarrow(6), &[OnWorld::Sim], &how).unwrap();
+    let comparison = compare(course, &wanted, Repeat::UntilNarrow(6), &[Backend::Sim], &how).unwrap();
     let rows = rows(&comparison);
     for row in rows.iter().filter(|row| row.metric == OUTAGE) {
         let summary = row.median.unwrap();

@@ -12,7 +12,7 @@ use crate::agree::{self, Agreement, Report};
 use crate::reproduce::invalid;
 use crate::stats::median;
 use draw::Table;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
@@ -72,11 +72,11 @@ fn repetitions(comparison: &Comparison) -> String {
         "medians of n runs, each at another phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
     for results in &comparison.worlds {
         let _ = match (comparison.repeat, results.world) {
-            (Repeat::UntilNarrow(_), OnWorld::Sim) => writeln!(
+            (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
                 "sim: runs are added until the interval of every outage is below 15 % of it, up to 40"
             ),
-            (Repeat::UntilNarrow(runs), OnWorld::Linux) => writeln!(
+            (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
                 "linux: {} of each leg, for any width of the interval; more with --runs",
                 fixed(runs)

@@ -28,3 +28,19 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     let wanted = |experiment: &&Experiment| words.is_empty() || words.iter().any(|w| named(experiment, w));
     Ok(EXPERIMENTS.iter().filter(wanted).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn an_experiment_and_its_scenario_are_found_by_its_name() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for Experiment { id, .. } in EXPERIMENTS {
+            let module = root.join("crates/experiments/src/paper").join(id.replace('-', "_")).join("mod.rs");
+            assert!(std::fs::read_to_string(&module).unwrap().contains(&format!("id: \"{id}\"")), "{id}");
+            assert!(root.join(format!("scenarios/{id}.toml")).is_file(), "{id}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{Check, Experiment, MustHold, Point, Samples, Scale};
 use crate::execute::{How, NotRun, run_point};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trace::{Doubt, NamedDoubt};
@@ -61,7 +61,7 @@ impl Measured {
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The points in their order, with their results; `None` if the point is not for this backend.
     pub rows: Vec<(Point, Option<Measured>)>,
 }
@@ -85,7 +85,7 @@ pub struct Verdict {
     /// The property.
     pub must_hold: &'static MustHold,
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The result of the check.
     pub check: Check,
     /// Whether a run that it needs is invalid.
@@ -111,12 +111,12 @@ pub struct Report {
     /// The results by backend.
     pub worlds: Vec<Results>,
     /// Requested backends that are not available on this machine, with the reason.
-    pub absent: Vec<(OnWorld, String)>,
+    pub absent: Vec<(Backend, String)>,
 }
 
 impl Report {
     /// Returns the results on a backend, or `None` if it was not measured.
-    pub fn results(&self, world: OnWorld) -> Option<&Results> {
+    pub fn results(&self, world: Backend) -> Option<&Results> {
         self.worlds.iter().find(|results| results.world == world)
     }
 
@@ -165,7 +165,7 @@ fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
 pub fn reproduce(
     experiment: &'static Experiment,
     scale: Scale,
-    worlds: &[OnWorld],
+    worlds: &[Backend],
     how: &How<'_>,
 ) -> Result<Report, String> {
     let points = (experiment.points)(scale);
@@ -189,7 +189,7 @@ struct Unit {
 }
 
 /// Returns all runs of these points, the longest first, so that all workers end at about the same time.
-fn units(points: &[Point], world: OnWorld, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
+fn units(points: &[Point], world: Backend, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
     let mut units = Vec::new();
     for (place, point) in points.iter().enumerate().filter(|(_, point)| point.worlds.contains(&world)) {
         for run in 0..point.count() {
@@ -206,7 +206,7 @@ fn broken(error: impl std::fmt::Display) -> NotRun {
 }
 
 /// Returns how long these points take on Linux with `jobs` parallel runs, or the virtual time with one.
-pub(super) fn span(points: &[Point], world: OnWorld, jobs: usize) -> Duration {
+pub(super) fn span(points: &[Point], world: Backend, jobs: usize) -> Duration {
     let mut busy = vec![Duration::ZERO; workers(points, world, jobs)];
     for unit in units(points, world, &[]).into_iter().flatten() {
         if let Some(worker) = busy.iter_mut().min() {
@@ -219,7 +219,7 @@ pub(super) fn span(points: &[Point], world: OnWorld, jobs: usize) -> Duration {
 /// Measures points on one backend, with `more` settings after their own.
 pub(crate) fn measure_all(
     points: &[Point],
-    world: OnWorld,
+    world: Backend,
     more: &[scenario::Setting],
     how: &How<'_>,
 ) -> Result<Results, NotRun> {
@@ -271,9 +271,9 @@ pub(crate) fn measure_all(
 }
 
 /// Returns the number of parallel runs. On Linux, their total load is limited.
-fn workers(points: &[Point], world: OnWorld, jobs: usize) -> usize {
+fn workers(points: &[Point], world: Backend, jobs: usize) -> usize {
     let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
-    let room = if world == OnWorld::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
+    let room = if world == Backend::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
     let runs = points.iter().filter(|point| point.worlds.contains(&world)).map(Point::count).sum();
     jobs.min(room).min(runs).max(1)
 }
@@ -281,7 +281,7 @@ fn workers(points: &[Point], world: OnWorld, jobs: usize) -> usize {
 /// Returns the results of a point. Its invalid runs on Linux are repeated, not in parallel with others.
 fn believed(
     point: &Point,
-    world: OnWorld,
+    world: Backend,
     more: &[scenario::Setting],
     how: &How<'_>,
     mut readings: Vec<Reading>,
@@ -305,13 +305,13 @@ fn believed(
 /// by its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change.
 /// Neither would a run with a `broken` mechanism that has too few values. A repeated simulator run gives the same
 /// result.
-pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool) -> Option<&[Doubt]> {
+pub(crate) fn worth_repeating(validity: &Validity, world: Backend, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
     let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
     let expected = broken && doubts.iter().all(is_short);
     let of_the_machine = |doubt: &Doubt| doubt.is_timing() || matches!(doubt, Doubt::CaptureDrops { .. });
     let may_do_better = doubts.iter().all(|doubt| of_the_machine(doubt) || is_short(doubt));
-    (world == OnWorld::Linux && !expected && may_do_better).then_some(doubts)
+    (world == Backend::Linux && !expected && may_do_better).then_some(doubts)
 }
 
 /// The values of one run of a point.
@@ -327,7 +327,7 @@ impl Reading {
     fn of(
         point: &Point,
         run: usize,
-        world: OnWorld,
+        world: Backend,
         more: &[scenario::Setting],
         how: &How<'_>,
     ) -> Result<Self, NotRun> {
@@ -407,9 +407,9 @@ mod tests {
     fn runs_of_one_point_go_side_by_side_the_longest_first() {
         let points = (crate::paper::EXPERIMENTS[1].points)(Scale::Quick);
         let main: Vec<Point> = points.into_iter().take(2).collect();
-        let [one, four] = [1, 4].map(|jobs| span(&main, OnWorld::Linux, jobs));
+        let [one, four] = [1, 4].map(|jobs| span(&main, Backend::Linux, jobs));
         assert_eq!(four * 4, one, "all of these last as long, and there are four for each of four workers");
-        let units = units(&main, OnWorld::Linux, &[]).unwrap_or_default();
+        let units = units(&main, Backend::Linux, &[]).unwrap_or_default();
         assert!(units.len() == 16 && units.is_sorted_by(|one, next| one.duration >= next.duration));
     }
 }

@@ -3,7 +3,7 @@
 use super::carry_out::Verdict;
 use super::published::{Judged, counts, judged};
 use super::{Broken, Experiment, Measured, Metric, Point, Report, Setting};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use serde_json::{Map, Value, json as object};
 
 /// Returns all reports as one object. A backend without a value is null; an invalid run is `"invalid"`.
@@ -101,8 +101,8 @@ fn point(report: &Report, point: &Point, metric: &Metric) -> Value {
         "kind": point.kind.name(),
         "metric": metric.name,
         "published": point.published(metric.name).map(|published| published.value),
-        "sim": measured(OnWorld::Sim).map(|measured| value(measured, metric)),
-        "linux": measured(OnWorld::Linux).map(|measured| value(measured, metric)),
+        "sim": measured(Backend::Sim).map(|measured| value(measured, metric)),
+        "linux": measured(Backend::Linux).map(|measured| value(measured, metric)),
         "n": point.n,
     })
 }

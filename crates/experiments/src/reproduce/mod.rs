@@ -27,15 +27,15 @@ pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figure_names, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
-pub use point::{Kind, Measure, Point, Samples, Setting};
-pub use published::{Counts, Estimate, Judged, OnBackend, Published, Statistic, Word, counts, judged};
+pub use point::{Kind, Measure, Point, Published, Samples, Setting};
+pub use published::{Counts, Estimate, Judged, OnBackend, Statistic, Word, counts, judged};
 pub use recorded::Recorded;
 pub use self_test::{Broken, self_test};
 pub use table::{is_table, short, table};
 pub(crate) use text::invalid;
 pub use text::{self_test_text, summary, text};
 
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use wire::Duration;
 
 /// The number and the length of the runs.
@@ -75,6 +75,29 @@ pub struct Metric {
     pub official: bool,
 }
 
+impl Metric {
+    /// Creates a published metric whose repetitions are combined by their mean.
+    pub const fn mean(name: &'static str, digits: usize) -> Self {
+        Self { name, digits, statistic: Statistic::Mean, official: true }
+    }
+
+    /// Creates a published metric whose repetitions are combined by their median.
+    pub const fn median(name: &'static str, digits: usize) -> Self {
+        Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
+    }
+
+    /// Returns the same metric as one that helps to explain the result.
+    #[must_use]
+    pub const fn beside(self) -> Self {
+        Self { official: false, ..self }
+    }
+}
+
+/// The backends of an experiment that runs on both.
+pub const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
+/// The backend of what runs in the simulator only.
+pub const SIM: &[Backend] = &[Backend::Sim];
+
 /// One experiment of a paper.
 #[derive(Debug)]
 pub struct Experiment {
@@ -89,7 +112,7 @@ pub struct Experiment {
     /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
     pub notes: &'static [&'static str],
     /// The backends on which it can run.
-    pub worlds: &'static [OnWorld],
+    pub worlds: &'static [Backend],
     /// The metrics.
     pub metrics: &'static [Metric],
     /// Returns the points of the experiment.
@@ -110,7 +133,7 @@ pub struct MustHold {
     /// A description of the value.
     pub value: &'static str,
     /// The backends on which it is required.
-    pub worlds: &'static [OnWorld],
+    pub worlds: &'static [Backend],
     /// Selects the points that it evaluates. If one of them is invalid, the property does not hold.
     pub needs: fn(&Point) -> bool,
     /// Checks whether it holds on one backend.
@@ -136,8 +159,38 @@ impl Check {
 }
 
 /// Returns how long an experiment takes on Linux with `jobs` parallel runs, or the virtual time with one.
-pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
+pub fn span(experiment: &Experiment, scale: Scale, world: Backend, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), world, jobs)
+}
+
+/// Returns which of these experiments run on Linux if all of them may take `budget` there, with `jobs` parallel runs. The first
+/// is the one with the index `turn`, modulo their number; the next ones follow in a circle, until one does not fit. The first runs
+/// even if it does not fit. Successive turns so run every experiment.
+pub fn in_turn(
+    experiments: &[&Experiment],
+    scale: Scale,
+    jobs: usize,
+    budget: Duration,
+    turn: usize,
+) -> Vec<bool> {
+    let spans: Vec<Duration> =
+        experiments.iter().map(|experiment| span(experiment, scale, Backend::Linux, jobs)).collect();
+    fitting(&spans, budget, turn)
+}
+
+fn fitting(spans: &[Duration], budget: Duration, turn: usize) -> Vec<bool> {
+    let mut chosen = vec![false; spans.len()];
+    let mut sum = Duration::ZERO;
+    let circle = (0..spans.len()).map(|step| (turn + step) % spans.len());
+    for (nth, place) in circle.enumerate() {
+        let (Some(span), Some(chosen)) = (spans.get(place), chosen.get_mut(place)) else { break };
+        sum += *span;
+        if nth > 0 && sum > budget {
+            break;
+        }
+        *chosen = true;
+    }
+    chosen
 }
 
 #[cfg(test)]

@@ -1,10 +1,29 @@
 //! One point: a scenario with settings, the published numbers, and the evaluation of its runs.
 
-use super::Published;
 use crate::catalogue;
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Repetition, Scenario, ScenarioError};
 use std::collections::BTreeMap;
+
+/// A number printed in a paper, and the tolerance within which a value reproduces it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Published {
+    /// The metric.
+    pub metric: &'static str,
+    /// The figure, table or section of the paper.
+    pub figure: &'static str,
+    /// The number, in the metric's unit.
+    pub value: f64,
+    /// The largest permitted difference, in the same unit. It is fixed before the first run.
+    pub tolerance: f64,
+    /// The origin of the tolerance.
+    pub tolerance_from: &'static str,
+    /// The difference from the paper's setup that may cause another value, in one line.
+    pub why: &'static str,
+    /// The properties that must hold for the series that the number is part of (a slope, a ratio, an order), by their
+    /// texts. Empty for a single number, which has no shape.
+    pub shape: &'static [&'static str],
+}
 
 /// The purpose of a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,7 +84,7 @@ pub struct Point {
     /// Its purpose.
     pub kind: Kind,
     /// The backends on which it runs.
-    pub worlds: &'static [OnWorld],
+    pub worlds: &'static [Backend],
     /// The name of the built-in scenario.
     pub scenario: &'static str,
     /// The settings that differ from the scenario.

@@ -1,29 +1,9 @@
 //! Published numbers, and the verdicts on them.
 
 use super::carry_out::Measured;
-use super::{Metric, Point, Report};
+use super::{Metric, Point, Published, Report};
 use crate::stats::{Interval, Summary, mean_interval};
-use recorder::run::OnWorld;
-
-/// A number printed in a paper, and the tolerance within which a value reproduces it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Published {
-    /// The metric.
-    pub metric: &'static str,
-    /// The figure, table or section of the paper.
-    pub figure: &'static str,
-    /// The number, in the metric's unit.
-    pub value: f64,
-    /// The largest permitted difference, in the same unit. It is fixed before the first run.
-    pub tolerance: f64,
-    /// The origin of the tolerance.
-    pub tolerance_from: &'static str,
-    /// The difference from the paper's setup that may cause another value, in one line.
-    pub why: &'static str,
-    /// The properties that must hold for the series that the number is part of (a slope, a ratio, an order), by their
-    /// texts. Empty for a single number, which has no shape.
-    pub shape: &'static [&'static str],
-}
+use recorder::run::Backend;
 
 /// The statistic that combines the repetitions of a metric into one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +79,7 @@ impl Word {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OnBackend {
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The value; `None` if no valid run gave one.
     pub estimate: Option<Estimate>,
     /// Whether all properties of its series hold there; `None` if a run that they need is invalid.
@@ -205,7 +185,7 @@ impl Judged<'_> {
 
     /// Returns the remarks on the confidence intervals; only one if they are equal on all backends.
     fn remarks(&self) -> Vec<String> {
-        let all: Vec<(OnWorld, String)> =
+        let all: Vec<(Backend, String)> =
             self.on.iter().filter_map(|on| Some((on.world, on.remark(&self.published)?))).collect();
         match all.as_slice() {
             [(_, first), rest @ ..]
@@ -302,7 +282,7 @@ mod tests {
 
     fn on(value: f64, has_shape: Option<bool>) -> OnBackend {
         let estimate = Some(Estimate { value, interval: None, n: 1 });
-        OnBackend { world: OnWorld::Sim, estimate, has_shape }
+        OnBackend { world: Backend::Sim, estimate, has_shape }
     }
 
     const PUBLISHED: Published = Published {
@@ -357,7 +337,7 @@ mod tests {
         let point = &(crate::paper::EXPERIMENTS[0].points)(crate::reproduce::Scale::Quick)[0];
         let metric = &crate::paper::EXPERIMENTS[0].metrics[0];
         let word = |sim: OnBackend, linux: OnBackend| {
-            let linux = OnBackend { world: OnWorld::Linux, ..linux };
+            let linux = OnBackend { world: Backend::Linux, ..linux };
             let judged = Judged { point, metric, published: PUBLISHED, on: vec![sim, linux] };
             (judged.word(), judged.why().unwrap_or_default())
         };

@@ -3,7 +3,7 @@
 use super::carry_out::measure_all;
 use super::{Check, Experiment, MustHold, Point, Scale};
 use crate::execute::{How, NotRun};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::Setting;
 
 /// The effect of a breaker.
@@ -14,7 +14,7 @@ pub struct Broken {
     /// The settings of the breaker.
     pub breaker: &'static [&'static str],
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The result without the breaker.
     pub whole: Check,
     /// The result with the breaker.
@@ -32,11 +32,11 @@ impl Broken {
 /// Runs the breakers of an experiment at the quick scale: all of them in the simulator, only the first on Linux.
 pub fn self_test(
     experiment: &'static Experiment,
-    world: OnWorld,
+    world: Backend,
     how: &How<'_>,
 ) -> Result<Vec<Broken>, NotRun> {
     let points = (experiment.points)(Scale::Quick);
-    let limit = if world == OnWorld::Linux { 1 } else { usize::MAX };
+    let limit = if world == Backend::Linux { 1 } else { usize::MAX };
     let mut all = Vec::new();
     for must_hold in experiment.must_hold.iter().filter(|must_hold| must_hold.worlds.contains(&world)) {
         if all.len() >= limit {
@@ -65,7 +65,7 @@ mod tests {
     fn what_did_not_hold_before_cannot_be_broken() {
         let must_hold = &crate::paper::EXPERIMENTS[0].must_hold[0];
         let check = |holds, value| Check { value, holds };
-        let broken = |whole, check| Broken { must_hold, breaker: &[], world: OnWorld::Sim, whole, check };
+        let broken = |whole, check| Broken { must_hold, breaker: &[], world: Backend::Sim, whole, check };
         let [holds, fails, nothing] = [check(true, Some(1.0)), check(false, Some(1.0)), check(false, None)];
         assert!(broken(holds, fails).broke());
         assert!(!broken(fails, fails).broke(), "it never holds");

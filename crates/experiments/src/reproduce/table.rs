@@ -2,7 +2,7 @@
 
 use super::published::{Estimate, Judged, counts, judged};
 use super::{Metric, Recorded, Report};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use std::fmt::Write;
 
 /// Returns the table of all published numbers of these reports with their verdicts. Recorded values fill the Linux
@@ -50,7 +50,7 @@ fn with_recorded<'a>(reports: &'a [Report], recorded: Option<&Recorded>) -> Vec<
     let mut all: Vec<(&Report, Judged<'_>)> = Vec::new();
     for report in reports {
         for mut judged in judged(report) {
-            if report.results(OnWorld::Linux).is_none() {
+            if report.results(Backend::Linux).is_none() {
                 judged.on.extend(recorded.and_then(|recorded| recorded.find(report.experiment.id, &judged)));
             }
             all.push((report, judged));
@@ -99,8 +99,8 @@ fn row(report: &Report, judged: &Judged<'_>) -> String {
         judged.metric.digits,
         published.value,
         tolerance(published.tolerance),
-        on(OnWorld::Sim),
-        on(OnWorld::Linux),
+        on(Backend::Sim),
+        on(Backend::Linux),
         judged.verdict(),
     )
 }

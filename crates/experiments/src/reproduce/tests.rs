@@ -9,7 +9,7 @@ const HOW: How<'_> = How { jobs: 2, linux: None, stop: &NEVER, progress: &|_| {}
 
 fn quick(id: &str) -> Report {
     let experiment = select(&[id.to_owned()]).unwrap()[0];
-    reproduce(experiment, Scale::Quick, &[OnWorld::Sim], &HOW).unwrap()
+    reproduce(experiment, Scale::Quick, &[Backend::Sim], &HOW).unwrap()
 }
 
 #[test]
@@ -54,11 +54,51 @@ fn no_scale_takes_longer_than_promised() {
         let limits =
             [(Scale::Quick, if wide { 120 } else { 60 }), (Scale::Default, if wide { 900 } else { 300 })];
         for (scale, limit) in limits {
-            let span = span(experiment, scale, OnWorld::Linux, 4).as_secs();
+            let span = span(experiment, scale, Backend::Linux, 4).as_secs();
             assert!(span < limit, "{} {}: {span} s", experiment.id, scale.name());
         }
-        assert!(span(experiment, Scale::Quick, OnWorld::Sim, 1).as_secs() < 3000);
+        assert!(span(experiment, Scale::Quick, Backend::Sim, 1).as_secs() < 3000);
     }
+}
+
+/// The share of `make test` that measures on Linux: at most six minutes, without repeated runs. What is beyond it takes turns
+/// by commit (`--linux-seconds` and `--turn` in the Makefile).
+#[test]
+fn all_quick_measurements_on_linux_take_six_minutes_at_most() {
+    const SECONDS: u64 = 360;
+    let all = select(&[]).unwrap();
+    let budget: u64 = makefile("LINUX_SECONDS").parse().unwrap();
+    let most = (0..all.len()).map(|turn| {
+        let chosen = in_turn(&all, Scale::Quick, 4, Duration::from_secs(budget), turn);
+        let spans = all.iter().zip(chosen).filter(|(_, chosen)| *chosen);
+        spans.map(|(experiment, _)| span(experiment, Scale::Quick, Backend::Linux, 4)).sum::<Duration>()
+    });
+    let course = crate::contest::course().unwrap();
+    let wanted = crate::contest::select(course, &[]).unwrap();
+    let contest = crate::contest::span(course, &wanted, crate::contest::repetitions(Scale::Quick), 4);
+    // `agree first`: eight runs, one after the other.
+    let (name, text) = crate::catalogue::find("first").unwrap();
+    let agreement = scenario::Scenario::plan(&name, &text, &[], 1).unwrap().duration * 8;
+    let sum = most.max().unwrap() + contest + agreement;
+    assert!(sum.as_secs() <= SECONDS, "{sum:?}");
+}
+
+fn makefile(variable: &str) -> String {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile")).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(variable)?.trim_start().strip_prefix("?="));
+    value.unwrap_or_else(|| panic!("no {variable} in the Makefile")).trim().to_owned()
+}
+
+#[test]
+fn successive_turns_measure_every_experiment() {
+    let spans = [50, 40, 30, 200].map(Duration::from_secs);
+    let chosen = |turn| fitting(&spans, Duration::from_secs(100), turn);
+    assert_eq!(chosen(0), [true, true, false, false]);
+    assert_eq!(chosen(1), [false, true, true, false]);
+    assert_eq!(chosen(2), [false, false, true, false]);
+    assert_eq!(chosen(3), [false, false, false, true], "one that never fits has its turn alone");
+    assert_eq!(chosen(4), chosen(0));
+    assert_eq!(fitting(&[], Duration::ZERO, 7), [] as [bool; 0]);
 }
 
 #[test]
@@ -149,7 +189,7 @@ fn a_verdict_needs_the_value_and_what_must_hold() {
 #[test]
 fn every_breaker_breaks() {
     for experiment in EXPERIMENTS {
-        for broken in self_test(experiment, OnWorld::Sim, &HOW).unwrap() {
+        for broken in self_test(experiment, Backend::Sim, &HOW).unwrap() {
             assert!(broken.broke(), "{:?} left it whole: {}", broken.breaker, broken.must_hold.text);
         }
     }
@@ -195,14 +235,14 @@ fn the_json_has_the_promised_shape() {
 #[test]
 fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
     let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
-    let mut outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
+    let mut outcome = run_point(point.plans(&[]).unwrap().remove(0), Backend::Sim, &HOW).unwrap();
     assert!(carry_out::judge_one(point, &outcome).is_valid());
     let late = || vec![Doubt::WallClockSet { process: "b1".to_owned() }];
     outcome.doubts = late();
     assert_eq!(carry_out::judge_one(point, &outcome).validity, Validity::Invalid(late()));
     outcome.ledger.sent += 1;
     assert_eq!(carry_out::judge_one(point, &outcome).validity, Validity::Untrusted(late()));
-    outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
+    outcome = run_point(point.plans(&[]).unwrap().remove(0), Backend::Sim, &HOW).unwrap();
     outcome.handoffs.pop();
     assert!(!carry_out::judge_one(point, &outcome).is_valid(), "a repetition is missing");
 }
@@ -215,20 +255,20 @@ fn a_run_is_repeated_where_another_may_do_better() {
         let validity = Validity::Invalid(doubts.iter().map(|doubt| (*doubt).clone()).collect());
         carry_out::worth_repeating(&validity, world, broken).is_some()
     };
-    assert!(repeats(&[&late], OnWorld::Linux, false) && repeats(&[&short], OnWorld::Linux, false));
-    assert!(repeats(&[&late], OnWorld::Linux, true) && repeats(&[&short, &late], OnWorld::Linux, true));
-    assert!(!repeats(&[&short], OnWorld::Linux, true), "as it was meant to be");
+    assert!(repeats(&[&late], Backend::Linux, false) && repeats(&[&short], Backend::Linux, false));
+    assert!(repeats(&[&late], Backend::Linux, true) && repeats(&[&short, &late], Backend::Linux, true));
+    assert!(!repeats(&[&short], Backend::Linux, true), "as it was meant to be");
     assert!(
-        !repeats(&[&late, &Doubt::Unbalanced], OnWorld::Linux, false),
+        !repeats(&[&late, &Doubt::Unbalanced], Backend::Linux, false),
         "a busy machine excuses no other doubt"
     );
-    assert!(!repeats(&[&late], OnWorld::Sim, false));
-    assert!(carry_out::worth_repeating(&Validity::Valid, OnWorld::Linux, false).is_none());
+    assert!(!repeats(&[&late], Backend::Sim, false));
+    assert!(carry_out::worth_repeating(&Validity::Valid, Backend::Linux, false).is_none());
 }
 
 #[test]
 fn a_world_that_is_not_to_be_had_is_absent_and_says_why() {
-    let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[OnWorld::Linux], &HOW).unwrap();
+    let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[Backend::Linux], &HOW).unwrap();
     assert!(report.worlds.is_empty() && report.verdicts().is_empty());
     assert_eq!(report.absent.len(), 1);
 }

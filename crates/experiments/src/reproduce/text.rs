@@ -5,7 +5,7 @@ use super::published::{Judged, counts, judged};
 use super::table::{tolerance, value};
 use super::{Broken, Experiment, Measured, Metric, Point, Report, Results};
 use draw::Table;
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use std::fmt::Write;
 
 /// Returns the published and the measured values, and which properties hold.
@@ -16,7 +16,7 @@ pub fn text(report: &Report) -> String {
     for note in experiment.notes {
         let _ = writeln!(out, "  {note}");
     }
-    let worlds: Vec<OnWorld> = report.worlds.iter().map(|results| results.world).collect();
+    let worlds: Vec<Backend> = report.worlds.iter().map(|results| results.world).collect();
     let is_published = |metric: &&Metric| report.points.iter().any(|p| p.published(metric.name).is_some());
     for metric in experiment.metrics.iter().filter(is_published) {
         let _ = write!(
@@ -54,7 +54,7 @@ pub fn summary(reports: &[Report]) -> String {
     format!("published numbers: {}\n", counts(&all))
 }
 
-fn numbers(judged: &[Judged<'_>], worlds: &[OnWorld]) -> String {
+fn numbers(judged: &[Judged<'_>], worlds: &[Backend]) -> String {
     let mut headers = vec!["verdict".to_owned(), "point".to_owned(), "metric".to_owned()];
     headers.extend(["published", "tolerance"].map(str::to_owned));
     headers.extend(worlds.iter().map(|world| world.name().to_owned()));
@@ -78,7 +78,7 @@ fn numbers(judged: &[Judged<'_>], worlds: &[OnWorld]) -> String {
     format!("{}tolerances: {}\n", table.render(), from.join("; "))
 }
 
-fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
+fn published(report: &Report, metric: &Metric, worlds: &[Backend]) -> String {
     let shaped = report.points.iter().any(|point| point.base.is_some());
     let mut headers: Vec<String> = ["kind", "point", "n", "published"].map(str::to_owned).into();
     headers.extend(worlds.iter().map(|world| world.name().to_owned()));
@@ -113,7 +113,7 @@ fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
     table.render()
 }
 
-fn also(report: &Report, metrics: &[&Metric], worlds: &[OnWorld]) -> String {
+fn also(report: &Report, metrics: &[&Metric], worlds: &[Backend]) -> String {
     let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
     for metric in metrics {
         headers.extend(worlds.iter().map(|world| format!("{} {}", metric.name, world.name())));
@@ -189,7 +189,7 @@ pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     format!("{}: self-test\n{}", experiment.id, table.render())
 }
 
-fn measured<'a>(report: &'a Report, point: &Point, world: OnWorld) -> Option<&'a Measured> {
+fn measured<'a>(report: &'a Report, point: &Point, world: Backend) -> Option<&'a Measured> {
     report.results(world)?.named(&point.label)
 }
 

@@ -1,7 +1,7 @@
 //! The journal of a sweep, `runs.jsonl`: one line for each run, written when the run ends.
 
 use super::{Job, Sweep, Values, measure};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Sweep {
 
     /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If that is taken by other files, it ends in
     /// `.2`, `.3` and so on.
-    pub fn default_folder(&self, world: OnWorld) -> PathBuf {
+    pub fn default_folder(&self, world: Backend) -> PathBuf {
         let base = format!("{}-{}-sweep", self.name, world.name());
         let mut folder = Path::new("runs").join(&base);
         let mut number = 2_u64;

@@ -24,7 +24,7 @@ pub use table::{csv, files_in, json, text};
 pub use crate::batch::METRICS;
 
 use crate::batch::{Values, measure, metric, short};
-use recorder::run::OnWorld;
+use recorder::run::Backend;
 use scenario::{Plan, Repetition, Scenario, ScenarioError, Setting, SweepPart, SweepTable};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ pub struct Sweep {
     /// Number of runs at each point.
     pub repetitions: usize,
     /// The backend.
-    pub world: OnWorld,
+    pub world: Backend,
     file: String,
     text: String,
     points: Vec<Point>,
@@ -93,7 +93,7 @@ impl Sweep {
         settings: &[Setting],
         runs: Option<usize>,
         seed: u64,
-        world: OnWorld,
+        world: Backend,
     ) -> Result<Option<(Self, Vec<Job>)>, ScenarioError> {
         let part = SweepPart::read(file, text, settings)?;
         let wrong = |path: &str, problem: &str| part.wrong(path, problem);
@@ -182,7 +182,7 @@ impl Sweep {
         take(&format!("{} {} {}", env!("CARGO_PKG_VERSION"), self.repetitions, self.world.name()));
         for first in jobs.chunks(self.repetitions).filter_map(<[Job]>::first) {
             let plan = self.plan(first)?;
-            if self.world == OnWorld::Sim {
+            if self.world == Backend::Sim {
                 plan.world().map_err(|error| ScenarioError::new(&self.file, error.to_string()))?;
             }
             // The document has the contents of other files too.

@@ -10,7 +10,7 @@ const TABLE: &str = "\n[sweep]\nrepetitions = 3\nset.\"radio.retune\" = [\"5ms\"
 
 fn sweep(text: &str, settings: &[&str]) -> Result<Option<(Sweep, Vec<Job>)>, ScenarioError> {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
-    Sweep::of("first.toml", text, &settings, None, 1, OnWorld::Sim)
+    Sweep::of("first.toml", text, &settings, None, 1, Backend::Sim)
 }
 
 fn with_table() -> (Sweep, Vec<Job>) {
@@ -28,7 +28,7 @@ fn done(sweep: &Sweep, number: usize, job: &Job) -> Done {
 #[test]
 fn two_points_that_are_the_same_are_refused() {
     let (file, text) = Scenario::find("first").unwrap();
-    let of = |set: &str| Sweep::of(&file, &text, &[set.parse().unwrap()], Some(1), 1, OnWorld::Sim);
+    let of = |set: &str| Sweep::of(&file, &text, &[set.parse().unwrap()], Some(1), 1, Backend::Sim);
     assert!(of("radio.retune=5ms|6ms").is_ok());
     let refusal = of("radio.retune=5ms|5ms").unwrap_err().to_string();
     assert!(refusal.contains("`radio.retune` has the value 5ms twice"), "{refusal}");
@@ -246,6 +246,6 @@ fn what_the_schema_of_a_sweep_refuses_is_refused() {
         let text = FIRST.replacen("[radio]", &format!("[sweep]\n{table}\n[radio]"), 1);
         let document = serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap();
         assert_eq!(validator.is_valid(&document), is_right, "{table}");
-        assert_eq!(Sweep::of("bad.toml", &text, &[], None, 1, OnWorld::Sim).is_ok(), is_right, "{table}");
+        assert_eq!(Sweep::of("bad.toml", &text, &[], None, 1, Backend::Sim).is_ok(), is_right, "{table}");
     }
 }

@@ -143,7 +143,7 @@ impl MobileHost {
                 connection.credit += more;
                 match connection.state {
                     State::Open(_) if !connection.finishing => {
-                        out.served(OwnedStreamEvent::Room(program, more))
+                        out.served(OwnedStreamEvent::Room(program, more));
                     }
                     State::Open(_) => {}
                     _ => self.call(now, program, out),

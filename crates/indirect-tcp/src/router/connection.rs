@@ -156,7 +156,7 @@ impl Leaving {
     fn on(&mut self, side: Side, event: StreamEvent<'_>, moves_unread: bool) -> Option<Next> {
         match event {
             StreamEvent::Migrate(MigrateEvent::Parted(staged)) if moves_unread => {
-                self.staged = Some(staged.map(<[u8]>::to_vec))
+                self.staged = Some(staged.map(<[u8]>::to_vec));
             }
             // If it was not joined, both halves have finished, and each has all bytes of the other. So the relay has
             // ended, and no bytes are between them.

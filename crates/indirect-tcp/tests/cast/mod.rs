@@ -325,7 +325,7 @@ fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
         ["refused"] => give(teller, StreamEvent::Migrate(MigrateEvent::Refused("Operation not permitted"))),
         ["not", "joined"] => give(teller, StreamEvent::Migrate(MigrateEvent::Refused(refusal::NOT_JOINED))),
         ["has", "ended"] => {
-            give(teller, StreamEvent::Migrate(MigrateEvent::Refused(refusal::NOT_ESTABLISHED)))
+            give(teller, StreamEvent::Migrate(MigrateEvent::Refused(refusal::NOT_ESTABLISHED)));
         }
         ["closed"] => give(teller, StreamEvent::Closed(None)),
         ["closed", "refused"] => give(teller, StreamEvent::Closed(Some(refusal::REFUSED))),

@@ -153,7 +153,7 @@ impl Stage {
                 }
             }
             StreamOp::Migrate(MigrateOp::Part) => {
-                self.tell(id, StreamEvent::Migrate(MigrateEvent::Parted([&[], &[]])))
+                self.tell(id, StreamEvent::Migrate(MigrateEvent::Parted([&[], &[]])));
             }
             StreamOp::Migrate(MigrateOp::Export) => {
                 let (entry, side) = self.halves[&id];

@@ -2,7 +2,7 @@
 
 use super::{Comparison, Divergence, Said, compare};
 use crate::flow::Flow;
-use crate::run::{OnWorld, Outcome};
+use crate::run::{Backend, Outcome};
 use crate::rundir;
 use std::fmt::Write;
 use trace::{Record, What};
@@ -115,7 +115,7 @@ fn delivered([a, b]: [&Outcome; 2]) -> String {
 /// Returns whether both are simulator runs of the same scenario, settings, seed and phase. The error names what
 /// differs between two simulator runs.
 fn is_repetition([a, b]: [&Outcome; 2]) -> Result<bool, &'static str> {
-    if [a.world, b.world] != [OnWorld::Sim; 2] {
+    if [a.world, b.world] != [Backend::Sim; 2] {
         return Ok(false);
     }
     match (&a.plan, &b.plan) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run;
-use crate::run::OnWorld;
+use crate::run::Backend;
 use scenario::{Plan, Scenario};
 use trace::{HostId, Record, What};
 
@@ -53,7 +53,7 @@ fn without(plan: &Plan, records: &[Record], gone: impl Fn(&Record) -> bool) -> O
     let at = records.iter().position(|r| r.at >= Instant::from_millis(3_000) && gone(r)).unwrap();
     let mut records = records.to_vec();
     records.remove(at);
-    Outcome::new(plan.clone(), OnWorld::Sim, records, None)
+    Outcome::new(plan.clone(), Backend::Sim, records, None)
 }
 
 #[test]

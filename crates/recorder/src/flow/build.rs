@@ -8,7 +8,7 @@ use super::path::{Delivery, Path, Sending, Wait};
 use super::seen::Seen;
 use super::stream::{AppStream, AppStreams};
 use super::{Arrival, End, Flow, FlowEnd, Transport};
-use crate::failure::stop_of;
+use crate::expected::stop_of;
 use node::stream::refusal;
 use scenario::Plan;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! received no datagram. The cost of handoffs needs the records.
 
 use super::stream::is_application;
-use crate::failure::{SETUP, Wrong, asks_for, is_cut_short, sends_from};
+use crate::expected::{SETUP, Wrong, asks_for, is_cut_short, sends_from};
 use node::{AppChange, AppEvent, StreamId};
 use roles::RoleConfig;
 use scenario::Plan;

@@ -20,6 +20,7 @@ pub(crate) use packets::Packets;
 pub(crate) use path::Sending;
 pub(crate) use traffic::Traffic;
 
+use scenario::Plan;
 use trace::HostId;
 use wire::{Duration, Instant, PacketId, SocketAddrV4};
 
@@ -30,6 +31,17 @@ pub struct End {
     pub host: HostId,
     /// Its address and port, as the application's host first used them.
     pub at: SocketAddrV4,
+}
+
+impl End {
+    /// Returns the host's name and port, or the address and port if no host of the plan has the address.
+    pub(crate) fn name(&self, plan: &Plan) -> String {
+        if plan.has_host(self.host) {
+            format!("{}:{}", plan.host_name(self.host), self.at.port())
+        } else {
+            self.at.to_string()
+        }
+    }
 }
 
 /// The transport of a flow, as the applications see it.

@@ -1,34 +1,15 @@
 //! The cost of a cut for one flow.
 
+use super::analysis::HandoffAnalysis;
+use super::cut::Cut;
 use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
-use super::story::Story;
 use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
 use trace::HostId;
 use wire::Instant;
 
-/// The cut of a host's path.
-pub(super) struct Cut<'a> {
-    pub(super) host: HostId,
-    /// When the handoff was decided.
-    pub(super) begun: Instant,
-    pub(super) at: Instant,
-    /// From when on a packet can reach the host again.
-    pub(super) back: Instant,
-    /// Later handoffs of all hosts, the last one first.
-    pub(super) later: &'a [Handoff],
-}
-
-impl<'a> Cut<'a> {
-    /// Returns the host's later handoffs, the next one first.
-    fn later(&self) -> impl Iterator<Item = &'a Handoff> {
-        let host = self.host;
-        self.later.iter().rev().filter(move |later| later.host == host)
-    }
-}
-
-impl Story<'_> {
+impl HandoffAnalysis<'_> {
     /// Returns the handoff's cost for a flow, or `None` if the flow is not the host's or did not exist at the cut.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);

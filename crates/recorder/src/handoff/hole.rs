@@ -1,9 +1,9 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, or loses several packets in a row.
 
+use super::analysis::{Event, HandoffAnalysis, NOT_ENDED};
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
-use super::story::{Event, NOT_ENDED, Story};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
 use trace::{HostId, Record, What};
@@ -37,7 +37,7 @@ enum Until<'a, 'n> {
     Never,
 }
 
-impl Story<'_> {
+impl HandoffAnalysis<'_> {
     /// Returns all holes of all flows, in the order of time.
     pub(super) fn holes(&self, handoffs: &[Handoff]) -> Vec<Hole> {
         let flows = self.traffic.flows.iter().zip(&self.traffic.packets).enumerate();

@@ -1,13 +1,13 @@
 //! The latency of a handoff: from the cut to the switch of the path, plus one transit down the new path.
 
-use super::story::Story;
+use super::analysis::HandoffAnalysis;
 use crate::decode::Control;
 use node::{Mark, Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, Packet, PacketId, ipip, ipv4};
 
-impl Story<'_> {
+impl HandoffAnalysis<'_> {
     /// Returns the time from the cut until the switching node has the new path, plus one transit down that path.
     pub(super) fn latency(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
         let switched = self.switched(host, cut, until)?;

@@ -3,49 +3,50 @@
 //! An outage begins at the event that cut the path, and ends when the next new data is given to the application. Each
 //! stage of a handoff begins and ends at two events. Time outside all stages is *unexplained*.
 
+mod analysis;
 mod cost;
+mod cut;
 mod experience;
 mod hole;
 mod latency;
 mod one;
 mod recovery;
 mod stages;
-mod story;
 
 use crate::flow::Traffic;
+pub(crate) use analysis::text as text_field;
+use analysis::{HandoffAnalysis, begin, is_switch, text};
 pub use experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 pub use hole::Hole;
 use scenario::Plan;
-pub(crate) use story::text as text_field;
-use story::{Story, begin, is_switch, text};
 use trace::{Record, What};
 use wire::Instant;
 
 /// Returns all handoffs of a run in the order of time, with the cost for each flow of `traffic`.
 pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Vec<Handoff> {
-    let story = Story::new(plan, records, traffic);
+    let analysis = HandoffAnalysis::new(plan, records, traffic);
     let mut handoffs: Vec<Handoff> = Vec::new();
     // From the last to the first, because an outage may last beyond the next handoff of its host.
     for record in records.iter().rev() {
         if let Some(mark) = begin(record) {
             let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
             // A link that was lost and heard again several times without coming up is one handoff.
-            if let Some(same) = later.filter(|later| story.is_same_loss(record, later)) {
+            if let Some(same) = later.filter(|later| analysis.is_same_loss(record, later)) {
                 text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
                 continue;
             }
-            let handoff = story.handoff(record, mark, &handoffs);
+            let handoff = analysis.handoff(record, mark, &handoffs);
             handoffs.extend(handoff);
         }
     }
     handoffs.reverse();
-    story.charge_once(&mut handoffs);
+    analysis.charge_once(&mut handoffs);
     handoffs
 }
 
 /// Returns all outages of a run without a handoff, in the order of time.
 pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs: &[Handoff]) -> Vec<Hole> {
-    Story::new(plan, records, traffic).holes(handoffs)
+    HandoffAnalysis::new(plan, records, traffic).holes(handoffs)
 }
 
 /// Returns the begin of each handoff that has no record of its cut, although the radio came up in another cell.

@@ -1,8 +1,8 @@
 //! One handoff: its cut, the return of the host, and the cost for each flow.
 
-use super::cost::Cut;
+use super::analysis::{HandoffAnalysis, is_lost, is_switch, text};
+use super::cut::Cut;
 use super::experience::{FlowCost, Handoff};
-use super::story::{Story, is_lost, is_switch, text};
 use crate::flow::PacketEvent;
 use node::Mark;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
     handoff.flows.iter().flat_map(|cost| cost.losses.iter().map(|lost| (cost.flow, lost)))
 }
 
-impl Story<'_> {
+impl HandoffAnalysis<'_> {
     /// Returns the handoff that this mark begins. `later`: the later handoffs of all hosts, the last one first.
     pub(super) fn handoff(&self, record: &Record, mark: &Mark, later: &[Handoff]) -> Option<Handoff> {
         let host = record.host;

@@ -1,16 +1,16 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::cost::Cut;
+use super::analysis::{Event, HandoffAnalysis, begin, is_lost, named};
+use super::cut::Cut;
 use super::experience::{Outage, Owner};
-use super::story::{Event, Story, begin, is_lost, named};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Instant, PacketId};
 
-impl<'a> Story<'a> {
+impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. There, the arrival `next` ends it, or the next handoff cuts
     /// the path again.
     pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {

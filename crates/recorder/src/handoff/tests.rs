@@ -42,7 +42,7 @@ fn the_round_trip_is_that_of_the_update_that_came() {
 
 #[test]
 fn what_the_stack_had_before_the_cut_ends_no_outage() {
-    let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
+    let (file, text) = experiments::catalogue::find("compare/mobile-ip/gap/bulk").unwrap();
     let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
     let run = simulate(plan).unwrap();
     let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
@@ -66,7 +66,7 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
 /// A kernel may hold a frame that arrived before the radio left, and process it only after that.
 #[test]
 fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
-    let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
+    let (file, text) = experiments::catalogue::find("compare/mobile-ip/gap/bulk").unwrap();
     let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
     let run = simulate(plan).unwrap();
     let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
@@ -210,7 +210,9 @@ fn nothing_new_until_the_flow_ended_is_never() {
     assert!(outcome.handoffs[1..].iter().all(|later| later.flows.is_empty()));
     let [failure] = outcome.failures.as_slice() else { panic!("{:?}", outcome.failures) };
     assert!(
-        failure.starts_with("handoff 1, flow 1 (correspondent:49152 > mobile:9000, UDP): never"),
+        failure.starts_with(
+            "handoff 1, flow 1 (correspondent:49152 > mobile:9000, UDP): no new data after the cut"
+        ),
         "{failure}"
     );
 
@@ -287,7 +289,7 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
 /// the host's TCP did not wait for its timer, because the new router notified it.
 #[test]
 fn a_relayed_question_is_followed_from_its_host() {
-    let (file, text) = Scenario::find("compare/indirect-tcp/gap/requests").unwrap();
+    let (file, text) = experiments::catalogue::find("compare/indirect-tcp/gap/requests").unwrap();
     let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
     assert_eq!(outcome.flows.len(), 2);
     for cost in &outcome.handoffs[0].flows {
@@ -306,7 +308,7 @@ fn a_relayed_question_is_followed_from_its_host() {
 /// answer or for a retransmission, not for a link.
 #[test]
 fn a_question_that_no_link_held_up_is_explained() {
-    let (_, text) = Scenario::find("compare/sigma/overlap/requests").unwrap();
+    let (_, text) = experiments::catalogue::find("compare/sigma/overlap/requests").unwrap();
     for seed in [1, 2, 7, 8, 9, 10] {
         let lossy = ["cell.1.loss=0.05", "cell.2.loss=0.05"].map(|text| text.parse().unwrap());
         let outcome = simulate(Scenario::plan("requests.toml", &text, &lossy, seed).unwrap()).unwrap();
@@ -389,7 +391,7 @@ fn a_loss_belongs_to_one_handoff() {
     let traffic = Traffic::new(&outcome.plan, &outcome.records);
     for (host, twin, wanted) in [(mobile, mobile, [3, 0]), (other, HostId(u32::MAX), [3, 0])] {
         let mut both = [Handoff { host, ..one.clone() }, Handoff { host: twin, ..one.clone() }];
-        super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+        super::HandoffAnalysis::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
         assert_eq!(both.map(|handoff| handoff.lost()), wanted);
     }
     let loss = one.flows[0].losses[0];
@@ -400,7 +402,7 @@ fn a_loss_belongs_to_one_handoff() {
     let loser = lost.unwrap().host;
     let mut both =
         [Handoff { host: HostId(u32::MAX), ..one.clone() }, Handoff { host: loser, ..one.clone() }];
-    super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+    super::HandoffAnalysis::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
     assert!(both[1].lost() > 0 && both[0].lost() + both[1].lost() == 3, "{both:?}");
 }
 
@@ -458,7 +460,7 @@ fn a_run_that_ends_within_a_time_out_has_no_never() {
         assert_eq!(outcome.holes.iter().any(is_never), wanted, "{at}: {:?}", outcome.holes);
         assert_eq!(outcome.failures.is_empty(), !wanted, "{at}: {:?}", outcome.failures);
     }
-    let (file, text) = Scenario::find("compare/plain-ip/overlap/bulk").unwrap();
+    let (file, text) = experiments::catalogue::find("compare/plain-ip/overlap/bulk").unwrap();
     let run = |settings: &[Setting]| simulate(Scenario::plan(&file, &text, settings, 1).unwrap()).unwrap();
     let cut = run(&[]).handoffs[0].cut;
     for (millis, wanted) in [(900, false), (1_900, true)] {

@@ -2,7 +2,7 @@
 //! to its other end, and it ends once. Nearly every packet does. Its counters balance, so they need not be computed.
 
 use super::Places;
-use super::seen::{End, Kind, Step};
+use super::step::{End, Kind, Step};
 use trace::HostId;
 
 /// The location of a packet's only copy, while there was never more than one and no step is missing.

@@ -14,14 +14,16 @@ mod open;
 mod places;
 mod running;
 mod seen;
+mod step;
 
 pub(crate) use places::{Places, Way};
 pub use running::Running;
 
-use books::{AtHost, AtPort, Books, Links};
+use books::{AtHost, AtPort, Books, Links, where_lost};
 use scenario::Plan;
-use seen::{End, Seen};
+use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet};
+use step::End;
 use trace::{Doubt, HostId, Record, What};
 use wire::{Instant, PacketId};
 
@@ -255,7 +257,7 @@ impl Ledger {
                 self.double(surplus, || places.way_name(way));
             }
             if sent > ended {
-                let (between, last_seen) = places.where_lost(way, ports);
+                let (between, last_seen) = where_lost(places, way, ports);
                 let vanished = Vanished { packet, last_seen, between, came_in: None };
                 self.vanished.extend(std::iter::repeat_n(vanished, (sent - ended) as usize));
             }

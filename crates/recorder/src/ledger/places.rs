@@ -1,14 +1,13 @@
 //! Names of hosts and interfaces, and the links between them.
 
-use super::books::AtPort;
-use super::seen::End;
+use super::step::End;
 use link::PortId;
 use scenario::Plan;
 use scenario::tree::Shape;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::HostId;
-use wire::{Iface, Instant, Mac};
+use wire::{Iface, Mac};
 
 /// A link direction: one direction of a wire, or the air. All cells are one `Air`, because a host may send in one
 /// cell and be received in another.
@@ -154,19 +153,6 @@ impl Places {
             }
             Way::Air => "the air".to_owned(),
         }
-    }
-
-    pub(super) fn where_lost(&self, way: Way, ports: &[(End, AtPort)]) -> ((String, String), Instant) {
-        let mut sender = ports.iter().filter(|((host, iface), port)| {
-            let here = self.port(*host, *iface);
-            port.sent > 0 && here.is_some_and(|here| self.way_out(here) == way)
-        });
-        let Some(((host, iface), port)) = sender.next_back() else { return Default::default() };
-        let to = match way {
-            Way::Wire { to, .. } => self.by_port(to),
-            Way::Air => self.by_mac(port.to),
-        };
-        ((self.interface(*host, *iface), to.unwrap_or_else(|| "the air".to_owned())), port.last_seen)
     }
 }
 

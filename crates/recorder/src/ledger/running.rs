@@ -3,7 +3,7 @@
 
 use super::books::Books;
 use super::open::Open;
-use super::seen::{Step, loss};
+use super::step::{Step, loss};
 use super::{Ledger, Places};
 use crate::flow;
 use scenario::Plan;

@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use scenario::{Program, Scenario};
-use seen::{Kind, Step};
 use std::sync::LazyLock;
+use step::{Kind, Step};
 use trace::{Event, EventKind, Witness};
 use wire::{Duration, EtherType, Frame, Iface, Mac, Packet, ipv4};
 

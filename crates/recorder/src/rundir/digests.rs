@@ -4,7 +4,7 @@
 //! digests too is not detected.
 
 use super::ReadError;
-use super::put::former_files;
+use super::files::former_files;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

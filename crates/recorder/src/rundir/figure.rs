@@ -3,7 +3,7 @@
 use super::flows::Places;
 use crate::handoff::{Experience, Handoff};
 use crate::journey::Journeys;
-use crate::run::{OnWorld, Outcome};
+use crate::run::{Backend, Outcome};
 use draw::{Band, Cost, FlowTrace, Noticed, Owner, SequenceFigure};
 use node::Stage;
 
@@ -39,10 +39,10 @@ pub(super) fn title(outcome: &Outcome) -> String {
     format!("{}, {}, seed {}", outcome.plan.name, backend(outcome.world), outcome.plan.seed)
 }
 
-pub(super) const fn backend(world: OnWorld) -> &'static str {
+pub(super) const fn backend(world: Backend) -> &'static str {
     match world {
-        OnWorld::Sim => "simulator",
-        OnWorld::Linux => "Linux",
+        Backend::Sim => "simulator",
+        Backend::Linux => "Linux",
     }
 }
 

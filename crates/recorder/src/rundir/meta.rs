@@ -4,8 +4,8 @@ use crate::backend::{Daemon, Machine};
 use crate::flow::Flow;
 use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
 use crate::report;
-use crate::run::{OnWorld, Outcome};
-use scenario::{Repetition, secret};
+use crate::run::{Backend, Outcome};
+use scenario::{Repetition, redacted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::{Doubt, Fingerprint, Record, What};
@@ -25,7 +25,7 @@ pub struct RunFile {
     /// The settings of `--set`.
     pub settings: Vec<String>,
     /// The backend on which it ran.
-    pub world: OnWorld,
+    pub world: Backend,
     /// The random seed.
     pub seed: u64,
     /// Its number among several runs; null for a single run.
@@ -287,7 +287,7 @@ impl RunFile {
                 name: plan.name.clone(),
                 about: plan.about.clone(),
                 duration_s: plan.duration.as_secs_f64(),
-                text: secret::redacted(&plan.text, &plan.settings),
+                text: redacted(&plan.text, &plan.settings),
             },
             settings: plan.settings.iter().map(ToString::to_string).collect(),
             world: outcome.world,

@@ -20,6 +20,7 @@ mod capture;
 mod digests;
 mod events;
 mod figure;
+mod files;
 mod flows;
 mod meta;
 mod place;

@@ -2,24 +2,21 @@
 
 use super::ReadError;
 use super::digests;
+use super::files::{LOCK, beside, is_passing, page};
 use super::meta;
-use super::put::{is_passing, page};
-use crate::run::OnWorld;
+use crate::run::Backend;
 use crate::unfinished::{Kind, Unfinished};
-use scenario::{Plan, Repetition, secret};
+use scenario::{Plan, Repetition, redacted};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use trace::Fingerprinter;
 
-/// The file that a process locks while it writes a directory.
-pub(super) const LOCK: &str = ".wayfare-lock";
-
 /// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
 /// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds a run of
 /// another scenario text, `.2`, `.3` and so on are appended.
-pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
+pub fn default_dir(name: &str, plan: &Plan, world: Backend) -> PathBuf {
     let Repetition { number, of, seed } = plan.repetition;
     let which =
         if of > 1 { format!("{seed}-repetition-{}-of-{of}", number + 1) } else { plan.seed.to_string() };
@@ -30,7 +27,7 @@ pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
 /// Returns the default folder of `of` runs at different phases: `runs/NAME-BACKEND-of-N`, with the suffixes of
 /// [`default_dir`]. `first` is the plan of the first run. The folder separates them from single runs, which have the
 /// phases of the scenario file.
-pub fn default_folder(name: &str, first: &Plan, world: OnWorld, of: u64) -> PathBuf {
+pub fn default_folder(name: &str, first: &Plan, world: Backend, of: u64) -> PathBuf {
     let base = format!("{name}-{}-of-{of}{}", world.name(), digest_of_settings(first));
     unused(&base, |folder| {
         let is_empty = match fs::read_dir(folder) {
@@ -48,7 +45,7 @@ pub fn default_folder(name: &str, first: &Plan, world: OnWorld, of: u64) -> Path
 }
 
 /// Returns the directory of one of several runs.
-pub fn member(folder: &Path, name: &str, world: OnWorld, seed: u64) -> PathBuf {
+pub fn member(folder: &Path, name: &str, world: Backend, seed: u64) -> PathBuf {
     folder.join(format!("{name}-{}-{seed}", world.name()))
 }
 
@@ -78,7 +75,7 @@ fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
 /// Checks whether a run may be written to a directory. It may if the directory does not exist, is empty, or holds
 /// this same run: same scenario, settings, backend and seed. With `force` it may also hold another run. Otherwise the
 /// error's kind is `AlreadyExists`.
-pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result<()> {
+pub fn check(dir: &Path, plan: &Plan, world: Backend, force: bool) -> io::Result<()> {
     let refuse = |problem: &str| {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} {problem}", dir.display())))
     };
@@ -117,10 +114,10 @@ pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result
     refuse("holds another run; name another directory, or replace it with --force")
 }
 
-fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
+fn is_run_of(page: &[u8], plan: &Plan, world: Backend) -> bool {
     let Ok(page) = serde_json::from_slice::<serde_json::Value>(page) else { return false };
     let settings: Vec<String> = plan.settings.iter().map(ToString::to_string).collect();
-    page["scenario"]["text"] == secret::redacted(&plan.text, &plan.settings)
+    page["scenario"]["text"] == redacted(&plan.text, &plan.settings)
         && page["settings"] == serde_json::json!(settings)
         && page["world"] == world.name()
         && page["seed"] == plan.seed
@@ -191,19 +188,9 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
     }
 }
 
-fn parent(dir: &Path) -> &Path {
-    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Returns the parent folder of a directory, and the name there of a temporary file beside the directory.
-pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
-    let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
-    Ok((parent(dir).to_owned(), format!(".{}.{what}", name.to_string_lossy())))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::put::files_of;
+    use super::super::files::files_of;
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {

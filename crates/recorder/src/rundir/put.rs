@@ -1,29 +1,12 @@
 //! Writes a run directory atomically: it replaces an older run, or is new.
 
-use super::place::beside;
-use super::{digests, meta};
+use super::digests;
+use super::files::{NEXT, PART, beside, files_of, former_files};
 use crate::unfinished::{Kind, Unfinished, remove_stale};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
-
-/// Files of run directories in an older format, which have no list of their files.
-const FORMERLY: [&str; 7] = [
-    "run.json",
-    "events.jsonl",
-    "packets.csv",
-    "capture.pcapng",
-    "records.jsonl",
-    "figures/handoffs.svg",
-    "figures/handoffs.csv",
-];
-
-/// The prefix of the directory in which a run is written before it replaces another one; the process id follows.
-const PART: &str = ".wayfare-part";
-
-/// The directory of the complete new run, until its files are moved to their places.
-const NEXT: &str = ".wayfare-next";
+use std::path::Path;
 
 /// Writes a run directory with `fill`, and moves it to its place when it is complete. `page` receives the list of its
 /// files and returns the contents of `run.json`. A new directory appears by one rename. In an existing directory,
@@ -78,22 +61,6 @@ fn check_names(dir: &Path, files: &BTreeSet<String>) -> io::Result<()> {
     }
 }
 
-/// Returns every file below a directory, relative to it.
-pub(super) fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
-    let (mut files, mut open) = (BTreeSet::new(), vec![dir.to_owned()]);
-    while let Some(here) = open.pop() {
-        for entry in fs::read_dir(&here)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                open.push(path);
-            } else if let Ok(name) = path.strip_prefix(dir) {
-                files.insert(name.to_string_lossy().into_owned());
-            }
-        }
-    }
-    Ok(files)
-}
-
 /// Ignores the error that a file does not exist: then it was moved or removed before.
 fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     match result {
@@ -124,35 +91,11 @@ pub(super) fn complete(dir: &Path) -> io::Result<()> {
     unless_gone(fs::remove_dir_all(next))
 }
 
-/// Returns the `run.json` of the run in a directory, if there is one.
-pub(super) fn page(dir: &Path) -> Option<Vec<u8>> {
-    let read = |dir: PathBuf| fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
-    read(dir.join(NEXT)).or_else(|| read(dir.to_owned()))
-}
-
-/// Returns whether a directory's entry with this name exists only while a run is written.
-pub(super) fn is_passing(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name == super::place::LOCK || name.strip_prefix(PART).is_some_and(|rest| rest.starts_with('-'))
-}
-
-/// Returns the files of the run whose `run.json` is in a directory.
-pub(super) fn former_files(dir: &Path) -> BTreeSet<String> {
-    let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
-    let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let Some(page) = page else { return BTreeSet::new() };
-    let Some(listed) = page.get("files").and_then(serde_json::Value::as_array) else {
-        return FORMERLY.map(str::to_owned).into();
-    };
-    // An edited `run.json` must not refer to files outside of its directory.
-    let is_within =
-        |name: &&str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    listed.iter().filter_map(serde_json::Value::as_str).filter(is_within).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::files::{is_passing, page};
     use super::*;
+    use std::path::PathBuf;
 
     fn write(dir: &Path, names: &[&str]) -> io::Result<()> {
         let fill = |part: &Path| {

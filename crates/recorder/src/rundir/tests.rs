@@ -1,7 +1,7 @@
 //! A run directory has all data of a run, and appears complete or not at all.
 
 use super::*;
-use crate::run::{OnWorld, simulate};
+use crate::run::{Backend, simulate};
 use scenario::Plan;
 use tshark::tshark;
 
@@ -51,7 +51,7 @@ fn what_is_written_is_read_back() {
     let back = read(&dir).unwrap();
     assert_eq!(back.records, outcome.records);
     assert_eq!((&back.ledger, &back.handoffs), (&outcome.ledger, &outcome.handoffs));
-    assert_eq!((back.fingerprint, back.world, back.plan.seed), (outcome.fingerprint, OnWorld::Sim, 7));
+    assert_eq!((back.fingerprint, back.world, back.plan.seed), (outcome.fingerprint, Backend::Sim, 7));
     assert!(file.files.contains(&"records.jsonl".to_owned()) && file.files.contains(&"run.json".to_owned()));
     assert_eq!(RunFile { files: file.files.clone(), ..RunFile::new(&back, true) }, file);
     assert!(outcome.plan.text.contains("000102030405060708090a0b0c0d0e0f"));
@@ -70,7 +70,7 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
     fs::write(dir.join("mynotes.txt"), "mine").unwrap();
     write(&outcome, &dir, &Options::default()).unwrap();
     assert!(dir.join("mynotes.txt").exists());
-    let (plan, sim) = (&outcome.plan, OnWorld::Sim);
+    let (plan, sim) = (&outcome.plan, Backend::Sim);
     check(&dir, plan, sim, false).unwrap();
 
     let refusal = |dir: &Path, plan: &Plan, world, force| {
@@ -78,7 +78,7 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         refused.to_string()
     };
-    let mut others = vec![(plan.clone(), OnWorld::Linux)];
+    let mut others = vec![(plan.clone(), Backend::Linux)];
     let settings = ["station.delay_device=3", "radio.retune=7ms"].map(|text| text.parse().unwrap());
     others.push((Scenario::plan("first (built in)", FIRST, &settings, 7).unwrap(), sim));
     others.push((Plan { seed: 8, ..plan.clone() }, sim));
@@ -144,7 +144,7 @@ fn a_damaged_directory_is_refused_with_the_place() {
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
     fs::write(dir.join("run.json"), json.replace("\"format\": 5", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("form 99 of a run directory; this program reads format 5"), "{}", refusal());
+    assert!(refusal().contains("format 99 of a run directory; this program reads format 5"), "{}", refusal());
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 

@@ -6,7 +6,7 @@ use super::steps::EVENTS;
 use crate::flow::{Flow, Transport};
 use crate::handoff::Handoff;
 use crate::journey::{Fate, Journeys};
-use crate::run::{OnWorld, Outcome};
+use crate::run::{Backend, Outcome};
 use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};
 use node::{Mark, Value};
 use std::collections::BTreeMap;
@@ -40,8 +40,8 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
     if have_windows {
         let why_not = match outcome.world {
-            OnWorld::Sim => "not reported in this run",
-            OnWorld::Linux => "no sample: the sockets of roles are sampled, those of programs are not",
+            Backend::Sim => "not reported in this run",
+            Backend::Linux => "no sample: the sockets of roles are sampled, those of programs are not",
         };
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
         panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
@@ -112,10 +112,10 @@ fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWin
     })
 }
 
-const fn source(world: OnWorld) -> &'static str {
+const fn source(world: Backend) -> &'static str {
     match world {
-        OnWorld::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
-        OnWorld::Linux => {
+        Backend::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
+        Backend::Linux => {
             " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), sampled every 20 ms if they \
              changed."
         }

@@ -3,8 +3,8 @@
 //!
 //! A role checks its own keys when it is built. This module checks what only the whole scenario shows.
 
-use super::error::{ScenarioError, Source};
-use super::expand::Layout;
+use super::error::{ScenarioError, Source, Wrong};
+use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::networks::AIR;
 use super::{Host, Scenario, moves, protocol};
@@ -19,9 +19,6 @@ const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
 /// Longest duration of a run: one day.
 const LONGEST: Duration = Duration::from_hours(24);
-
-/// A key's path, and the problem.
-pub(super) type Wrong = (String, String);
 
 /// Checks the keys that need no layout of hosts.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {

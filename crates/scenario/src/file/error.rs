@@ -15,6 +15,9 @@ pub struct ScenarioError {
     problem: String,
 }
 
+/// A key's path, and the problem.
+pub(super) type Wrong = (String, String);
+
 /// Where in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Place {

@@ -1,8 +1,8 @@
 //! Events: what goes wrong in a scenario, and when. An `[[event]]` has an instant. A `[[random_event]]` draws events
 //! from the seed of the run.
 
-use super::check::Wrong;
-use super::expand::Layout;
+use super::error::Wrong;
+use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::{Scenario, units};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

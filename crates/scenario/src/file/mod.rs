@@ -2,45 +2,51 @@
 
 mod check;
 mod course;
+mod document;
 mod error;
 mod event;
 mod expand;
 mod host_config;
+mod layout;
 mod moves;
 mod nearest;
 mod networks;
 mod path;
 mod phase;
 mod protocol;
+mod repetition;
+mod resolve;
 mod schema;
-pub mod secret;
+mod secret;
 mod settings;
 mod sweep;
+mod tree;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
 pub use event::{EventTable, RandomTable, Step};
 pub use host_config::{host_config, host_config_error};
 pub use nearest::did_you_mean;
-pub use phase::{Repetition, is_shifted};
-pub(crate) use protocol::CellularIp as CellularIpTable;
-pub(crate) use protocol::schema as roles_schema;
+pub use phase::is_shifted;
+pub use repetition::Repetition;
 pub use schema::schema;
 pub use secret::has_keys;
-pub use settings::Setting;
 pub use settings::roles_of;
+pub use settings::{Setting, redacted};
 pub use sweep::{SweepPart, SweepTable};
 pub use units::parse_rate;
 
 use crate::Plan;
 use crate::program::Program;
-use crate::tree::TreeTable;
+pub(crate) use document::at_path;
+use document::read;
 use error::Source;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use toml::{Spanned, Table};
+use tree::TreeTable;
 use wire::{Duration, Ipv4Addr, Prefix};
 
 /// A scenario as its file is read, with names where a plan has numbers.
@@ -431,7 +437,7 @@ impl Scenario {
         }
         plan.document = effective.text;
         // The description appears in figures and tables.
-        plan.about = secret::hidden(&plan.about, &secret::keys_of(text, settings));
+        plan.about = secret::hidden(&plan.about, &settings::keys_of(text, settings));
         Ok(plan)
     }
 
@@ -475,37 +481,6 @@ fn understand<'a>(
 pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
     expand::warnings(&source, &scenario)
-}
-
-/// Reads the document of a scenario and applies settings.
-pub(crate) fn read<'a, 's>(
-    file: &'a str,
-    text: &'a str,
-    settings: impl Iterator<Item = &'s Setting>,
-) -> Result<(Source<'a>, Table), ScenarioError> {
-    let mut source = Source::new(file, text);
-    let mut document: Table = toml::from_str(text).map_err(|error| source.toml(&error))?;
-    for setting in settings {
-        let changed = setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
-        for path in changed {
-            source.changed(path, setting.to_string());
-        }
-    }
-    Ok((source, document))
-}
-
-/// Returns an error at a key of a scenario that was read before.
-pub(crate) fn at_path(
-    file: &str,
-    text: &str,
-    settings: &[Setting],
-    path: &str,
-    problem: &str,
-) -> ScenarioError {
-    match read(file, text, settings.iter()) {
-        Ok((source, _)) => source.at_path(path, problem),
-        Err(error) => error,
-    }
 }
 
 /// Returns the name of a run of this file.

@@ -1,7 +1,7 @@
 //! Checks of the times in a scenario: moves of mobile hosts, and workloads.
 
-use super::check::Wrong;
-use super::expand::Layout;
+use super::error::Wrong;
+use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::{Host, Scenario, protocol};
 use crate::application::Application;

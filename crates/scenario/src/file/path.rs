@@ -353,7 +353,7 @@ mod tests {
             [[20.0, 20.0], [20.0, 40.0], [20.0, 40.0]],
             "the second order in midway"
         );
-        assert_eq!(ns2(trace, 7).unwrap_err(), "there is nothing about $node_(7)");
+        assert_eq!(ns2(trace, 7).unwrap_err(), "there is no data of $node_(7)");
         assert!(ns2("$node_(0) jumps", 0).unwrap_err().starts_with("line 1: neither"));
         assert!(ns2("$ns_ at -1 \"$node_(0) setdest 1 1 1\"", 0).unwrap_err().contains("not a time"));
     }

@@ -1,7 +1,6 @@
 //! Secret keys are not copied into run directories, which others may read. Each key is replaced by digits of its
 //! digest, of the same length. So the text can still be read as a scenario, and equal keys are still equal.
 
-use super::Setting;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -17,9 +16,9 @@ pub(super) fn is_secret(name: &str) -> bool {
     last == "key" || last.ends_with("_key")
 }
 
-/// Returns the text of a scenario without its secret keys and those of settings. They are also replaced in comments
+/// Returns the text of a scenario without its secret keys and `more` ones. They are also replaced in comments
 /// and in the description.
-pub fn redacted(text: &str, settings: &[Setting]) -> String {
+pub(super) fn redacted(text: &str, more: impl IntoIterator<Item = String>) -> String {
     let mut spans = spans_of(text);
     // Backwards, so that earlier offsets stay valid.
     spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
@@ -27,13 +26,13 @@ pub fn redacted(text: &str, settings: &[Setting]) -> String {
     for (span, key) in &spans {
         out.replace_range(span.clone(), &format!("\"{}\"", stand_in(key)));
     }
-    hidden(&out, &keys_of(text, settings))
+    hidden(&out, &keys_of(text, more))
 }
 
-/// Returns all secret keys of a scenario and of its settings, the longest first.
-pub fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
+/// Returns all secret keys of a scenario and `more` ones, the longest first.
+pub(super) fn keys_of(text: &str, more: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut keys: Vec<String> = spans_of(text).into_iter().map(|(_, key)| key).collect();
-    keys.extend(settings.iter().flat_map(Setting::keys));
+    keys.extend(more);
     keys.retain(|key| key.len() >= SHORTEST && !key.starts_with(MARK));
     keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
     keys.dedup();
@@ -41,7 +40,7 @@ pub fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
 }
 
 /// Returns a text without these keys, in upper or lower case, and without a key that is assigned in a comment.
-pub fn hidden(text: &str, keys: &[String]) -> String {
+pub(super) fn hidden(text: &str, keys: &[String]) -> String {
     let mut out = text.to_owned();
     for key in keys {
         let small = key.to_ascii_lowercase();
@@ -187,6 +186,7 @@ fn stand_in(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings::{Setting, redacted};
     use super::*;
 
     const A: &str = "000102030405060708090a0b0c0d0e0f";

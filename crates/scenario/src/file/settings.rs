@@ -17,6 +17,16 @@ pub struct Setting {
     is_from_file: bool,
 }
 
+/// Returns the text of a scenario without its secret keys and those of settings.
+pub fn redacted(text: &str, settings: &[Setting]) -> String {
+    secret::redacted(text, settings.iter().flat_map(Setting::keys))
+}
+
+/// Returns all secret keys of a scenario and of its settings, the longest first.
+pub(super) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
+    secret::keys_of(text, settings.iter().flat_map(Setting::keys))
+}
+
 /// Returns whether a setting of this name applies to a kind of role. A gateway also has the name of a base station.
 fn answers_to(kind: &str, name: &str) -> bool {
     kind.rsplit('/').next() == Some(name) || (kind == "cellular-ip/gateway" && name == "station")
@@ -74,7 +84,7 @@ impl Setting {
     }
 
     /// Returns the secret keys in its value.
-    pub(super) fn keys(&self) -> Vec<String> {
+    fn keys(&self) -> Vec<String> {
         secret::keys_in(&self.path(), &self.value)
     }
 

@@ -1,7 +1,8 @@
 //! The table `[sweep]` of a scenario. The plan of a single run ignores it.
 
+use super::Setting;
+use super::document::read;
 use super::error::{ScenarioError, Source};
-use super::{Setting, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -8,41 +8,43 @@
 //! ```
 
 use super::{Shape, Tree};
-use crate::file::{CellularIpTable, Radio, units};
 use ::cellular_ip::config::{MobileConfig, Neighbor, Station, StationConfig};
 use ::cellular_ip::message::session_key;
 use auth::Key;
 use link::{Air, CellSpec, Fabric, Faults, Listening, PortId, RadioSpec};
 use roles::RoleConfig;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use std::sync::{Arc, OnceLock};
 use toml::Table;
 use trace::HostId;
 use wire::{Cell, Duration, Iface, Mac, Seed};
 
-/// The parameters of each cell.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AirTable {
-    /// Bits per second that all radios of a cell share, for example `11Mb/s`.
-    #[serde(deserialize_with = "units::rate")]
-    #[schemars(schema_with = "units::schema_rate")]
-    rate: u64,
-    /// The time that each frame takes besides its bits: preamble, acknowledgment.
-    #[serde(default, deserialize_with = "node::config::span")]
-    #[schemars(schema_with = "node::config::schema::span")]
-    per_frame: Duration,
-    /// The number of frames that wait at each radio [default: 64].
-    #[serde(default = "units::radio_queue")]
-    queue: usize,
+/// The air of every cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellAir {
+    /// Bits per second that all radios of a cell share.
+    pub(crate) rate: u64,
+    /// The time that each frame takes besides its bits.
+    pub(crate) per_frame: Duration,
+    /// The largest number of frames that wait at each radio.
+    pub(crate) queue: usize,
+}
+
+/// How the radios of mobile hosts tune: the keys of `[radio]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    pub(crate) retune: Duration,
+    pub(crate) attach: Option<Duration>,
+    pub(crate) excursion: Duration,
+    pub(crate) association: Duration,
+    pub(crate) drain: Duration,
+    pub(crate) queue: Option<u32>,
 }
 
 /// The Cellular IP part of a tree.
 #[derive(Clone, Debug)]
-pub(super) struct CellularIp {
-    air: AirTable,
-    radio: Radio,
+pub(crate) struct CellularIp {
+    air: CellAir,
+    radio: Tuning,
     key: Key,
     /// The common configuration of all base stations, and of all mobile hosts.
     station: StationConfig,
@@ -52,24 +54,26 @@ pub(super) struct CellularIp {
 }
 
 impl CellularIp {
-    /// Builds it from `air` of the tree, and `[radio]` and `[cellular-ip]` of the scenario.
-    pub(super) fn new(air: &AirTable, radio: &Radio, network: &CellularIpTable) -> Result<Self, String> {
-        let key = trace::hex(network.network_key.as_bytes());
+    /// Builds it from `air` of the tree, `[radio]` of the scenario, and the key of the network with its generation.
+    pub(crate) fn new(
+        air: CellAir,
+        radio: Tuning,
+        network_key: &Key,
+        generation: u8,
+    ) -> Result<Self, String> {
+        let key = trace::hex(network_key.as_bytes());
         let station = format!(
             "kind = 'cellular-ip/station'\nid = 0\ngateway = '0.0.0.0'\nnetwork_key = '{key}'\n\
-             key_generation = {}\nuplink = {{ interface = '', mac = '00:00:00:00:00:00' }}",
-            network.key_generation
+             key_generation = {generation}\nuplink = {{ interface = '', mac = '00:00:00:00:00:00' }}"
         );
         let mobile = format!(
             "kind = 'cellular-ip/mobile'\naddress = '0.0.0.0'\ngateway = '0.0.0.0'\ninterface = '{}'\n\
-             key_generation = {}\nstations = []\nsession_key = '{key}'\nr_mh = '0000000000000000'",
-            Shape::AIR,
-            network.key_generation
+             key_generation = {generation}\nstations = []\nsession_key = '{key}'\nr_mh = '0000000000000000'",
+            Shape::AIR
         );
         match (read(&station)?, read(&mobile)?) {
             (RoleConfig::CellularIpStation(station), RoleConfig::CellularIpMobile(mobile)) => {
-                let key = network.network_key.clone();
-                let (air, radio, stations) = (air.clone(), radio.clone(), OnceLock::new());
+                let (key, stations) = (network_key.clone(), OnceLock::new());
                 Ok(Self { air, radio, key, station, mobile, stations })
             }
             _ => Err("a station that is not in the plan".to_owned()),
@@ -79,7 +83,7 @@ impl CellularIp {
     /// Adds the cells and all radios to the fabric. Each mobile host's radio begins to listen at its own time.
     pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, chance: &Seed) {
         let shape = &tree.shape;
-        let AirTable { rate, per_frame, queue, .. } = self.air;
+        let CellAir { rate, per_frame, queue } = self.air;
         for station in base_stations(shape) {
             let (delay, mtu, faults, air) =
                 (Duration::ZERO, tree.wire.mtu, Faults::default(), Air::default());
@@ -95,7 +99,7 @@ impl CellularIp {
     fn add_radio(&self, tree: &Tree, host: HostId, cell: Option<Cell>, fabric: &mut Fabric) {
         let iface = Iface(tree.shape.interfaces(host));
         let Some(port) = tree.shape.port(host, iface) else { return };
-        let Radio { retune, excursion, .. } = self.radio;
+        let Tuning { retune, excursion, .. } = self.radio;
         let attach = self.radio.attach.unwrap_or(retune) + tree.lateness(host);
         let listening =
             Listening { association: self.radio.association, drain: self.radio.drain, scan: None };

@@ -17,15 +17,13 @@
 
 mod addresses;
 mod cellular_ip;
-mod read;
 mod shape;
 
-pub(crate) use read::TreeTable;
+pub(crate) use cellular_ip::{CellAir, CellularIp, Tuning};
 pub use shape::Shape;
 
-use crate::plan::EPOCH;
+use crate::epoch::EPOCH;
 use addresses::Addresses;
-use cellular_ip::CellularIp;
 use link::{Fabric, PortId, WireSpec};
 use node::config::Interfaces;
 use node::{Action, Hop, Lifetime, Node, Route, RouteKey};
@@ -53,6 +51,27 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Builds a tree whose hosts have no roles yet. An error has the key of `[tree]`, and the problem.
+    pub(crate) fn new(
+        (fan_out, hosts): (&[u32], u32),
+        net: Prefix,
+        wire: WireSpec,
+        spread: Duration,
+        cellular_ip: Option<CellularIp>,
+    ) -> Result<Self, (String, String)> {
+        let shape = Shape::new(fan_out, hosts)
+            .and_then(|shape| if cellular_ip.is_some() { shape.with_cells() } else { Ok(shape) })
+            .map_err(|problem| ("fan_out".to_owned(), problem))?;
+        let addresses = Addresses::new(net, &shape).map_err(|problem| ("net".to_owned(), problem))?;
+        let (root, host) = (Vec::new(), Vec::new());
+        Ok(Self { shape, addresses, wire, root, host, spread, cellular_ip })
+    }
+
+    /// Sets the roles of the root, and those of every mobile host.
+    pub(crate) fn set_roles(&mut self, root: Vec<RoleConfig>, host: Vec<RoleConfig>) {
+        (self.root, self.host) = (root, host);
+    }
+
     /// Returns the address of a host.
     pub fn address(&self, host: HostId) -> Ipv4Addr {
         self.addresses.of(&self.shape, host)

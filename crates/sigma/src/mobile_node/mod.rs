@@ -26,19 +26,21 @@ use crate::signal_monitor::SignalMonitor;
 use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Role, Route,
-    RouteKey, Seed, StreamEvent, TimerName, Timers, Value,
+    Action, Announcer, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Role,
+    Route, RouteKey, Seed, StreamEvent, TimerName, Timers, Value,
 };
 use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::arp::Message;
-use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason};
+use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix, Reason};
 
 /// Drop reason: a late packet to an address that was given up.
 pub const OLD_ADDRESS: Reason = Reason("old_address");
 
 /// How long late packets are dropped for this reason: two time-outs of a usual size (RFC 5061, section 5.3.6).
 const LATE: Duration = Duration::from_secs(2);
+/// When an address that has moved to another radio is announced, counted from the move: `ANNOUNCE_NUM` times, every
+/// `ANNOUNCE_INTERVAL` (RFC 5227, section 1.1).
+const ANNOUNCEMENTS: [Duration; 2] = [Duration::ZERO, Duration::from_secs(2)];
 /// The first stream of the registrar. Those of programs have other numbers.
 const REGISTRAR: u32 = 0;
 /// The first stream of the resolver, behind the registrar's 64.
@@ -100,6 +102,8 @@ pub struct MobileNode {
     broken: Option<(Iface, usize)>,
     /// The radio that last had each address.
     last_at: BTreeMap<Ipv4Addr, Iface>,
+    /// Announces addresses that have moved to another radio.
+    announcer: Announcer,
     /// The last address that the host's own stack refused, until it is tried again.
     refused: Option<Ipv4Addr>,
     /// Changes that associations have requested from their peers and that are not answered.
@@ -147,6 +151,7 @@ impl MobileNode {
             current: None,
             broken: None,
             last_at: BTreeMap::new(),
+            announcer: Announcer::new(ANNOUNCEMENTS.to_vec()),
             refused: None,
             asked: BTreeSet::new(),
             accepted: BTreeSet::new(),
@@ -187,6 +192,7 @@ impl MobileNode {
         }
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
         self.transport.accept_at(&here);
+        self.announcer.keep_only(&here);
     }
 
     // --- 1: the link, and an address -------------------------------------------------------------------------------
@@ -237,11 +243,9 @@ impl MobileNode {
             out.route(late(address.address), None);
             self.assign(iface, at, address, out);
             out.route(by_source(address.address), by(iface, router));
-            // The router may still have the link address of the radio that had this address before (RFC 5227, section
-            // 2.3).
+            // The router may still have the link address of the radio that had this address before.
             if self.last_at.insert(address.address, iface).is_some_and(|before| before != iface) {
-                let message = Message::gratuitous(mac, address.address);
-                out.send(iface, Packet::arp(Mac::BROADCAST, &message));
+                self.announcer.announce(now, (iface, address.address), mac, out);
             }
             out.mark(Event::AddressReady { address: address.address }.into());
             match (self.current, self.broken.take()) {
@@ -280,7 +284,7 @@ impl MobileNode {
         }
     }
 
-    // --- 2 and 5: requests to associations, and their answers: see `asking` ----------------------------------------
+    // --- 2 and 5: requests to associations, and their answers: see `address_changes` ----------------------------------------
 
     /// Marks the first data on the new path.
     fn arriving(&mut self, address: Ipv4Addr, out: &mut Outbox) {
@@ -537,6 +541,7 @@ impl MobileNode {
                 Timer::Ask => self.ask_again(now),
             }
         }
+        self.announcer.timeout(now, out);
         self.transport.timeout(now);
         if let Some(registrar) = &mut self.registrar {
             registrar.timeout(now, out);
@@ -629,7 +634,8 @@ impl Role for MobileNode {
     fn deadline(&self) -> Option<Instant> {
         let registrar = self.registrar.as_ref().and_then(Registrar::deadline);
         let resolver = self.resolver.as_ref().and_then(Resolver::deadline);
-        [self.timers.next(), self.transport.deadline(), registrar, resolver].into_iter().flatten().min()
+        let due = [self.timers.next(), self.transport.deadline(), self.announcer.due(), registrar, resolver];
+        due.into_iter().flatten().min()
     }
 
     fn status(&self) -> Value {

@@ -206,7 +206,7 @@ impl Cast for Sigma {
             OwnedStreamEvent::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
             OwnedStreamEvent::Finished(_) => "the peer has finished".to_owned(),
             OwnedStreamEvent::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
-            told => format!("{told:?}"),
+            told @ OwnedStreamEvent::Migrate(..) => format!("{told:?}"),
         };
         format!("tell the program: {said}")
     }

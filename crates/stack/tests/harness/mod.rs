@@ -155,7 +155,7 @@ impl Net {
             OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Parted(bytes)) => this.parted = Some(bytes),
             // A user without further data finishes when its peer does.
             OwnedStreamEvent::Finished(id) if !this.users[&id].finishes => {
-                self.op(host, id, StreamOp::Finish)
+                self.op(host, id, StreamOp::Finish);
             }
             OwnedStreamEvent::Finished(_)
             | OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Imported | OwnedMigrateEvent::Refused(..)) => {}

@@ -1,7 +1,7 @@
 //! Workloads, and the role that moves a host between cells.
 
 use super::{Around, Written, begin_with, default, timetable};
-use crate::file::expand::Layout;
+use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use toml::{Table, Value};
 

@@ -2,7 +2,7 @@
 
 use super::{Around, Written, begin_with, default, timetable};
 use crate::file::Scenario;
-use crate::file::expand::Layout;
+use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use crate::plan::HostPlan;
 use auth::Key;

@@ -3,7 +3,7 @@
 use super::mobile_ip::interface_address;
 use super::{Around, default, hosts_of};
 use crate::file::Scenario;
-use crate::file::expand::Layout;
+use crate::file::layout::Layout;
 use auth::Key;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use super::{Around, default, hosts_of};
 use crate::file::Scenario;
-use crate::file::expand::Layout;
+use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use auth::Key;
 use schemars::JsonSchema;

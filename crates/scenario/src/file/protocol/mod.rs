@@ -14,7 +14,7 @@ pub(crate) use indirect_tcp::IndirectTcp;
 pub(crate) use mobile_ip::MobileIp;
 pub(crate) use sigma::Sigma;
 
-use super::{Scenario, expand::Layout};
+use super::{Scenario, layout::Layout};
 use crate::plan::HostPlan;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use toml::{Table, Value};

@@ -2,7 +2,7 @@
 
 use super::{Around, Written, default, hosts_of};
 use crate::file::networks::AIR;
-use crate::file::{Scenario, expand::Layout};
+use crate::file::{Scenario, layout::Layout};
 use auth::Key;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -7,12 +7,12 @@ use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};
 use crate::reproduce::stratified;
 use crate::reproduce::{
-    Check, Experiment, Kind, Measured, Metric, MustHold, Point, Published, Report, Results, Samples, Scale,
-    Statistic,
+    BOTH, Check, Experiment, Kind, Measured, Metric, MustHold, Point, Published, Report, Results, SIM,
+    Samples, Scale,
 };
 use crate::stats::{mean, slope};
 use draw::{Axis, PointFigure, Style};
-use recorder::run::{OnWorld, Outcome};
+use recorder::run::{Backend, Outcome};
 use toml::{Table, Value};
 use wire::Duration;
 
@@ -20,9 +20,6 @@ const LOST: &str = "lost_per_handoff";
 const DUPLICATES: &str = "duplicates_per_handoff";
 const LATENCY: &str = "handoff_latency_ms";
 const ROUND_TRIP: &str = "rtt_measured_ms";
-
-const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
-const SIM: &[OnWorld] = &[OnWorld::Sim];
 
 const RATES: [f64; 2] = [25.0, 50.0];
 const ROUND_TRIPS: [f64; 3] = [3.0, 43.0, 83.0];
@@ -64,10 +61,10 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     ],
     worlds: BOTH,
     metrics: &[
-        Metric { name: LOST, digits: 2, statistic: Statistic::Mean, official: true },
-        Metric { name: ROUND_TRIP, digits: 2, statistic: Statistic::Mean, official: false },
-        Metric { name: LATENCY, digits: 2, statistic: Statistic::Mean, official: true },
-        Metric { name: DUPLICATES, digits: 2, statistic: Statistic::Mean, official: true },
+        Metric::mean(LOST, 2),
+        Metric::mean(ROUND_TRIP, 2).beside(),
+        Metric::mean(LATENCY, 2),
+        Metric::mean(DUPLICATES, 2),
     ],
     points,
     must_hold: MUST_HOLD,
@@ -415,7 +412,7 @@ fn ratio(results: &Results, nominal: f64) -> Check {
 }
 
 fn latency_is_round_trip(results: &Results) -> Check {
-    let slack = if results.world == OnWorld::Linux { 2.0 } else { 0.0 };
+    let slack = if results.world == Backend::Linux { 2.0 } else { 0.0 };
     let mut check = Check { value: None, holds: true };
     for (point, measured) in results.rows(is_hard) {
         let Some((latency, nominal)) = measured.mean(LATENCY).zip(point.number("rtt_ms")) else {

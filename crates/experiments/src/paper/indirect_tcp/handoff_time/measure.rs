@@ -1,7 +1,6 @@
 //! The evaluation of a run.
 
-use super::points::WARMING;
-use super::{CODES, FRAMES, MOVED, RIGHT, SENT, TIME};
+use super::{CODES, FRAMES, MOVED, RIGHT, SENT, TIME, WARMING};
 use crate::reproduce::Samples;
 use node::{Mark, Value as Field};
 use recorder::run::Outcome;

@@ -11,12 +11,11 @@ mod points;
 use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};
 use crate::reproduce::{
-    Check, Experiment, Kind, Measured, Metric, MustHold, Point, Report, Results, Statistic,
+    BOTH, Check, Experiment, Kind, Measured, Metric, MustHold, Point, Report, Results, SIM,
 };
 use crate::stats::{median, r_squared, slope};
 use draw::{Axis, PointFigure, Series, Style};
 use points::LAYOUTS;
-use recorder::run::OnWorld;
 
 const TIME: &str = "handoff_time_ms";
 const MOVED: &str = "bytes_moved";
@@ -32,9 +31,6 @@ const TRAFFIC: &str = "traffic";
 const UPLOAD: &str = "upload";
 const ADJACENT: &str = "adjacent";
 
-const WORLDS: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
-const SIM: &[OnWorld] = &[OnWorld::Sim];
-
 /// The published time of an idle connection.
 const IDLE_MS: f64 = 265.0;
 /// The published time with 32 KB buffers: 1230 ms after the request, which comes after 60 + 150 ms.
@@ -42,6 +38,10 @@ const FULL_MS: f64 = 1440.0;
 
 /// The transmission time of each byte of state at 10 Mb/s, in microseconds.
 const US_PER_BYTE: f64 = 0.8;
+/// The number of moves before the first evaluated one. From then on the routers have connections to each other in
+/// both directions.
+const WARMING: usize = 2;
+
 /// The experiment.
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "indirect-tcp/handoff-time",
@@ -68,14 +68,14 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the routers.",
         "A handoff that never ends has the time inf.",
     ],
-    worlds: WORLDS,
+    worlds: BOTH,
     metrics: &[
-        Metric { name: TIME, digits: 2, statistic: Statistic::Median, official: true },
-        Metric { name: SENT, digits: 0, statistic: Statistic::Mean, official: true },
-        Metric { name: MOVED, digits: 0, statistic: Statistic::Median, official: true },
-        Metric { name: FRAMES, digits: 0, statistic: Statistic::Mean, official: true },
-        Metric { name: CODES, digits: 0, statistic: Statistic::Mean, official: false },
-        Metric { name: RIGHT, digits: 0, statistic: Statistic::Mean, official: false },
+        Metric::median(TIME, 2),
+        Metric::mean(SENT, 0),
+        Metric::median(MOVED, 0),
+        Metric::mean(FRAMES, 0),
+        Metric::mean(CODES, 0).beside(),
+        Metric::mean(RIGHT, 0).beside(),
     ],
     points: points::points,
     must_hold: MUST_HOLD,
@@ -103,7 +103,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "the median time is linear in the bytes moved: r^2 >= 0.95",
         value: "r^2",
-        worlds: WORLDS,
+        worlds: BOTH,
         needs: is_adjacent,
         check: |results| Check::within(r_squared(&by_bytes(results)), 0.95..),
         breakers: &[SHORT_QUEUES],
@@ -111,7 +111,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "its slope is 8 bits / rate within 20 %",
         value: "slope x rate / 8",
-        worlds: WORLDS,
+        worlds: BOTH,
         needs: is_adjacent,
         check: |results| {
             Check::within(slope(&by_bytes(results)).map(|slope| slope * 1e3 / US_PER_BYTE), 0.8..=1.2)
@@ -121,7 +121,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "idle: at most 500 bytes of frames from the first to the commit, before TLS (codes not counted)",
         value: "bytes, largest value",
-        worlds: WORLDS,
+        worlds: BOTH,
         needs: is_idle,
         check: |results| at_most(results, FRAMES, 500.0),
         breakers: &[BUSY],
@@ -129,7 +129,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "the three layouts differ by at most 20 % in the median, idle and with 32 KB",
         value: "longest / shortest - 1, largest value",
-        worlds: WORLDS,
+        worlds: BOTH,
         needs: |point| is_main(point) && (point.has("buffer_kb", 0.0) || point.has("buffer_kb", 32.0)),
         check: layouts_agree,
         breakers: &[SLOW_HOST],
@@ -137,7 +137,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "after each run without losses, all bytes of the stream are right",
         value: "number of points at which they are not",
-        worlds: WORLDS,
+        worlds: BOTH,
         needs: is_lossless,
         check: |results| all_right(results, is_lossless),
         breakers: &[NO_BUFFERS],
@@ -149,7 +149,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "idle: at most 500 bytes are sent from the first frame to the commit, codes included",
         value: "bytes, largest value",
-        worlds: WORLDS,
+        worlds: BOTH,
         needs: is_idle,
         check: |results| at_most(results, SENT, 500.0),
         breakers: &[],

@@ -1,10 +1,8 @@
 //! The points: those of the paper, and variations of what the paper leaves open.
 
-use super::{
-    ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, SIM, TIME, TRAFFIC, UPLOAD, WORLDS, measure,
-};
-use crate::reproduce::{Kind, Point, Published, Scale, Setting, stratified};
-use recorder::run::OnWorld;
+use super::{ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, TIME, TRAFFIC, UPLOAD, WARMING, measure};
+use crate::reproduce::{BOTH, Kind, Point, Published, SIM, Scale, Setting, stratified};
+use recorder::run::Backend;
 use toml::{Table, Value};
 use wire::Duration;
 
@@ -35,9 +33,6 @@ const DWELL: Duration = Duration::from_secs(1);
 /// The period of the phases. Nothing in the scenario has this period; it varies when packets are sent relative to
 /// moves.
 const PHASE: Duration = Duration::from_millis(50);
-/// The number of moves before the first evaluated one. From then on the routers have connections to each other in
-/// both directions.
-pub(super) const WARMING: usize = 2;
 
 /// The traffic of the mobile host.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +72,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         Scale::Full => (30, 10),
     };
     // On Linux these points would exceed the time of the quick scale.
-    let longer = if scale == Scale::Quick { SIM } else { WORLDS };
+    let longer = if scale == Scale::Quick { SIM } else { BOTH };
     let all = LAYOUTS.iter().flat_map(|layout| BUFFERS.map(|buffer| Case::new(*layout, buffer)));
     // Layouts other than adjacent are measured only with empty and with full buffers.
     let wanted = all.filter(|case| case.layout == ADJACENT || [0, 32].contains(&case.buffer));
@@ -117,7 +112,7 @@ fn links(case: Case, n: usize) -> Vec<Point> {
 }
 
 /// Several connections, and the other direction.
-fn traffic(n: usize, longer: &'static [OnWorld]) -> Vec<Point> {
+fn traffic(n: usize, longer: &'static [Backend]) -> Vec<Point> {
     let mut points = Vec::new();
     for (label, buffer, connections, worlds) in [
         ("idle, 4 connections", 0, 4, longer),
@@ -162,7 +157,7 @@ fn main_point(case: Case, n: usize) -> Point {
         label,
         setting: vec![("buffer_kb", f64::from(case.buffer).into()), ("layout", case.layout.into())],
         kind: Kind::Main,
-        worlds: WORLDS,
+        worlds: BOTH,
         scenario: "indirect-tcp/handoff-time",
         runs: Vec::new(),
         phases: false,

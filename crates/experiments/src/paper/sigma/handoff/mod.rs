@@ -9,10 +9,9 @@ mod points;
 
 use crate::drawn::style;
 use crate::reproduce::figure::Drawn;
-use crate::reproduce::{Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, Statistic};
+use crate::reproduce::{BOTH, Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, SIM};
 use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style};
 use measure::EMPTY;
-use recorder::run::OnWorld;
 use wire::Ipv4Addr;
 
 const GAP: &str = "gap_ms";
@@ -26,8 +25,6 @@ const PRIMARY: &str = "primary_to_packet_ms";
 const SPURIOUS: &str = "spurious_resent";
 const UNPROVED: &str = "sent_before_proof";
 
-const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
-const SIM: &[OnWorld] = &[OnWorld::Sim];
 const SIGMA: &str = "SIGMA";
 const MOBILE_IP: &str = "Mobile IP";
 
@@ -74,27 +71,23 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     ],
     worlds: BOTH,
     metrics: &[
-        metric(GAP, 2, Statistic::Mean, true),
-        metric(BEFORE, 3, Statistic::Mean, true),
-        metric(AFTER, 3, Statistic::Mean, true),
-        metric(ADD, 2, Statistic::Median, false),
-        metric(PROOF, 2, Statistic::Median, false),
-        metric(PRIMARY, 2, Statistic::Median, false),
-        metric(SPURIOUS, 2, Statistic::Mean, false),
-        metric(UNPROVED, 2, Statistic::Mean, false),
-        metric(STALL, 1, Statistic::Mean, false),
-        metric(EMPTY, 2, Statistic::Mean, false),
-        metric(AMISS, 0, Statistic::Mean, false),
+        Metric::mean(GAP, 2),
+        Metric::mean(BEFORE, 3),
+        Metric::mean(AFTER, 3),
+        Metric::median(ADD, 2).beside(),
+        Metric::median(PROOF, 2).beside(),
+        Metric::median(PRIMARY, 2).beside(),
+        Metric::mean(SPURIOUS, 2).beside(),
+        Metric::mean(UNPROVED, 2).beside(),
+        Metric::mean(STALL, 1).beside(),
+        Metric::mean(EMPTY, 2).beside(),
+        Metric::mean(AMISS, 0).beside(),
     ],
     points: points::points,
     must_hold: MUST_HOLD,
     observed: OBSERVED,
     figures,
 };
-
-const fn metric(name: &'static str, digits: usize, statistic: Statistic, official: bool) -> Metric {
-    Metric { name, digits, statistic, official }
-}
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,8 @@
 //! The points: those of the paper, and variations of what the paper leaves open.
 
 use super::measure;
-use super::{AFTER, BEFORE, BOTH, GAP, MOBILE_IP, SIGMA};
-use crate::reproduce::{Kind, Measure, Point, Published, Scale, Setting};
-use recorder::run::OnWorld;
-
-const SIM: &[OnWorld] = &[OnWorld::Sim];
+use super::{AFTER, BEFORE, GAP, MOBILE_IP, SIGMA};
+use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Setting};
 
 /// The time in which each signal falls or rises between -50 dBm and -96 dBm, in seconds.
 const RAMP: f64 = 5.0;

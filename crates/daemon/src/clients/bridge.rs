@@ -1,0 +1,122 @@
+//! One connection of a program: our end of it in this host's own TCP, and the stream of the role that carries it.
+
+use node::{StreamId, StreamOp};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use wire::Duration;
+
+/// Bytes that are moved at once, and the largest number that waits here for the program.
+const CHUNK: usize = 64 * 1024;
+
+/// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
+pub(super) struct Bridge {
+    program: OwnedFd,
+    /// Bytes for which the program's socket had no room.
+    pending: VecDeque<u8>,
+    /// A read has been requested from the role.
+    reading: bool,
+    /// The role's peer will send no more.
+    finished: bool,
+    /// The program has been notified of that.
+    shut: bool,
+    /// The role has been notified that the program will send no more.
+    said_end: bool,
+    /// The stream has been closed cleanly; only the pending bytes remain to be sent.
+    closed: bool,
+}
+
+impl Bridge {
+    pub(super) const fn new(program: OwnedFd) -> Self {
+        Self {
+            program,
+            pending: VecDeque::new(),
+            reading: false,
+            finished: false,
+            shut: false,
+            said_end: false,
+            closed: false,
+        }
+    }
+
+    pub(super) fn fd(&self, credit: usize) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::OUT, !self.pending.is_empty());
+        flags.set(PollFlags::IN, credit > 0 && !self.said_end && !self.closed);
+        (!flags.is_empty()).then(|| (self.program.as_fd(), flags))
+    }
+
+    pub(super) fn data(&mut self, bytes: Vec<u8>) {
+        self.reading = false;
+        self.pending.extend(bytes);
+    }
+
+    pub(super) const fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    pub(super) const fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Ends it with a reset, so that the program does not take what it has for the whole stream.
+    pub(super) fn reset(self) {
+        let _ = sockopt::set_socket_linger(&self.program, Some(Duration::ZERO));
+    }
+
+    /// Moves as much as possible without blocking. Returns whether the connection has ended. An error means that the
+    /// program is gone.
+    pub(super) fn pump(
+        &mut self,
+        id: StreamId,
+        credit: &mut usize,
+        ops: &mut Vec<(StreamId, StreamOp)>,
+    ) -> Result<bool, Errno> {
+        self.flush()?;
+        if self.closed {
+            return Ok(self.pending.is_empty());
+        }
+        if !self.reading && !self.finished && self.pending.is_empty() {
+            self.reading = true;
+            ops.push((id, StreamOp::Read(CHUNK)));
+        }
+        while *credit > 0 && !self.said_end {
+            let mut bytes = vec![0; (*credit).min(CHUNK)];
+            match recv(&self.program, &mut bytes[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => {
+                    self.said_end = true;
+                    ops.push((id, StreamOp::Finish));
+                }
+                Ok((got, _)) => {
+                    bytes.truncate(got);
+                    *credit = credit.saturating_sub(got);
+                    ops.push((id, StreamOp::Write(bytes)));
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        while !self.pending.is_empty() {
+            let (head, _) = self.pending.as_slices();
+            match send(&self.program, head, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(taken) => drop(self.pending.drain(..taken)),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.finished && !self.shut {
+            shutdown(&self.program, Shutdown::Write)?;
+            self.shut = true;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! The UNIX socket on which programs send requests, each with its credentials and the socket that is to be connected.
+
+use crate::socket_file::{self, SocketFile};
+use crate::sockets::options::{TCP_INFO, TcpInfo, get};
+use client::{Answer, Request};
+use os::{
+    Attempt, Result,
+    descriptors::{Accepted, Reserve},
+    peer,
+};
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, getsockname, ipproto, listen, recvmsg, send, socket_with,
+    sockopt,
+};
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
+
+/// Largest number of programs that have connected and not sent their request yet.
+const ASKING: usize = 64;
+/// A program that has sent nothing for this time is given up.
+const IDLE: Duration = Duration::from_secs(10);
+/// Descriptors that are reserved for programs: each needs one for its connection, and one for the socket that it
+/// passes.
+const RESERVE: usize = 4;
+const BACKLOG: i32 = 64;
+/// Seconds that `wayfare exec` waits for room in the queue of a daemon.
+const PATIENCE: u64 = 5;
+/// `SO_NETNS_COOKIE`, since Linux 5.14.
+const SO_NETNS_COOKIE: i32 = 71;
+
+pub(crate) struct ClientListener {
+    listener: OwnedFd,
+    _file: SocketFile,
+    /// Each with the time since which it has sent nothing, the longest first.
+    asking: VecDeque<(OwnedFd, Instant)>,
+    reserve: Reserve,
+    /// Whether the last program could not be accepted.
+    rests: bool,
+}
+
+/// A valid request: the socket is an unconnected one, in the requester's namespace.
+pub(super) struct ProgramRequest {
+    pub(super) requester: Requester,
+    pub(super) request: Request,
+    pub(super) program: OwnedFd,
+}
+
+/// A program that waits for an answer.
+pub(super) struct Requester(OwnedFd);
+
+impl Requester {
+    /// Sends the number of an error. If sending fails, the program has gone.
+    pub(super) fn answer(self, error: Errno) {
+        let answer = Answer(error.raw_os_error()).emit();
+        let _ = send(&self.0, &answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
+    pub(super) fn accept(self) {
+        let _ = send(&self.0, &Answer(0).emit(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+}
+
+impl ClientListener {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let open = || {
+            let address = SocketAddrUnix::new(path)?;
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+            socket_file::clear(path, || socket_file::knock(path, SocketType::SEQPACKET))?;
+            // The file has these permissions from the start (unix(7)), less the umask.
+            fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
+            bind(&listener, &address)?;
+            listen(&listener, BACKLOG)?;
+            Ok::<_, io::Error>((listener, SocketFile::bound(path)))
+        };
+        let (listener, file) = open().attempt("listen at", path.display())?;
+        Ok(Self {
+            listener,
+            _file: file,
+            asking: VecDeque::new(),
+            reserve: Reserve::keep(RESERVE),
+            rests: false,
+        })
+    }
+
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let listener = (!self.rests).then_some(&self.listener);
+        listener.into_iter().chain(self.asking.iter().map(|(requester, _)| requester)).map(AsFd::as_fd)
+    }
+
+    /// Returns when the next silent program is given up.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.asking.front().map(|(_, since)| *since + IDLE)
+    }
+
+    /// Returns whether a waiting program could not be accepted. The caller tries again after a short pause.
+    pub(super) const fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// Returns all valid requests. Invalid ones are answered here.
+    pub(super) fn hear(&mut self, now: Instant) -> Vec<ProgramRequest> {
+        self.rests = false;
+        // The rest is read in the next turn, so that requests do not delay packets.
+        for _ in 0..ASKING {
+            let Some(requester) = self.accept() else { break };
+            if !peer::may_order(&requester) {
+                Requester(requester).answer(Errno::ACCESS);
+                continue;
+            }
+            self.asking.push_back((requester, now));
+        }
+        let mut wanted = Vec::new();
+        for (requester, since) in std::mem::take(&mut self.asking) {
+            match take(&requester) {
+                Err(Errno::AGAIN | Errno::INTR) if since + IDLE <= now => {
+                    Requester(requester).answer(Errno::TIMEDOUT);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((requester, since)),
+                Err(error) => Requester(requester).answer(error),
+                Ok((request, program)) => {
+                    wanted.push(ProgramRequest { requester: Requester(requester), request, program });
+                }
+            }
+        }
+        while self.asking.len() > ASKING
+            && let Some((requester, _)) = self.asking.pop_front()
+        {
+            Requester(requester).answer(Errno::TIMEDOUT);
+        }
+        self.reserve.refill(RESERVE);
+        wanted
+    }
+
+    /// Accepts the next program, with a descriptor of the reserve if no other is left.
+    fn accept(&mut self) -> Option<OwnedFd> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // One descriptor for the connection, and one for the socket that is passed over it.
+        match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
+            Accepted::One(requester) => Some(requester),
+            Accepted::Nothing => None,
+            Accepted::Refused => {
+                self.rests = true;
+                None
+            }
+        }
+    }
+}
+
+/// Checks whether a daemon accepts programs at this path. Waits at most [`PATIENCE`] seconds for room in its queue.
+/// The error says whether the socket is missing, is of another kind, has no listener, or has a full queue.
+pub fn is_open_to_programs(path: &Path) -> Result<()> {
+    let knock = || {
+        let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let patience = std::time::Duration::from_secs(PATIENCE);
+        sockopt::set_socket_timeout(&probe, sockopt::Timeout::Send, Some(patience))?;
+        match rustix::net::connect(&probe, &SocketAddrUnix::new(path)?) {
+            Err(Errno::AGAIN) => {
+                let why = format!("the daemon accepts no program: its queue was full for {PATIENCE} s");
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+            Err(Errno::CONNREFUSED) => {
+                let why = "no daemon listens there: it was killed, and its socket file is left";
+                Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
+            }
+            Err(Errno::PROTOTYPE) => {
+                let why = "not the socket of a daemon for programs; that one is called `daemon.clients`";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            }
+            Err(Errno::NOENT) => {
+                let why = "there is no such socket: the daemon does not run, or has another `daemon.clients`";
+                Err(io::Error::new(io::ErrorKind::NotFound, why))
+            }
+            other => Ok(other?),
+        }
+    };
+    knock().attempt("reach a daemon at", path.display())
+}
+
+fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
+    let mut bytes = [0; Request::LEN + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let got = recvmsg(requester, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
+    let mut attached = ancillary.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
+        _ => Vec::new(),
+    });
+    let program = attached.next().filter(|_| attached.next().is_none()).ok_or(Errno::INVAL)?;
+    let request = bytes.get(..got.bytes).and_then(Request::parse).ok_or(Errno::INVAL)?;
+    if is_connectable(&program, requester)? { Ok((request, program)) } else { Err(Errno::INVAL) }
+}
+
+/// Returns whether this is an unconnected TCP socket in the namespace of the program that sent it.
+fn is_connectable(program: &OwnedFd, requester: &OwnedFd) -> std::result::Result<bool, Errno> {
+    let is_tcp = sockopt::socket_domain(program)? == AddressFamily::INET
+        && sockopt::socket_protocol(program)? == Some(ipproto::TCP);
+    let place = |fd| get::<u64>(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE).ok();
+    let info = get::<TcpInfo>(program, libc::IPPROTO_TCP, TCP_INFO);
+    Ok(is_tcp && info.is_ok_and(|info| info.state == TcpInfo::CLOSE) && place(program) == place(requester))
+}
+
+/// Binds a program's socket, if it is not bound, and returns its address. The role may connect from the same port to
+/// another peer. Both sockets must allow that, before either of them is bound or after (`socket(7)`, `SO_REUSEADDR`).
+pub(super) fn bound(program: &OwnedFd, own: Ipv4Addr) -> std::result::Result<SocketAddrV4, Errno> {
+    let name = || SocketAddrV4::try_from(getsockname(program)?).map_err(|_| Errno::AFNOSUPPORT);
+    sockopt::set_socket_reuseaddr(program, true)?;
+    if name()?.port() == 0 {
+        bind(program, &SocketAddrV4::new(own, 0))?;
+    }
+    let local = name()?;
+    let ip = if local.ip().is_unspecified() { own } else { *local.ip() };
+    Ok(SocketAddrV4::new(ip, local.port()))
+}

@@ -1,0 +1,65 @@
+//! Problems that an operator must know of a daemon that continues: `status` lists them under `troubles`.
+
+use super::Daemon;
+use super::hooks::Hooks;
+use super::host_link::KERNEL_SIDE;
+use super::recorder::Recorder;
+use node::Value;
+use std::io::Write;
+
+impl Daemon {
+    /// Adds to a status the number of dropped packets by reason, and the current problems.
+    pub(super) fn with_health(&self, status: Value) -> Value {
+        match self.drops.add_to(status) {
+            Value::Map(mut status) => {
+                let troubles = self.troubles().into_iter().map(Value::Text).collect();
+                status.push(("troubles".to_owned(), Value::List(troubles)));
+                Value::Map(status)
+            }
+            other => other,
+        }
+    }
+
+    fn troubles(&self) -> Vec<String> {
+        let records = self.records.as_ref().and_then(Recorder::failure);
+        let records = records.map(|why| format!("records cannot be written: {why}"));
+        let store = self.reported_store_failure.as_ref().map(|why| format!("nothing can be stored: {why}"));
+        let host = self.host.is_removed.then(|| {
+            format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
+        });
+        let hooks = self.hooks.as_ref().and_then(Hooks::failure).map(str::to_owned);
+        [records, store, host, hooks].into_iter().flatten().collect()
+    }
+
+    /// Reports once that records cannot be written.
+    pub(super) fn report_record_failure(&mut self) {
+        if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
+            let _ = writeln!(std::io::stderr(), "cannot write records, and continues without them: {why}");
+        }
+    }
+
+    /// Ends the daemon cleanly and at once when its lab has ended before it, for example because it was killed. The
+    /// closed connection is always readable, and at real-time priority a busy loop would keep the kernel from ending
+    /// the lab.
+    pub(super) fn end_with_lab(&mut self) {
+        if self.radio.take().is_some() {
+            let _ =
+                writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
+            self.ends = true;
+        }
+    }
+
+    /// Handles the removal of the veth pair of this host's own stack. The daemon continues, because forwarding for
+    /// other hosts does not need it. The pair is not created again: the removal may be intended, and the programs'
+    /// sockets and routes are lost anyway.
+    pub(super) fn host_link_removed(&mut self) {
+        self.host.carries = false;
+        if !std::mem::replace(&mut self.host.is_removed, true) {
+            self.note_lost(KERNEL_SIDE.to_owned());
+            let _ = writeln!(
+                std::io::stderr(),
+                "{KERNEL_SIDE} was removed: this host's own programs have no network until the daemon is started again"
+            );
+        }
+    }
+}

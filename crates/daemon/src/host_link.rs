@@ -1,0 +1,165 @@
+//! [`wire::Iface::HOST`] on Linux: a veth pair inside the namespace. The kernel has one end, with the host's
+//! addresses and the default route. The node has the other, on which the ingress hook drops frames for the kernel.
+
+use os::{End, EndPlace, Netlink, Options, PacketSocket, Result, TcpMetrics, ethtool, namespace::sysctl};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
+
+/// The kernel's end.
+pub(crate) const KERNEL_SIDE: &str = "wf-host";
+/// The node's end.
+pub(crate) const NODE_SIDE: &str = "wf-node";
+
+const KERNEL_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 1]);
+const NODE_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 2]);
+
+/// The node's end of the pair.
+pub(crate) struct HostLink {
+    pub(crate) socket: PacketSocket,
+    /// Whether both ends are up.
+    pub(crate) carries: bool,
+    /// The indexes of both ends.
+    pub(crate) pair: [u32; 2],
+    /// Whether the pair was removed.
+    pub(crate) is_removed: bool,
+    /// Whether the default route leads to the pair.
+    has_default_route: bool,
+    /// Settings of the host's TCP connections.
+    tcp: TcpMetrics,
+}
+
+impl HostLink {
+    pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr], tcp: &TcpMetrics) -> Result<Self> {
+        if net.link(KERNEL_SIDE).is_ok() {
+            net.delete_link(KERNEL_SIDE)?; // left by a daemon that crashed in this namespace
+        }
+        // The kernel must not start a connection with the metrics of an earlier one.
+        let _ = sysctl("net/ipv4/tcp_no_metrics_save", "1");
+        // The kernel's defaults depend on the machine's memory. The window scale, and with it each window, depends on
+        // the largest buffer.
+        let _ = sysctl("net/ipv4/tcp_rmem", "4096 131072 6291456");
+        let _ = sysctl("net/ipv4/tcp_wmem", "4096 16384 4194304");
+        tcp.losses.apply()?;
+        let kernel = End { name: KERNEL_SIDE, mac: KERNEL_MAC, place: EndPlace::Here };
+        let node = End { name: NODE_SIDE, mac: NODE_MAC, place: EndPlace::Here };
+        net.add_veth(&kernel, &node)?;
+        for device in [KERNEL_SIDE, NODE_SIDE] {
+            // A checksum left to hardware that does not exist would be sent unfinished.
+            ethtool::offloads_off(device)?;
+            disable_autoconf(device);
+            net.set_arp(device, false)?;
+            net.set_up(device, true)?;
+        }
+        net.keep_segments(KERNEL_SIDE)?;
+        for address in addresses {
+            net.add_address(KERNEL_SIDE, *address, 32)?;
+        }
+        let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
+        let pair = [net.link(KERNEL_SIDE)?.index, net.link(NODE_SIDE)?.index];
+        let mut host = Self {
+            socket,
+            carries: true,
+            pair,
+            is_removed: false,
+            has_default_route: false,
+            tcp: tcp.clone(),
+        };
+        if !addresses.is_empty() {
+            host.add_default_route(net)?;
+        }
+        Ok(host)
+    }
+
+    /// Adds an address to the host's own stack, or deletes it.
+    pub(crate) fn change_address(
+        &mut self,
+        net: &mut Netlink,
+        address: Ipv4Addr,
+        is_added: bool,
+    ) -> Result<()> {
+        if is_added {
+            net.add_address(KERNEL_SIDE, address, 32)?;
+            return self.add_default_route(net);
+        }
+        net.delete_address(KERNEL_SIDE, address, 32)
+    }
+
+    /// Routes everything that the host's own stack sends to the node.
+    fn add_default_route(&mut self, net: &mut Netlink) -> Result<()> {
+        self.has_default_route = true;
+        net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, &self.tcp)
+    }
+
+    /// Restores the default route, if there was one: the kernel removes it when the pair goes down.
+    pub(crate) fn restore_default_route(&mut self, net: &mut Netlink) -> Result<()> {
+        if self.has_default_route { self.add_default_route(net) } else { Ok(()) }
+    }
+
+    /// Passes a datagram to the host's own stack.
+    pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
+        let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };
+        self.socket.send_payload(&link, bytes)
+    }
+}
+
+/// Number of the routing table for foreign addresses, and the priority of its rule.
+const FOREIGN: u8 = 87;
+
+/// Makes every datagram that the node passes to the host local, also if its address is not the host's. Sockets bound
+/// to such an address (`IP_TRANSPARENT`) then receive it. Calling it again changes nothing.
+pub(crate) fn accept_foreign_addresses() -> Result<()> {
+    let mut net = Netlink::open()?;
+    net.set_local_route(Prefix::ANY, FOREIGN)?;
+    net.add_rule_for(KERNEL_SIDE, FOREIGN)
+}
+
+/// Undoes [`accept_foreign_addresses`].
+pub(crate) fn refuse_foreign_addresses() -> Result<()> {
+    Netlink::open()?.forget_table(KERNEL_SIDE, FOREIGN)
+}
+
+/// Keeps the kernel from sending frames by itself on a device. Settings that the kernel does not have are skipped.
+pub(crate) fn disable_autoconf(device: &str) {
+    let [ipv6_is_off, filter] = sysctls_of(device);
+    let _ = sysctl(&ipv6_is_off, "1");
+    let _ = sysctl(&filter, "0");
+}
+
+/// Returns the names of the settings that [`disable_autoconf`] writes for a device.
+pub(crate) fn sysctls_of(device: &str) -> [String; 2] {
+    [format!("net/ipv6/conf/{device}/disable_ipv6"), format!("net/ipv4/conf/{device}/rp_filter")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::in_sandbox;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+    use wire::SocketAddrV4;
+
+    /// Returns the congestion control of a connection that begins now.
+    fn congestion() -> String {
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+        let begun = connect(&socket, &SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 9), 9));
+        assert_eq!(begun, Err(rustix::io::Errno::INPROGRESS));
+        sockopt::tcp_congestion(&socket).unwrap()
+    }
+
+    #[test]
+    fn an_address_that_comes_later_keeps_the_congestion_control() {
+        in_sandbox(|| {
+            let mut net = Netlink::open().unwrap();
+            let tcp = TcpMetrics { congestion: Some("reno".to_owned()), ..TcpMetrics::default() };
+            let [first, later] = [7, 8].map(|last| Ipv4Addr::new(10, 1, 0, last));
+            for addresses in [vec![first], vec![]] {
+                let mut host = HostLink::set_up(&mut net, &addresses, &tcp).unwrap();
+                host.change_address(&mut net, later, true).unwrap();
+                assert_eq!(congestion(), "reno", "{addresses:?}");
+            }
+            // Check of the test itself: a route without this attribute leaves the kernel's default.
+            net.set_route(Prefix::ANY, KERNEL_SIDE, None).unwrap();
+            let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+            assert_eq!(congestion(), default.trim());
+        });
+    }
+}

@@ -1,0 +1,149 @@
+//! What a daemon measures about itself: how long frames waited for it, how long it did not run, and how many frames
+//! it handled.
+
+use super::heartbeat::{Heartbeat, Stall};
+use super::waits::{Ages, Waits};
+use os::{Clock, counters::Counters};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant};
+
+/// The report of a daemon that has ended. The daemon writes it and the lab reads it: every field is required.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonSummary {
+    /// The host's name.
+    pub name: String,
+    /// The status of its roles at the end.
+    pub status: serde_json::Value,
+    /// The kernel's values for each TCP socket: congestion control, retransmissions, times, sizes.
+    pub tcp: serde_json::Value,
+    /// The counters of its namespace's kernel during the run.
+    pub counters: Counters,
+    /// How long frames waited until the daemon read them, from the kernel's receive stamp.
+    pub read: Ages,
+    /// How long frames waited until the daemon had handled them, from the same stamp. Frames that arrived during a
+    /// stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because that stall is reported as a doubt.
+    pub handled: Ages,
+    /// The longest time in which the daemon did not run.
+    pub stall: Stall,
+    /// Its 1000 longest stalls of more than 5 ms. A stall that all processes have in common is the machine's.
+    pub stalls: Vec<Stall>,
+    /// How long the thread `store` took from each request until the record was durable.
+    pub stored: Ages,
+    /// The 1000 longest of these times that are more than 5 ms.
+    pub store_stalls: Vec<Stall>,
+    /// The worst lateness of a time-out that was passed to the node, in microseconds.
+    pub worst_late_us: u64,
+    /// Frames that it received at each of its interfaces, by the interface's name; `host` is its own stack.
+    pub received: BTreeMap<String, u64>,
+    /// Datagrams that were passed to its own stack.
+    pub given_to_kernel: u64,
+    /// Interfaces that went down or were removed.
+    pub lost_interfaces: Vec<String>,
+    /// Queueing disciplines and filters on its interfaces, or between its kernel and its node: interface and kind.
+    pub queues: Vec<(String, String)>,
+    /// Frames that the kernel dropped before they were read.
+    pub capture_drops: u64,
+    /// Whether the wall clock was set during the run.
+    pub wall_clock_stepped: bool,
+    /// Number of lines in its file of records.
+    pub records: u64,
+}
+
+/// What a daemon measures about itself while it runs.
+#[derive(Debug)]
+pub(crate) struct Measurements {
+    pub(crate) read: Waits,
+    pub(crate) handled: Waits,
+    /// Only a lab's daemon has one, because it knows the end of its run. Elsewhere a wake-up every 5 ms would be
+    /// useless.
+    pub(crate) heartbeat: Option<Heartbeat>,
+    pub(crate) received: Vec<u64>,
+    pub(crate) given_to_kernel: u64,
+    pub(crate) lost_interfaces: Vec<String>,
+    /// The end of the run.
+    pub(crate) end: Instant,
+    /// When the daemon received the command to begin.
+    pub(crate) since: Instant,
+}
+
+impl Measurements {
+    /// Creates the counters for this number of interfaces, including the host's own stack.
+    pub(crate) fn new(interfaces: usize) -> Self {
+        Self {
+            read: Waits::default(),
+            handled: Waits::default(),
+            heartbeat: None,
+            received: vec![0; interfaces],
+            given_to_kernel: 0,
+            lost_interfaces: Vec::new(),
+            end: Instant::NEVER,
+            since: Instant::ZERO,
+        }
+    }
+
+    /// Starts the heartbeat, if the end of the run is known.
+    pub(crate) fn begin(&mut self) {
+        self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::since(self.since, self.end));
+    }
+
+    /// Records that a frame was read, and how long it had waited. The wait of a frame from before the begin is not
+    /// counted.
+    pub(crate) fn took(&mut self, clock: Clock, interface: usize, stamp: Instant) {
+        if let Some(count) = self.received.get_mut(interface) {
+            *count += 1;
+        }
+        if let Some(wait) = self.since(clock, stamp) {
+            self.read.add(wait);
+        }
+    }
+
+    /// Records that a frame was handled, and the time since it arrived.
+    pub(crate) fn finished(&mut self, clock: Clock, stamp: Instant) {
+        self.beat(clock.now());
+        let is_explained = self.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.explains(stamp));
+        if let Some(wait) = self.since(clock, stamp).filter(|_| !is_explained) {
+            self.handled.add(wait);
+        }
+    }
+
+    /// Returns the time since `stamp`, up to the end of the run; `None` if `stamp` is outside the run.
+    fn since(&self, clock: Clock, stamp: Instant) -> Option<Duration> {
+        let is_of_run = stamp > self.since && stamp < self.end;
+        is_of_run.then(|| clock.now().min(self.end).since(stamp))
+    }
+
+    pub(crate) fn beat(&mut self, now: Instant) {
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.beat(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_first_runs_after_the_clocks_zero_was_stalled() {
+        let mut measurements = Measurements { end: Instant::from_millis(500), ..Measurements::new(1) };
+        measurements.begin();
+        measurements.beat(Instant::from_millis(305));
+        assert_eq!(measurements.heartbeat.unwrap().worst(), Stall { us: 300_000, until_us: 305_000 });
+    }
+
+    #[test]
+    fn a_summary_without_one_of_its_fields_is_none() {
+        let whole = serde_json::to_value(DaemonSummary::default()).unwrap();
+        assert!(serde_json::from_value::<DaemonSummary>(whole.clone()).is_ok());
+        let names: Vec<String> = whole.as_object().unwrap().keys().cloned().collect();
+        for name in names {
+            let mut less = whole.clone();
+            less.as_object_mut().unwrap().remove(&name);
+            let why = serde_json::from_value::<DaemonSummary>(less);
+            // An absent field of type `serde_json::Value` must be an error too, and must not read as null.
+            assert!(why.is_err(), "{name} may be missing");
+        }
+    }
+}

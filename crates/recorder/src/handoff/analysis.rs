@@ -1,0 +1,127 @@
+//! The records of a run, with lookups.
+
+use crate::flow::Traffic;
+use node::{Mark, Span, Stage, Value};
+use scenario::Plan;
+use std::collections::BTreeMap;
+use trace::{EventKind, HostId, Record, What};
+use wire::{Instant, Ipv4Addr};
+
+/// An event that begins or ends a stage: time, host and name.
+pub(super) type Event = (Instant, HostId, String);
+
+/// The name of the end of a state that lasted until the end of the range.
+pub(super) const NOT_ENDED: &str = "not_ended";
+
+/// The records of a run, with lookups.
+pub(super) struct HandoffAnalysis<'a> {
+    /// In the order of time.
+    records: &'a [Record],
+    pub(super) traffic: &'a Traffic,
+    owners: BTreeMap<Ipv4Addr, HostId>,
+    /// When the run ended.
+    pub(super) end: Instant,
+}
+
+impl<'a> HandoffAnalysis<'a> {
+    pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
+        Self { records, traffic, owners: plan.owners(), end: plan.end() }
+    }
+
+    /// Returns the records in this range, both ends included.
+    pub(super) fn between(&self, from: Instant, to: Instant) -> &'a [Record] {
+        let begin = self.records.partition_point(|r| r.at < from);
+        let end = self.records.partition_point(|r| r.at <= to);
+        self.records.get(begin..end).unwrap_or_default()
+    }
+
+    /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in
+    /// the order of their begin. Each has the event that began it and the event that ended it.
+    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Event; 2]> {
+        // By the target, and the kind of event that ends the state.
+        let mut open: BTreeMap<(&str, EventKind), Event> = BTreeMap::new();
+        let mut all = Vec::new();
+        for record in self.between(Instant::ZERO, to) {
+            let What::Ordered(ordered) = &record.what else { continue };
+            let event = (record.at, record.host, ordered.to_string());
+            match ordered.kind {
+                EventKind::Crash | EventKind::Stop | EventKind::Cut => {
+                    open.extend(ordered.kind.end().map(|end| ((&*ordered.target, end), event)));
+                }
+                kind => all.extend(open.remove(&(&*ordered.target, kind)).map(|begun| [begun, event])),
+            }
+        }
+        all.extend(open.into_values().map(|begun| {
+            let until = (to, begun.1, NOT_ENDED.to_owned());
+            [begun, until]
+        }));
+        all.retain(|[_, ended]| ended.0 > from);
+        all.sort_by_key(|[begun, _]| begun.0);
+        all
+    }
+
+    /// Returns the first wanted record in this range.
+    pub(super) fn first(
+        &self,
+        from: Instant,
+        to: Instant,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Option<&'a Record> {
+        self.between(from, to).iter().find(|r| wanted(r))
+    }
+
+    /// Returns the first mark (or the last, with `last`) with this span edge that is about this host.
+    pub(super) fn edge(
+        &self,
+        host: HostId,
+        from: Instant,
+        to: Instant,
+        span: Span,
+        last: bool,
+    ) -> Option<&'a Record> {
+        let mut matching = self.between(from, to).iter().filter(|r| match &r.what {
+            What::Marked(mark) => {
+                mark.span == Some(span) && (r.host == host || self.is_about(mark, "host", host))
+            }
+            _ => false,
+        });
+        if last { matching.next_back() } else { matching.next() }
+    }
+
+    /// Returns whether a field of a mark is an address of this host.
+    pub(super) fn is_about(&self, mark: &Mark, field: &str, host: HostId) -> bool {
+        let named = text(mark, field).and_then(|named| named.parse::<Ipv4Addr>().ok());
+        named.is_some_and(|named| self.owners.get(&named) == Some(&host))
+    }
+}
+
+/// Returns a text field of a mark, or `None` if there is no such text.
+pub(crate) fn text<'a>(mark: &'a Mark, field: &str) -> Option<&'a str> {
+    mark.fields.iter().find(|(key, _)| *key == field).and_then(|(_, value)| Value::as_text(value))
+}
+
+/// Returns the mark, if it begins a handoff.
+pub(super) fn begin(record: &Record) -> Option<&Mark> {
+    match &record.what {
+        What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),
+        _ => None,
+    }
+}
+
+/// Returns whether this handoff only switches the path, while the host can be reached on both paths. The radio cuts
+/// nothing then.
+pub(super) fn is_switch(mark: &Mark) -> bool {
+    mark.span == Some(Span::Begins(Stage::PathSwitch))
+}
+
+/// Returns whether a radio lost its cell here.
+pub(super) fn is_lost(record: &Record) -> bool {
+    matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
+}
+
+/// Returns the event of a record, named after its mark.
+pub(super) fn named(record: Option<&Record>) -> Option<Event> {
+    let record = record?;
+    let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };
+    Some((record.at, record.host, name.to_owned()))
+}

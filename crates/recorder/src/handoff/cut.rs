@@ -1,0 +1,25 @@
+//! The cut of a host's path.
+
+use super::experience::Handoff;
+use trace::HostId;
+use wire::Instant;
+
+/// The cut of a host's path.
+pub(super) struct Cut<'a> {
+    pub(super) host: HostId,
+    /// When the handoff was decided.
+    pub(super) begun: Instant,
+    pub(super) at: Instant,
+    /// From when on a packet can reach the host again.
+    pub(super) back: Instant,
+    /// Later handoffs of all hosts, the last one first.
+    pub(super) later: &'a [Handoff],
+}
+
+impl<'a> Cut<'a> {
+    /// Returns the host's later handoffs, the next one first.
+    pub(super) fn later(&self) -> impl Iterator<Item = &'a Handoff> {
+        let host = self.host;
+        self.later.iter().rev().filter(move |later| later.host == host)
+    }
+}

@@ -1,0 +1,207 @@
+//! The hosts of a scenario with their interfaces, link addresses and networks, by name.
+
+use super::error::{ScenarioError, Source};
+use super::nearest::did_you_mean;
+use super::networks::{AIR, Networks};
+use super::{Host, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
+use toml::{Table, Value};
+use wire::{Ipv4Addr, Mac};
+
+/// An interface: its name, and for a wire the wire's name and which end of it this is.
+pub(super) type Plug = (String, Option<(String, usize)>);
+
+/// The hosts of a scenario with their links and networks, by name.
+pub(crate) struct Layout {
+    /// Hosts in the order of the file.
+    pub(super) hosts: Vec<(String, Host)>,
+    pub(super) interfaces: BTreeMap<String, Vec<Plug>>,
+    /// The cell of each base station.
+    cells: BTreeMap<String, u16>,
+    /// The hosts at the ends of each wire.
+    pub(super) wires: BTreeMap<String, [String; 2]>,
+    pub(super) networks: Networks,
+    /// Hosts with radios that move between cells.
+    mobiles: BTreeSet<String>,
+}
+
+impl Layout {
+    /// Lays out the hosts of a scenario. Interfaces have the name of their neighbor: the host at the other end of a
+    /// wire, or `air`; a second radio is `air2`.
+    ///
+    /// `roams` returns whether a host with these roles has a radio that moves between cells.
+    pub(super) fn new(
+        source: &Source<'_>,
+        scenario: &Scenario,
+        roams: fn(&[Table]) -> bool,
+    ) -> Result<Self, ScenarioError> {
+        let mut hosts = Vec::new();
+        for (name, value) in &scenario.host {
+            let host = serde_path_to_error::deserialize(value.clone()).map_err(|error| {
+                source.at_path(&format!("host.{name}.{}", error.path()), error.inner().message())
+            })?;
+            hosts.push((name.clone(), host));
+        }
+        let mut layout = Self {
+            hosts,
+            interfaces: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            networks: Networks::default(),
+            mobiles: BTreeSet::new(),
+        };
+        for (name, wire) in &scenario.wire {
+            for (end, host) in wire.ends.iter().enumerate() {
+                layout
+                    .known(host)
+                    .map_err(|problem| source.at_path(&format!("wire.{name}.ends"), &problem))?;
+                let other = wire.ends.get(1 - end).cloned().unwrap_or_default();
+                layout.interfaces.entry(host.clone()).or_default().push((other, Some((name.clone(), end))));
+            }
+            layout.wires.insert(name.clone(), wire.ends.clone());
+        }
+        for (name, cell) in &scenario.cell {
+            let path = format!("cell.{name}");
+            let Ok(number) = name.parse() else { continue };
+            layout
+                .known(&cell.station)
+                .map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
+            layout.cells.insert(cell.station.clone(), number);
+            layout.interfaces.entry(cell.station.clone()).or_default().push((AIR.to_owned(), None));
+        }
+        let mobiles: Vec<(String, Option<Ipv4Addr>, usize)> = layout
+            .hosts
+            .iter()
+            .filter(|(_, host)| roams(&host.role))
+            .map(|(name, host)| (name.clone(), host.address, host.radios))
+            .collect();
+        for (name, _, radios) in &mobiles {
+            let own = layout.interfaces.entry(name.clone()).or_default();
+            own.extend((1..=*radios).map(|number| (radio_name(number), None)));
+            layout.mobiles.insert(name.clone());
+        }
+        let addressed = mobiles.into_iter().filter_map(|(name, address, _)| Some((name, address?)));
+        layout.networks = Networks::new(scenario, &addressed.collect::<Vec<_>>())
+            .map_err(|(key, problem)| source.at_path(&key, &problem))?;
+        Ok(layout)
+    }
+
+    /// Returns all hosts, in the order of the file.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = (&str, &Host)> {
+        self.hosts.iter().map(|(name, host)| (name.as_str(), host))
+    }
+
+    /// Returns the addresses that a host has from the networks of its links.
+    pub(crate) fn link_addresses(&self, host: &str) -> impl Iterator<Item = Ipv4Addr> {
+        self.networks.of(host).iter().map(|attached| attached.address)
+    }
+
+    /// Returns whether an address is the first or last of a network. No host may have it.
+    pub(crate) fn is_end_of_net(&self, address: Ipv4Addr) -> bool {
+        self.networks.has_end(address)
+    }
+
+    /// Returns whether a host has a radio that moves between cells.
+    pub(crate) fn moves(&self, host: &str) -> bool {
+        self.mobiles.contains(host)
+    }
+
+    pub(crate) fn known(&self, host: &str) -> Result<(), String> {
+        if self.hosts.iter().any(|(name, _)| name == host) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.hosts.iter().map(|(name, _)| name.as_str()).collect();
+        let meant = did_you_mean(host, names.iter().copied());
+        Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
+    }
+
+    /// Returns the number of a host: its place in the file, from 1; 0 if it is unknown.
+    pub(crate) fn number(&self, host: &str) -> u32 {
+        self.hosts.iter().position(|(name, _)| name == host).map_or(0, |at| at as u32 + 1)
+    }
+
+    /// Returns the host's first address: the one in its table, or that of its first interface.
+    pub(crate) fn address(&self, host: &str) -> Option<Ipv4Addr> {
+        let given = self.hosts.iter().find(|(name, _)| name == host).and_then(|(_, host)| host.address);
+        given.or_else(|| self.networks.of(host).first().map(|attached| attached.address))
+    }
+
+    /// Returns the address of a host's radio with the length of its prefix, as `10.1.0.1/24`.
+    pub(crate) fn air_address(&self, host: &str) -> Option<String> {
+        self.networks.address_of(host, AIR)
+    }
+
+    /// Returns the networks of all cells, as text.
+    pub(crate) fn cell_nets(&self) -> Vec<String> {
+        let nets = self.cells.keys().filter_map(|station| self.networks.net_of(station, AIR));
+        nets.map(|net| net.to_string()).collect()
+    }
+
+    /// Returns whether the radios of two hosts are in the same network.
+    pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
+        self.networks.net_of(a, AIR).is_some_and(|net| Some(net) == self.networks.net_of(b, AIR))
+    }
+
+    /// Returns the cell whose network contains an address: its number, its station, and the station's address with
+    /// the length of the prefix.
+    pub(crate) fn access(&self, address: Ipv4Addr) -> Option<(u16, &str, String)> {
+        self.cells.iter().find_map(|(station, cell)| {
+            let net = self.networks.net_of(station, AIR).filter(|net| net.contains(address))?;
+            Some((
+                *cell,
+                station.as_str(),
+                format!("{}/{}", self.air_address(station)?.split('/').next()?, net.len()),
+            ))
+        })
+    }
+
+    pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
+        self.interfaces.get(host).into_iter().flatten().map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the base station of a cell.
+    pub(super) fn station_of(&self, cell: u16) -> Option<&str> {
+        self.cells.iter().find(|(_, own)| **own == cell).map(|(station, _)| station.as_str())
+    }
+
+    pub(crate) fn cell_of(&self, host: &str) -> Option<u16> {
+        self.cells.get(host).copied()
+    }
+
+    /// Returns the interface of `host` towards a neighbor, and the neighbor's link address on that wire.
+    pub(crate) fn towards(&self, host: &str, neighbor: &str) -> Result<(String, Mac), String> {
+        self.known(neighbor)?;
+        let wired = self.interfaces(host).any(|name| name == neighbor);
+        let theirs = self.interfaces(neighbor).position(|name| name == host);
+        match theirs.filter(|_| wired) {
+            Some(index) => Ok((neighbor.to_owned(), self.mac(neighbor, index))),
+            None => Err(format!("no wire between `{host}` and `{neighbor}`")),
+        }
+    }
+
+    /// Returns the link address of an interface: locally administered, with the numbers of the host and the
+    /// interface.
+    pub(super) fn mac(&self, host: &str, index: usize) -> Mac {
+        let [_, _, high, low] = self.number(host).to_be_bytes();
+        Mac([0x02, 0x57, 0x46, high, low, index as u8 + 1])
+    }
+
+    /// Returns the tables of all base stations, as in a mobile host's configuration.
+    pub(crate) fn stations(&self) -> impl Iterator<Item = Table> {
+        self.hosts.iter().filter_map(|(name, _)| {
+            let cell = self.cell_of(name)?;
+            let air = self.interfaces(name).position(|interface| interface == AIR)?;
+            Some(Table::from_iter([
+                ("name".to_owned(), Value::from(name.clone())),
+                ("id".to_owned(), Value::from(i64::from(self.number(name)))),
+                ("cell".to_owned(), Value::from(i64::from(cell))),
+                ("mac".to_owned(), Value::from(self.mac(name, air).to_string())),
+            ]))
+        })
+    }
+}
+
+/// Returns the name of a radio: [`AIR`], and `air2` and so on for further radios.
+pub(crate) fn radio_name(number: usize) -> String {
+    if number == 1 { AIR.to_owned() } else { format!("{AIR}{number}") }
+}
