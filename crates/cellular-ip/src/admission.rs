@@ -6,7 +6,7 @@ use crate::message::{RouteUpdate, session_key};
 use crate::per_second::PerSecond;
 use crate::station::reason;
 use auth::ReplayWindow;
-use node::Rx;
+use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
 /// Wrong digests from one neighbor in a second after which its messages are refused without a check (ours). Checking
@@ -51,12 +51,13 @@ impl Admission {
         &mut self,
         now: Instant,
         leg: Leg,
-        (rx, packet): (&Rx, &Packet),
+        packet: &Packet,
         config: &StationConfig,
         air: bool,
         cache: &RouteCache,
     ) -> Result<RouteUpdate, Reason> {
-        let update = RouteUpdate::parse(&rx.header, rx.payload(packet))?;
+        let (ip, icmp) = Header::parse(&packet.bytes)?;
+        let update = RouteUpdate::parse(&ip, icmp)?;
         if update.gateway != config.gateway {
             return Err(reason::WRONG_GATEWAY);
         }

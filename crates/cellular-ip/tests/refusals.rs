@@ -43,9 +43,7 @@ impl<R: Role> Bench<R> {
     }
 
     fn packet(&mut self, iface: Iface, why: PuntReason, bytes: Vec<u8>) -> Vec<Effect> {
-        let packet = arrived(iface, bytes);
-        let rx = Rx::parse(iface, why, &packet).unwrap();
-        self.give(Input::Packet(rx, packet))
+        self.give(Input::Packet(Rx::new(iface, why), arrived(iface, bytes)))
     }
 
     fn control(&mut self, iface: Iface, bytes: Vec<u8>) -> Vec<Effect> {

@@ -256,8 +256,7 @@ fn records_that_a_slow_disk_has_not_taken_are_bounded() {
         let asked = changed(now, |asked| asked.identification += number);
         let mut packet = Packet::new(ROUTER, packet(VISITED, AGENT, &asked.emit()));
         packet.id = PacketId(1);
-        let rx = Rx::parse(Iface(UP), PuntReason::Listen, &packet).unwrap();
-        agent.handle(now, Input::Packet(rx, packet), &mut out);
+        agent.handle(now, Input::Packet(Rx::new(Iface(UP), PuntReason::Listen), packet), &mut out);
         let effects: Vec<Effect> = out.drain_effects().collect();
         let is_stored = effects.iter().any(|effect| matches!(effect, Effect::Do(Act::Store(..))));
         (is_stored, code_sent(&effects))
