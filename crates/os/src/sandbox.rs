@@ -61,7 +61,7 @@ impl Sandbox {
         let mut said = Vec::new();
         File::from(report).read_to_end(&mut said).attempt("hear from", &program)?;
         let mut keeper = spawned.map_err(|cause| failure(&said, &program, cause))?;
-        let init = said.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
+        let init = reported(&said, Reported::Pid).unwrap_or(0);
         match open_pidfd(keeper.id()) {
             Ok(pidfd) => Ok(Self { keeper, init, pidfd, lifeline: Some(lifeline) }),
             Err(refused) => {
@@ -251,10 +251,36 @@ impl Step {
 const NO_MOUNT_POINT: &str =
     "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
 
-/// Interprets the child's report: pid 1's pid in four bytes once it exists, and one more byte if a step fails.
+/// What one message of the new processes reports. Pid 1 and its keeper write to the same pipe in any order, so each message
+/// has its kind. A message is shorter than `PIPE_BUF`, so the kernel does not interleave it with another.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Reported {
+    /// The pid of pid 1, as seen from outside.
+    Pid,
+    /// The number of the step that failed.
+    Failed,
+}
+
+/// The length of a message: its kind, and a number.
+const MESSAGE: usize = 5;
+
+fn report(pipe: &OwnedFd, kind: Reported, number: u32) {
+    let [a, b, c, d] = number.to_ne_bytes();
+    let _ = rustix::io::write(pipe, &[kind as u8, a, b, c, d]);
+}
+
+/// Returns the number that a message of this kind has, if there is one.
+fn reported(said: &[u8], kind: Reported) -> Option<u32> {
+    let of_kind = |message: &&[u8; MESSAGE]| message[0] == kind as u8;
+    let [_, number @ ..] = said.as_chunks::<MESSAGE>().0.iter().find(of_kind)?;
+    Some(u32::from_ne_bytes(*number))
+}
+
+/// Returns the error of a command that did not start, with the step that failed.
 fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {
-    let step = said.last().filter(|_| said.len() % 4 == 1);
-    let step = step.and_then(|number| Step::ALL.into_iter().find(|step| *step as u8 == *number));
+    let step = reported(said, Reported::Failed);
+    let step = step.and_then(|number| Step::ALL.into_iter().find(|step| *step as u32 == number));
     // If `/` is a plain directory of a chroot, the kernel reports only "invalid argument".
     let cause = match (step, cause.raw_os_error()) {
         (Some(Step::Private), Some(libc::EINVAL)) => io::Error::other(NO_MOUNT_POINT),
@@ -273,7 +299,7 @@ struct Plan {
 impl Plan {
     fn carry_out(&mut self) -> io::Result<()> {
         self.steps().map_err(|(step, cause)| {
-            let _ = rustix::io::write(&self.report, &[step as u8]);
+            report(&self.report, Reported::Failed, step as u32);
             cause
         })
     }
@@ -295,7 +321,7 @@ impl Plan {
                 proc.map_err(io::Error::from).map_err(Step::Proc.failed())
             }
             init => {
-                let _ = rustix::io::write(&self.report, &init.to_ne_bytes());
+                report(&self.report, Reported::Pid, init.cast_unsigned());
                 keep(init, self.lifeline.as_raw_fd(), alive.1.as_raw_fd())
             }
         }

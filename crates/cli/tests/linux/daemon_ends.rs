@@ -156,7 +156,7 @@ fn a_daemon_refuses_the_network_namespace_of_pid_1() {
         said.contains("code 2") && said.contains("with the flag 0") && said.contains("--on-this-machine"),
         "{said}"
     );
-    assert!(said.contains("nothing more by left, right"), "{said}");
+    assert!(said.contains("receives nothing by left, right any more"), "{said}");
     assert!(!text(&output.stdout).contains("wf-host"), "{said}");
 }
 

@@ -2,6 +2,8 @@
 
 use crate::blocks::{Block, blocks, matches};
 use crate::common::{alone, ended, late, text, wayfare};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,8 +34,7 @@ fn run(block: &Block, place: &Path) {
     for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
         command.env_remove(variable);
     }
-    // `make run` would build the release: minutes for a second build of what these tests have built.
-    command.env("CARGO", "true");
+    command.env("CARGO", place.join("target/cargo"));
     let output = ended(&mut command);
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     let shell = &block.shell;
@@ -72,12 +73,17 @@ fn copy_sources(from: &Path, to: &Path, ignored: &[PathBuf]) {
     }
 }
 
-/// Puts the command of this build, and the library beside it, where README's commands expect the release.
-fn put_build(release: &Path) {
+/// Puts the command of this build, and the library beside it, where README's commands expect the release. Also puts a `cargo`
+/// there that builds nothing: `make run` would take minutes to build the release.
+fn put_build(target: &Path) {
+    let release = target.join("release");
     let library = Path::new("deps/libwayfare_shim.so");
     std::fs::create_dir_all(release.join("deps")).unwrap();
     std::fs::copy(wayfare(), release.join("wayfare")).unwrap();
     std::fs::copy(wayfare().with_file_name("").join(library), release.join(library)).unwrap();
+    let cargo = target.join("cargo");
+    std::fs::write(&cargo, "#!/bin/sh\n[ \"$1\" = build ] || exec cargo \"$@\"\n").unwrap();
+    std::fs::set_permissions(&cargo, Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
@@ -89,7 +95,7 @@ fn every_shell_block_does_what_is_printed_below_it() {
     let ignored = std::fs::read_to_string(root.join(".gitignore")).unwrap();
     let ignored: Vec<PathBuf> = ignored.lines().map(|line| root.join(line.trim_matches('/'))).collect();
     copy_sources(&root, &place, &ignored);
-    put_build(&place.join("target/release"));
+    put_build(&place.join("target"));
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let blocks = blocks(&readme);
     assert!(blocks.len() >= 4, "a README shows how it is used");

@@ -70,11 +70,13 @@ fn a_program_that_is_not_there_is_named() {
 fn a_failed_step_says_which_it_was() {
     let cause = || io::Error::from_raw_os_error(libc::EPERM);
     for step in Step::ALL {
-        assert_eq!(failure(&[step as u8], "x", cause()).attempt, step.attempt());
-        assert_eq!(failure(&[9, 9, 0, 0, step as u8], "x", cause()).attempt, step.attempt());
+        let (pid, failed) = ([0, 9, 9, 0, 0], [1, step as u8, 0, 0, 0]);
+        for said in [failed.to_vec(), [pid, failed].concat(), [failed, pid].concat()] {
+            assert_eq!(failure(&said, "x", cause()).attempt, step.attempt(), "{said:?}");
+        }
     }
     assert_eq!(failure(&[], "x", cause()).attempt, "start");
-    assert_eq!(failure(&[1, 0, 0, 0], "x", cause()).attempt, "start");
+    assert_eq!(failure(&[0, 1, 0, 0, 0], "x", cause()).attempt, "start");
 }
 
 /// Starts a sandbox whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. Its
@@ -201,7 +203,7 @@ fn killing_the_caller_ends_all_of_it() {
 #[test]
 fn a_root_that_is_no_mount_point_is_named_with_what_to_do() {
     let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
-    let said = |step: Step| failure(&[1, 0, 0, 0, step as u8], "wayfare", invalid()).to_string();
+    let said = |step: Step| failure(&[1, step as u8, 0, 0, 0], "wayfare", invalid()).to_string();
     assert!(said(Step::Private).contains("mount --bind DIR DIR"), "{}", said(Step::Private));
     assert!(said(Step::Proc).contains("Invalid argument"), "{}", said(Step::Proc));
 }
