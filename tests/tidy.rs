@@ -519,15 +519,7 @@ fn the_users_of_each_variant_are_those_that_the_page_names() {
 /// A new variant of these enums must not be missed: a `match` of them names each variant.
 #[test]
 fn the_enums_of_the_core_are_matched_without_a_wildcard() {
-    let enums = [
-        "Input::",
-        "Effect::",
-        "Act::",
-        "StreamEvent::",
-        "OwnedStreamEvent::",
-        "MigrateOp::",
-        "MigrateEvent::",
-    ];
+    let enums = ["Input::", "Effect::", "Act::", "StreamEvent::", "OwnedStreamEvent::", "MigrateEvent::"];
     let is_of_core = |arm: &String| {
         let words = || arm.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
         words().any(|word| enums.iter().any(|name| word.starts_with(name)))
@@ -544,7 +536,7 @@ fn the_enums_of_the_core_are_matched_without_a_wildcard() {
             }
         }
     }
-    assert!(of_core > 40, "{of_core} matches: the search no longer finds them");
+    assert!(of_core > 30, "{of_core} matches: the search no longer finds them");
     none("matches with a wildcard", &found);
 }
 

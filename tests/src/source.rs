@@ -57,7 +57,7 @@ pub fn heeded(text: &str) -> String {
     kept.join("\n")
 }
 
-/// Returns the arms of each `match` whose arms are on lines of their own: the text of each up to its `=>`.
+/// Returns the arms of each `match` whose arms are on separate lines: the text of each up to its `=>`.
 pub fn matches(text: &str) -> Vec<Vec<String>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

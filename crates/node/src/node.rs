@@ -413,27 +413,6 @@ impl Node {
             }
         }
     }
-
-    /// Applies an act to the node itself.
-    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: &Act) {
-        match act {
-            Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
-            Act::IngressPolicy(port, policy) => self.rules.set_ingress_policy(role, *port, *policy),
-            Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
-            Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
-            Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),
-            Act::Transmit(..)
-            | Act::Drop(..)
-            | Act::Tune(..)
-            | Act::SendInCell(..)
-            | Act::Stream(..)
-            | Act::Mark(_)
-            | Act::Answer(..)
-            | Act::Store(..)
-            | Act::Served(_)
-            | Act::Delivered(_) => {}
-        }
-    }
 }
 
 pub(crate) fn drop(out: &mut Outbox, iface: Iface, packet: Packet, reason: wire::Reason) {
