@@ -1,6 +1,6 @@
 //! Checks of a route-update before a node accepts it. The only state that changes is the count of wrong digests.
 
-use crate::cache::{Leg, RouteCache};
+use crate::cache::RouteCache;
 use crate::config::StationConfig;
 use crate::message::{RouteUpdate, session_key};
 use crate::per_second::PerSecond;
@@ -50,7 +50,6 @@ impl Admission {
     pub(crate) fn admit(
         &mut self,
         now: Instant,
-        leg: Leg,
         rx: &Rx,
         packet: &Packet,
         config: &StationConfig,
@@ -75,7 +74,7 @@ impl Admission {
         if !cache.has_room_for(update.mobile, config.cache_capacity) {
             return Err(reason::CACHE_FULL);
         }
-        let neighbor = (leg.iface.0, leg.mac);
+        let neighbor = (rx.iface.0, packet.link.src);
         if self.wrong.count(now, &neighbor) >= WRONG_DIGESTS {
             return Err(reason::AUTH_LIMIT);
         }

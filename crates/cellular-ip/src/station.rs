@@ -224,7 +224,7 @@ impl Station {
             return None;
         }
         let air = self.radio == Some(iface);
-        match self.admission.admit(now, leg, rx, &packet, &self.config, air, &self.cache) {
+        match self.admission.admit(now, rx, &packet, &self.config, air, &self.cache) {
             Ok(update) => {
                 self.update(now, leg, &update, out);
                 Some((iface, packet))

@@ -239,7 +239,7 @@ impl HomeAgent {
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         match rx.header.protocol {
             ipv4::UDP if rx.header.dst == self.config.address.address => {
-                self.registration(now, rx, packet, out)
+                self.registration(now, rx, packet, out);
             }
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 let ends = self.tunnel_error(now, rx.payload(&packet), out);
