@@ -3,7 +3,7 @@
 
 use node::stream::OwnedStreamEvent;
 use node::{
-    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, RoleId, RouteKey, Seed,
+    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, RoleId, RouteKey, Rx, Seed,
     StreamEvent,
 };
 use node::{FailedAct, PuntReason, StreamId, StreamOp, Transport, Value};
@@ -39,16 +39,9 @@ pub(crate) struct Talk {
 
 /// A packet before it gets its identity.
 pub(crate) struct Post {
-    pub(crate) rx: Arrival,
+    pub(crate) rx: Rx,
     pub(crate) from: Mac,
     pub(crate) bytes: Vec<u8>,
-}
-
-/// How a packet arrives. Its header is not parsed yet, and may be damaged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) iface: Iface,
-    pub(crate) why: PuntReason,
 }
 
 /// One step of a script.
@@ -61,7 +54,7 @@ pub(crate) enum Step {
     Early(Instant),
     /// A time-out at or after the deadline.
     Due(Instant),
-    Packet(Arrival, Packet),
+    Packet(Rx, Packet),
     Link(Iface, Link<'static>),
     Idle(RouteKey, Instant),
     Stream(StreamId, StreamEvent<'static>),
@@ -380,7 +373,7 @@ pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
     Command { verb: verb.to_owned(), args: Value::Map(args.collect()) }
 }
 
-/// Returns the interface of a packet, and why the role gets it.
-pub(crate) const fn rx(iface: u16, why: PuntReason) -> Arrival {
-    Arrival { iface: Iface(iface), why }
+/// The interface of a packet, and why the role gets it.
+pub(crate) const fn rx(iface: u16, why: PuntReason) -> Rx {
+    Rx::new(Iface(iface), why)
 }

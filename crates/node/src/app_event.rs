@@ -55,12 +55,7 @@ impl AppEvent {
             StreamOp::Listen { by, local, .. } => {
                 AppChange::Asked { role, by: *by, local: Some(*local), peer: None }
             }
-            StreamOp::Read(_)
-            | StreamOp::Write(_)
-            | StreamOp::Finish
-            | StreamOp::Abort
-            | StreamOp::Migrate(_)
-            | StreamOp::Set(_) => return None,
+            _ => return None,
         };
         Some(Self { stream, change })
     }
@@ -76,9 +71,7 @@ impl AppEvent {
             OwnedStreamEvent::Data(id, PacketId::NEW, bytes) => (*id, AppChange::Read(bytes.len() as u64)),
             OwnedStreamEvent::Finished(id) => (*id, AppChange::Finished),
             OwnedStreamEvent::Closed(id, why) => (*id, AppChange::Closed(why.clone())),
-            OwnedStreamEvent::Room(..) | OwnedStreamEvent::Data(..) | OwnedStreamEvent::Migrate(..) => {
-                return None;
-            }
+            _ => return None,
         };
         Some(Self { stream, change })
     }

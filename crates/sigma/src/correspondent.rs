@@ -59,19 +59,11 @@ impl Role for Correspondent {
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.transport.timeout(now),
             Input::Packet(rx, packet) => {
-                let verdict = self.transport.packet(now, rx, &packet);
+                let verdict = self.transport.packet(now, &packet);
                 end(rx, packet, verdict, out);
             }
             Input::Serve(id, op) => self.transport.serve(now, id, op, &[self.address], out),
-            Input::Start(_)
-            | Input::Link(..)
-            | Input::Idle(..)
-            | Input::Stream(..)
-            | Input::Command(..)
-            | Input::Failed(_)
-            | Input::Wall(_)
-            | Input::Stored(_)
-            | Input::Notification(_) => {}
+            _ => {}
         }
         self.news(now, out);
     }

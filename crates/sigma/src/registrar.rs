@@ -201,11 +201,7 @@ impl Registrar {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);
             }
-            StreamEvent::Opened(_)
-            | StreamEvent::Accepted(..)
-            | StreamEvent::Room(_)
-            | StreamEvent::Finished
-            | StreamEvent::Migrate(_) => {}
+            _ => {}
         }
         self.told.is_some()
     }

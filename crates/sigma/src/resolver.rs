@@ -120,11 +120,7 @@ impl Resolver {
                 self.pending.remove(&name);
                 None
             }
-            StreamEvent::Opened(_)
-            | StreamEvent::Accepted(..)
-            | StreamEvent::Room(_)
-            | StreamEvent::Finished
-            | StreamEvent::Migrate(_) => None,
+            _ => None,
         }
     }
 }

@@ -106,11 +106,7 @@ impl MobileHost {
             StreamOp::Migrate(MigrateOp::Export) => {
                 out.served(OwnedStreamEvent::refused(program, refused::NOT_FROZEN));
             }
-            StreamOp::Open { .. }
-            | StreamOp::Listen { .. }
-            | StreamOp::Abort
-            | StreamOp::Migrate(_)
-            | StreamOp::Set(_) => {}
+            _ => {}
         }
     }
 
@@ -183,7 +179,7 @@ impl MobileHost {
                     None => self.call_ended(program, why.unwrap_or(refused::RESET), out),
                 }
             }
-            StreamEvent::Accepted(..) | StreamEvent::Migrate(_) => {}
+            _ => {}
         }
     }
 

@@ -176,12 +176,7 @@ impl Leaving {
             StreamEvent::Migrate(MigrateEvent::Refused(_)) | StreamEvent::Closed(_) => {
                 return Some(Next::CannotLeave);
             }
-            StreamEvent::Opened(_)
-            | StreamEvent::Accepted(..)
-            | StreamEvent::Data(_)
-            | StreamEvent::Room(_)
-            | StreamEvent::Finished
-            | StreamEvent::Migrate(MigrateEvent::Imported) => return None,
+            _ => return None,
         }
         Some(Next::Export)
     }
@@ -240,12 +235,7 @@ impl Arriving {
                 *self.of(side) = Arrival::Missing;
                 self.commit.map(|_| Next::CannotCome)
             }
-            StreamEvent::Opened(_)
-            | StreamEvent::Accepted(..)
-            | StreamEvent::Data(_)
-            | StreamEvent::Room(_)
-            | StreamEvent::Finished
-            | StreamEvent::Migrate(_) => None,
+            _ => None,
         }
     }
 

@@ -10,7 +10,7 @@ fold_struct! {
     Boot { wall, stored, clean }
     Command { verb, args }
     Fault { role, act, why }
-    Rx { iface, why, tunnel, header }
+    Rx { iface, why, tunnel }
 }
 
 fold_enum!(Input<'_> {
