@@ -276,7 +276,7 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 
 // --- glue --------------------------------------------------------------------------------------------------------------
 
-const LINES_OF_GLUE: usize = 530;
+const LINES_OF_GLUE: usize = 520;
 /// Separate parts of the node with their own limit, so that the node does not grow into a kernel.
 const APART: [&str; 10] = [
     "arp.rs",

@@ -490,7 +490,7 @@ fn has_an_area(subject: &str) -> bool {
 #[test]
 fn subjects_of_commits_name_their_area() {
     let mut git = std::process::Command::new("git");
-    let log = git.args(["log", "--no-merges", "-n", "10", "--format=%s"]).current_dir(root()).output();
+    let log = git.args(["log", "--no-merges", "-n", "20", "--format=%s"]).current_dir(root()).output();
     let Some(log) = log.ok().filter(|log| log.status.success()) else { return };
     let subjects = String::from_utf8_lossy(&log.stdout).into_owned();
     let wrong: Vec<String> =

@@ -10,12 +10,12 @@ pub fn patch(bytes: &mut [u8], at: usize, field: [u8; 2]) {
 }
 
 /// Makes the Internet checksum at `at` fit the rest of `bytes`.
-pub fn mend(bytes: &mut [u8], at: usize) {
-    mend_sum(bytes, at, Checksum::default());
+pub fn set_checksum(bytes: &mut [u8], at: usize) {
+    set_checksum_over(bytes, at, Checksum::default());
 }
 
 /// The same when the checksum covers more than `bytes`; `before` has summed that up.
-pub fn mend_sum(bytes: &mut [u8], at: usize, before: Checksum) {
+pub fn set_checksum_over(bytes: &mut [u8], at: usize, before: Checksum) {
     patch(bytes, at, [0, 0]);
     let sum = before.add(bytes).finish();
     patch(bytes, at, sum.to_be_bytes());

@@ -1,17 +1,17 @@
 //! IPv4 headers: what is read is written back and read the same, and a hop keeps it readable.
 
-use fuzz::mend;
+use fuzz::set_checksum;
 use wire::ipv4::{self, Header};
 
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
     // A fuzzer does not find correct checksums, so this sets them.
-    let mut mended = bytes.to_vec();
+    let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
-    if let Some(header) = mended.get_mut(..header_len) {
-        mend(header, 10);
-        check(&mended);
+    if let Some(header) = corrected.get_mut(..header_len) {
+        set_checksum(header, 10);
+        check(&corrected);
     }
 }
 

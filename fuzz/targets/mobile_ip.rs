@@ -1,7 +1,7 @@
 //! Mobile IP: a whole datagram, as an agent or a mobile node gets it.
 
 use auth::Key;
-use fuzz::{mend, patch};
+use fuzz::{set_checksum, patch};
 use mobile_ip::message::{
     Advertisement, Algorithm, Association, Between, Received, Registration, Solicitation,
 };
@@ -11,11 +11,11 @@ use wire::ipv4::{self, Header};
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
     // A fuzzer does not find correct lengths and checksums, so this sets them, the inner ones first.
-    let mut mended = bytes.to_vec();
+    let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
-    if let Some(payload) = mended.get_mut(header_len..) {
+    if let Some(payload) = corrected.get_mut(header_len..) {
         match bytes.get(9) {
-            Some(&ipv4::ICMP) => mend(payload, 2),
+            Some(&ipv4::ICMP) => set_checksum(payload, 2),
             _ => {
                 let len = u16::try_from(payload.len()).unwrap_or(u16::MAX);
                 patch(payload, 4, len.to_be_bytes());
@@ -23,11 +23,11 @@ pub(crate) fn run(bytes: &[u8]) {
             }
         }
     }
-    patch(&mut mended, 2, u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
-    if let Some(header) = mended.get_mut(..header_len) {
-        mend(header, 10);
+    patch(&mut corrected, 2, u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
+    if let Some(header) = corrected.get_mut(..header_len) {
+        set_checksum(header, 10);
     }
-    check(&mended);
+    check(&corrected);
 }
 
 fn check(bytes: &[u8]) {

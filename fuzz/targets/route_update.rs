@@ -3,23 +3,23 @@
 use auth::Key;
 use cellular_ip::message::{self, RouteUpdate};
 use cellular_ip::update_request::UpdateRequest;
-use fuzz::{mend, patch};
+use fuzz::{set_checksum, patch};
 use wire::ipv4::Header;
 
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
     // A fuzzer does not find correct lengths and checksums, so this sets them, the inner ones first.
-    let mut mended = bytes.to_vec();
+    let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
-    if let Some(icmp) = mended.get_mut(header_len..) {
-        mend(icmp, 2);
+    if let Some(icmp) = corrected.get_mut(header_len..) {
+        set_checksum(icmp, 2);
     }
-    patch(&mut mended, 2, u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
-    if let Some(header) = mended.get_mut(..header_len) {
-        mend(header, 10);
+    patch(&mut corrected, 2, u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
+    if let Some(header) = corrected.get_mut(..header_len) {
+        set_checksum(header, 10);
     }
-    check(&mended);
+    check(&corrected);
 }
 
 fn check(bytes: &[u8]) {

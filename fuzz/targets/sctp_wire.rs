@@ -1,7 +1,7 @@
 //! SCTP: two ends, users that do as the input says, and a wire that loses, doubles, reorders, corrupts and moves.
 
 use auth::Key;
-use sctp::message::{Packet, mend};
+use sctp::message::{Packet, set_checksum};
 use sctp::{AssociationId, Change, Config, Endpoint, Event, Hmac, Open, State, Transmit};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Seed};
@@ -108,7 +108,7 @@ impl Wire {
                 let (at, change) = (usize::from(r.u16()?), r.u8()?);
                 if let Some(byte) = forged.bytes.get_mut(at) {
                     *byte ^= change;
-                    mend(&mut forged.bytes);
+                    set_checksum(&mut forged.bytes);
                     self.honest = false;
                 }
                 self.arrives(who, &forged);

@@ -1,6 +1,6 @@
 //! TCP: the header, and two ends with a wire between them that does what the input says.
 
-use fuzz::mend_sum;
+use fuzz::set_checksum_over;
 use std::collections::VecDeque;
 use tcp::{
     Connection, Estimator, Flags, Options, PROTOCOL, Profile, Recovery, Segment, Seq, Ticks, Timestamps,
@@ -31,11 +31,11 @@ fn header(bytes: &[u8]) {
     };
     read(bytes);
     // A fuzzer does not find correct checksums, so this sets them.
-    let mut mended = bytes.to_vec();
+    let mut corrected = bytes.to_vec();
     let [high, low] = u16::try_from(bytes.len()).unwrap_or_default().to_be_bytes();
     let pseudo = Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, PROTOCOL, high, low]);
-    mend_sum(&mut mended, 16, pseudo);
-    read(&mended);
+    set_checksum_over(&mut corrected, 16, pseudo);
+    read(&corrected);
 }
 
 struct Wire {

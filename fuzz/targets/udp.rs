@@ -1,6 +1,6 @@
 //! UDP in IPv4: what is read is written back and read the same.
 
-use fuzz::{mend_sum, patch};
+use fuzz::{set_checksum_over, patch};
 use wire::udp::{self, Datagram};
 use wire::{Checksum, Ipv4Addr, Malformed, Reader, SocketAddrV4, ipv4};
 
@@ -11,23 +11,23 @@ pub(crate) fn run(bytes: &[u8]) {
     let (src, dst) = (Ipv4Addr::from(src), Ipv4Addr::from(dst));
     check(r.rest(), src, dst);
     // A fuzzer does not find correct checksums, so this sets them.
-    let mut mended = r.rest().to_vec();
-    let claimed = mended.get(4..6).map_or([0, 0], |len| [len[0], len[1]]);
-    if let Some(covered) = mended
+    let mut corrected = r.rest().to_vec();
+    let claimed = corrected.get(4..6).map_or([0, 0], |len| [len[0], len[1]]);
+    if let Some(covered) = corrected
         .get_mut(..usize::from(u16::from_be_bytes(claimed)))
         .filter(|covered| covered.len() >= udp::HEADER)
     {
         let [high, low] = claimed;
         let pseudo =
             Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, ipv4::UDP, high, low]);
-        mend_sum(covered, 6, pseudo);
+        set_checksum_over(covered, 6, pseudo);
         if covered.get(6..8) == Some(&[0, 0]) {
             patch(covered, 6, [0xff, 0xff]);
         }
         let len = covered.len();
-        let datagram = Datagram::parse(&mended, src, dst).expect("a corrected datagram is valid");
+        let datagram = Datagram::parse(&corrected, src, dst).expect("a corrected datagram is valid");
         assert_eq!(datagram.payload.len() + udp::HEADER, len);
-        check(&mended, src, dst);
+        check(&corrected, src, dst);
     }
 }
 

@@ -351,7 +351,7 @@ mod tests {
     }
 
     /// Recomputes the checksum, as a forger would.
-    fn mend(bytes: &mut [u8], at: usize) {
+    fn set_checksum(bytes: &mut [u8], at: usize) {
         bytes[at..at + 2].fill(0);
         let sum = checksum(bytes);
         bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
@@ -361,7 +361,7 @@ mod tests {
     fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Result<RouteUpdate, Malformed> {
         let mut icmp = hex(GOLDEN);
         change(&mut icmp);
-        mend(&mut icmp, 2);
+        set_checksum(&mut icmp, 2);
         RouteUpdate::parse(&header(), &icmp)
     }
 
@@ -669,8 +669,8 @@ mod tests {
                 let mut bad = good.clone();
                 bad[bit / 8] ^= 1 << (bit % 8);
                 prop_assert!(!believed(&bad, &key), "bit {} by accident", bit);
-                mend(&mut bad[20..], 2);
-                mend(&mut bad[..20], 10);
+                set_checksum(&mut bad[20..], 2);
+                set_checksum(&mut bad[..20], 10);
                 prop_assert_eq!(believed(&bad, &key), is_free(bit), "bit {} by intent", bit);
             }
         }

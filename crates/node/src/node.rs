@@ -335,11 +335,8 @@ impl Node {
             None => {
                 let verbs = self.roles.iter().flat_map(|role| role.verbs()).copied();
                 let known: Vec<&str> = std::iter::once("status").chain(verbs).collect();
-                let error = format!(
-                    "no role of this host has the command `{}`; known: {}",
-                    command.verb,
-                    known.join(", ")
-                );
+                let (verb, known) = (&command.verb, known.join(", "));
+                let error = format!("no role of this host has the command `{verb}`; known: {known}");
                 out.act(RoleId::NODE, Act::Answer(id, Err(error)));
             }
         }

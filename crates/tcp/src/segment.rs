@@ -200,12 +200,12 @@ mod tests {
         }
     }
 
-    /// Emits a segment, applies `change` to its bytes, and returns the error of parsing them. If `mend` is true, the
+    /// Emits a segment, applies `change` to its bytes, and returns the error of parsing them. If `set_checksum` is true, the
     /// checksum is computed again after the change, so that another check fails.
-    fn refused(change: impl FnOnce(&mut Vec<u8>), mend: bool) -> &'static str {
+    fn refused(change: impl FnOnce(&mut Vec<u8>), set_checksum: bool) -> &'static str {
         let mut bytes = syn().emit(A, B);
         change(&mut bytes);
-        if mend {
+        if set_checksum {
             bytes[CHECKSUM..CHECKSUM + 2].fill(0);
             let sum = pseudo_header(A, B, bytes.len() as u16).add(&bytes).finish();
             bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
@@ -254,8 +254,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), mend in any::<bool>()) {
-            if mend && bytes.len() >= HEADER {
+        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), set_checksum in any::<bool>()) {
+            if set_checksum && bytes.len() >= HEADER {
                 bytes[CHECKSUM..CHECKSUM + 2].fill(0);
                 let sum = pseudo_header(A, B, bytes.len() as u16).add(&bytes).finish();
                 bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());

@@ -51,7 +51,7 @@ fn ip(packet: &[u8]) -> (Header, Vec<u8>) {
 }
 
 /// Recomputes the ICMP checksum, as a forger would.
-fn mend(icmp: &mut [u8]) {
+fn set_checksum(icmp: &mut [u8]) {
     icmp[2..4].fill(0);
     let sum = wire::checksum(icmp);
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
@@ -213,7 +213,7 @@ fn an_advertisement_byte_for_byte() {
 fn refused(change: impl FnOnce(&mut Header, &mut Vec<u8>)) -> &'static str {
     let (mut header, mut icmp) = ip(&advertisement().emit());
     change(&mut header, &mut icmp);
-    mend(&mut icmp);
+    set_checksum(&mut icmp);
     Advertisement::parse(&header, &icmp).unwrap_err().0
 }
 
@@ -254,7 +254,7 @@ fn wrong_advertisements_are_refused() {
 fn padding_and_unknown_extensions_from_128_are_skipped() {
     let (header, mut icmp) = ip(&advertisement().emit());
     icmp.extend_from_slice(&[0, 0, 128, 2, 9, 9, 255, 0, 0]);
-    mend(&mut icmp);
+    set_checksum(&mut icmp);
     assert_eq!(Advertisement::parse(&header, &icmp), Ok(advertisement()));
 }
 
@@ -274,7 +274,7 @@ fn solicitations_are_made_read_and_refused() {
     let refused = |change: fn(&mut Header, &mut Vec<u8>)| {
         let (mut header, mut icmp) = (header, icmp.clone());
         change(&mut header, &mut icmp);
-        mend(&mut icmp);
+        set_checksum(&mut icmp);
         Solicitation::parse(&header, &icmp).unwrap_err().0
     };
     assert_eq!(refused(|header, _| header.ttl = 64), "mip_ttl");

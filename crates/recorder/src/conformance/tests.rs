@@ -159,7 +159,7 @@ fn one_changed_byte_is_caught_wherever_it_is() {
 }
 
 #[test]
-fn a_changed_byte_under_a_mended_checksum_is_caught_unless_the_wall_clock_decides_it() {
+fn a_changed_byte_under_a_corrected_checksum_is_caught_unless_the_wall_clock_decides_it() {
     let first = records(&[], 1);
     let index = of(&first, GATEWAY, false)[3];
     let caught = |byte: usize| {

@@ -132,13 +132,13 @@ impl Packet {
                 field.copy_from_slice(&code);
             }
         }
-        mend(&mut out);
+        set_checksum(&mut out);
         out
     }
 }
 
 /// Sets the checksum of a packet, which need not be valid otherwise. For tests that change bytes.
-pub fn mend(bytes: &mut [u8]) {
+pub fn set_checksum(bytes: &mut [u8]) {
     let sum = sum(bytes).to_le_bytes();
     if let Some(field) = bytes.get_mut(CHECKSUM..HEADER) {
         field.copy_from_slice(&sum);

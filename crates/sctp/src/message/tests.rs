@@ -156,7 +156,7 @@ fn golden_bytes_of_asconf_and_auth() {
 fn raw(tag: u32, chunk: &[u8]) -> Result<Packet, &'static str> {
     let mut bytes = packet(tag, Vec::new()).emit();
     bytes.extend_from_slice(chunk);
-    mend(&mut bytes);
+    set_checksum(&mut bytes);
     Packet::parse(&bytes).map_err(|Malformed(why)| why)
 }
 
@@ -243,14 +243,14 @@ fn the_last_padding_may_be_missing() {
 fn what_stands_before_a_malformed_chunk_is_read() {
     let mut bytes = packet(9, vec![Chunk::CookieAck, Chunk::ShutdownAck]).emit();
     bytes[19] = 200;
-    mend(&mut bytes);
+    set_checksum(&mut bytes);
     let (read, flaw) = Packet::parse_up_to_flaw(&bytes).unwrap();
     assert_eq!((read.chunks, flaw), (vec![Chunk::CookieAck], Some(Malformed("sctp_chunk_overrun"))));
     assert_eq!(Packet::parse(&bytes), Err(Malformed("sctp_chunk_overrun")));
     let mut bytes = packet(0, vec![Chunk::Init(init()), Chunk::CookieAck]).emit();
     let at = bytes.len() - 1;
     bytes[at] = 200;
-    mend(&mut bytes);
+    set_checksum(&mut bytes);
     assert!(Packet::parse_up_to_flaw(&bytes).is_err(), "INIT is alone");
 }
 
@@ -288,7 +288,7 @@ fn what_authentication_covers_begins_with_its_chunk() {
 proptest! {
     #[test]
     fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        mend(&mut bytes);
+        set_checksum(&mut bytes);
         if let Ok(packet) = Packet::parse(&bytes) {
             prop_assert_eq!(Packet::parse(&packet.emit()), Ok(packet));
         }
@@ -303,7 +303,7 @@ proptest! {
         let mut bytes = packet(tag, vec![chunk]).emit();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        mend(&mut bytes);
+        set_checksum(&mut bytes);
         if let Ok(packet) = Packet::parse(&bytes) {
             prop_assert_eq!(Packet::parse(&packet.emit()), Ok(packet));
         }

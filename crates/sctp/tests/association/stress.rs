@@ -4,7 +4,7 @@
 use crate::harness::{CN, CN2, PORT, World, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};
 use crate::transfers::patient;
-use sctp::message::{Chunk, Data, Packet, Sack, mend};
+use sctp::message::{Chunk, Data, Packet, Sack, set_checksum};
 use sctp::{Change, Config, Ended, Event, Open, PathState, Rejection, State, Transmit};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
@@ -331,7 +331,7 @@ fn what_stands_before_a_malformed_chunk_counts() {
     let mut bytes = Packet { src_port: 4000, dst_port: PORT, tag: script.tag, chunks }.emit();
     let at = bytes.len() - 16 + 3;
     bytes[at] = 200;
-    mend(&mut bytes);
+    set_checksum(&mut bytes);
     let read = script.endpoint.receive(script.at(), mn(1), CN, &bytes);
     assert_eq!(read, Err(Reason("sctp_chunk_overrun")));
     script.wait(200);

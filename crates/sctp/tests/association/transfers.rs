@@ -247,7 +247,7 @@ fn a_path_that_fails_is_left_and_found_again() {
 
 /// Section 7.2.4: a single loss is repaired without a time-out.
 #[test]
-fn one_loss_is_mended_fast() {
+fn one_loss_is_repaired_fast() {
     let mut world = World::opened(&Config::default());
     world.hosts[0].data = noise(6, 400_000);
     world.run_for(100);

@@ -39,7 +39,7 @@ pub(crate) enum Step {
     /// New data is to be sent.
     SendNew,
     /// What is lost is to be sent again.
-    Mend,
+    Retransmit,
 }
 
 impl FRto {
@@ -47,7 +47,7 @@ impl FRto {
     pub(crate) fn judge(&mut self, seen: Seen) -> Step {
         let before = std::mem::take(self);
         if before == Self::Off {
-            return Step::Mend;
+            return Step::Retransmit;
         }
         if seen.original {
             return Step::Spurious; // step 3b
@@ -63,7 +63,7 @@ impl FRto {
         } else if !seen.advanced {
             *self = Self::Asked;
         }
-        Step::Mend
+        Step::Retransmit
     }
 }
 
@@ -93,17 +93,17 @@ mod tests {
     #[test]
     fn what_was_lost_is_lost() {
         let mut forward = FRto::Asked;
-        assert_eq!((forward.judge(Seen { recovered: true, ..ADVANCED }), forward), (Step::Mend, FRto::Off));
+        assert_eq!((forward.judge(Seen { recovered: true, ..ADVANCED }), forward), (Step::Retransmit, FRto::Off));
         let mut forward = FRto::NewData;
         let duplicate = Seen { advanced: false, duplicate: true, new_sent: true, ..ADVANCED };
-        assert_eq!((forward.judge(duplicate), forward), (Step::Mend, FRto::Off));
+        assert_eq!((forward.judge(duplicate), forward), (Step::Retransmit, FRto::Off));
         let mut forward = FRto::Asked;
-        assert_eq!((forward.judge(Seen { can_send: false, ..ADVANCED }), forward), (Step::Mend, FRto::Off));
+        assert_eq!((forward.judge(Seen { can_send: false, ..ADVANCED }), forward), (Step::Retransmit, FRto::Off));
     }
 
     #[test]
     fn who_does_not_ask_learns_nothing() {
         let mut forward = FRto::Off;
-        assert_eq!((forward.judge(Seen { original: true, ..ADVANCED }), forward), (Step::Mend, FRto::Off));
+        assert_eq!((forward.judge(Seen { original: true, ..ADVANCED }), forward), (Step::Retransmit, FRto::Off));
     }
 }

@@ -150,8 +150,8 @@ impl Repair {
 
     /// `RACK_update_reo_wnd()` in the current state.
     fn late(&self, srtt: Option<Duration>) -> Duration {
-        let mending = matches!(self.standing, Standing::Recovery | Standing::Loss);
-        self.rack.window(srtt, mending, self.segments.sacked(), self.threshold)
+        let recovering = matches!(self.standing, Standing::Recovery | Standing::Loss);
+        self.rack.window(srtt, recovering, self.segments.sacked(), self.threshold)
     }
 
     /// Marks lost segments. Returns the time until there may be more; `None` if there is nothing to wait for.

@@ -99,15 +99,15 @@ impl Rack {
     }
 
     /// Returns the reordering window (`RACK_update_reo_wnd()`). If no reordering was seen, it is zero during a recovery
-    /// (`mending` is true), and also if at least `threshold` segments have been selectively acknowledged (`sacked`).
+    /// (`recovering` is true), and also if at least `threshold` segments have been selectively acknowledged (`sacked`).
     pub(crate) fn window(
         &self,
         srtt: Option<Duration>,
-        mending: bool,
+        recovering: bool,
         sacked: u32,
         threshold: u32,
     ) -> Duration {
-        if !self.reordered && (mending || sacked >= threshold) {
+        if !self.reordered && (recovering || sacked >= threshold) {
             return Duration::ZERO;
         }
         let window = self.min_rtt.unwrap_or_default() / 4 * self.steps;

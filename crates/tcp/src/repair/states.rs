@@ -109,11 +109,11 @@ impl Sender {
                 self.keep_open(repair);
             }
             Step::SendNew => repair.high = self.max,
-            Step::Mend if recovered => {
+            Step::Retransmit if recovered => {
                 repair.rack.recovered();
                 self.keep_open(repair);
             }
-            Step::Mend => {}
+            Step::Retransmit => {}
         }
     }
 

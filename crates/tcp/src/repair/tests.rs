@@ -85,7 +85,7 @@ impl Talk {
 /// RFC 8985, section 3.3: the last of ten are lost. A probe after two round trips and 2 ms shows it, long before the
 /// time-out.
 #[test]
-fn a_lost_tail_is_mended_without_a_time_out() {
+fn a_lost_tail_is_repaired_without_a_time_out() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     assert_eq!(talk.hears(150, 8, &[]), [] as [u32; 0]);
     assert_eq!(talk.waits(Timer::Tail(at(252))), [9], "the last again");
@@ -185,7 +185,7 @@ fn a_spurious_time_out_is_taken_back() {
 
 /// RFC 5682, step 3a: after a real time-out, what is lost is sent again.
 #[test]
-fn a_real_time_out_is_mended() {
+fn a_real_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
     talk.waits(Timer::Retransmit(at(350)));
     assert_eq!(talk.hears(400, 1, &[]), [10, 11]);

@@ -22,8 +22,8 @@ impl Sender {
 
     fn transmitted(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
         let (cwnd, flying) = (self.congestion.cwnd / self.mss.max(1), repair.segments.flying());
-        let mends = repair.forward != FRto::NewData && flying < cwnd;
-        if let Some(at) = mends.then(|| first_lost(repair)).flatten() {
+        let retransmits = repair.forward != FRto::NewData && flying < cwnd;
+        if let Some(at) = retransmits.then(|| first_lost(repair)).flatten() {
             return Some(self.send_again(now, at, limit, repair));
         }
         if flying == 0 && repair.segments.len() == 0 && now.since(self.last_sent) > self.rto.current() {
