@@ -11,6 +11,7 @@ mod tools;
 #[path = "words.rs"]
 mod words;
 
+use house_tests::source::{heeded, matches, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -208,7 +209,7 @@ fn lines_with(texts: &[(String, String)], words: &[String]) -> Vec<String> {
 // --- files -------------------------------------------------------------------------------------------------------------
 
 fn product_lines(text: &str) -> usize {
-    text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count()
+    without_tests(text).lines().count()
 }
 
 #[test]
@@ -390,6 +391,18 @@ fn rows_of(page: &str, section: &str) -> Vec<String> {
     lines.filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned())).collect()
 }
 
+/// Returns the variants of a section's table, each with the second column.
+fn users_in(page: &str, section: &str) -> Vec<(String, String)> {
+    let begin = page.find(&format!("## `{section}`")).unwrap_or_else(|| panic!("a section of `{section}`"));
+    let lines = page[begin..].lines().skip(1).take_while(|line| !line.starts_with("## "));
+    let row = |line: &str| {
+        let (variant, rest) = line.strip_prefix("| `")?.split_once('`')?;
+        let users = rest.split('|').nth(1)?;
+        Some((variant.to_owned(), users.trim().to_owned()))
+    };
+    lines.filter_map(row).collect()
+}
+
 /// Returns the variants of an enum, in order.
 fn variants_of(source: &str, name: &str) -> Vec<String> {
     let begin = source.find(&format!("pub enum {name}")).unwrap_or_else(|| panic!("an enum `{name}`"));
@@ -399,21 +412,23 @@ fn variants_of(source: &str, name: &str) -> Vec<String> {
     names.map(|line| line.split([' ', '(', ',', '{']).next().unwrap().to_owned()).collect()
 }
 
+/// The enums of the core, and the file of each.
+const CORE: [(&str, &str); 7] = [
+    ("Input", "input.rs"),
+    ("Effect", "act.rs"),
+    ("Act", "act.rs"),
+    ("StreamOp", "stream.rs"),
+    ("MigrateOp", "stream.rs"),
+    ("StreamEvent", "stream.rs"),
+    ("MigrateEvent", "stream.rs"),
+];
+
 /// The core is frozen: a new variant needs a row that names the protocol rule for it, and a variant without users is
 /// removed.
 #[test]
 fn every_variant_of_the_core_has_its_row() {
     let page = read(&root().join("docs/core.md"));
-    let enums = [
-        ("Input", "input.rs"),
-        ("Effect", "act.rs"),
-        ("Act", "act.rs"),
-        ("StreamOp", "stream.rs"),
-        ("MigrateOp", "stream.rs"),
-        ("StreamEvent", "stream.rs"),
-        ("MigrateEvent", "stream.rs"),
-    ];
-    for (name, file) in enums {
+    for (name, file) in CORE {
         let source = read(&root().join("crates/node/src").join(file));
         assert_eq!(
             variants_of(&source, name),
@@ -421,6 +436,108 @@ fn every_variant_of_the_core_has_its_row() {
             "`{name}` in {file} and in docs/core.md"
         );
     }
+}
+
+/// The crates of roles, by their code in `docs/core.md`.
+const ROLES: [(&str, &str); 5] = [
+    ("CIP", "cellular-ip"),
+    ("MIP", "mobile-ip"),
+    ("SIG", "sigma"),
+    ("ITCP", "indirect-tcp"),
+    ("APP", "apps"),
+];
+
+/// The functions of `Outbox` by which a role requests an effect or an act.
+const REQUESTS: [(&str, &[&str]); 21] = [
+    ("Effect::Send", &["out.send(", "out.send_routed("]),
+    ("Effect::Discard", &["out.discard(", "refused.end("]),
+    ("Effect::Stream", &["out.stream("]),
+    ("Effect::Pass", &["out.pass("]),
+    ("Effect::Served", &["out.served("]),
+    ("Effect::Notify", &["out.notify("]),
+    ("Effect::Do", &["out.mark(", "out.route("]),
+    ("Act::Route", &["out.route("]),
+    ("Act::IngressPolicy", &["out.ingress_policy("]),
+    ("Act::Tune", &["out.tune("]),
+    ("Act::SendInCell", &["out.send_in_cell("]),
+    ("Act::Stream", &["out.stream("]),
+    ("Act::Mark", &["out.mark("]),
+    ("Act::Answer", &["out.answer("]),
+    ("Act::Neighbor", &["out.neighbor("]),
+    ("Act::Address", &["out.add_address(", "out.remove_address("]),
+    ("Act::Store", &["out.store("]),
+    ("Act::Transmit", &[]),
+    ("Act::Drop", &[]),
+    ("Act::Served", &[]),
+    ("Act::Delivered", &[]),
+];
+
+/// Whether a text contains `name`, and not only as a part of a longer one.
+fn names(text: &str, name: &str) -> bool {
+    let is_inside = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_some_and(is_inside);
+        let after = text[at + name.len()..].chars().next().is_some_and(is_inside);
+        !before && (name.ends_with('(') || !after)
+    })
+}
+
+/// The column *used by* of `docs/core.md` is true.
+#[test]
+fn the_users_of_each_variant_are_those_that_the_page_names() {
+    let page = read(&root().join("docs/core.md"));
+    let is_product =
+        |path: &str, name: &str| path.starts_with(&format!("crates/{name}/src/")) && !path.contains("test");
+    let all = sources();
+    let text_of = |name: &str| -> String {
+        let own = all.iter().filter(|(path, _)| is_product(path, name));
+        own.map(|(_, text)| heeded(&without_tests(text))).collect()
+    };
+    let crates = ROLES.map(|(code, name)| (code, text_of(name)));
+    let mut wrong = Vec::new();
+    for (name, _) in CORE {
+        for (variant, said) in users_in(&page, name) {
+            let full = format!("{name}::{variant}");
+            let request = REQUESTS.iter().find(|(of, _)| *of == full).map(|(_, calls)| *calls);
+            let uses = |text: &str| match request {
+                Some(calls) => calls.iter().any(|call| names(text, call)),
+                None => {
+                    names(text, &full) || (name == "MigrateEvent" && names(text, &format!("Owned{full}")))
+                }
+            };
+            let users: Vec<&str> =
+                crates.iter().filter(|(_, text)| uses(text)).map(|(code, _)| *code).collect();
+            let found = if users.is_empty() { "-".to_owned() } else { users.join(" ") };
+            if found != said {
+                wrong.push(format!("{full}: the page says {said}, and it is used by {found}"));
+            }
+        }
+    }
+    none("wrong users in docs/core.md", &wrong);
+}
+
+/// A new variant of these enums must not be missed: a `match` of them names each variant.
+#[test]
+fn the_enums_of_the_core_are_matched_without_a_wildcard() {
+    let enums = ["Input::", "Effect::", "Act::", "StreamEvent::", "OwnedStreamEvent::", "MigrateEvent::"];
+    let is_of_core = |arm: &String| {
+        let words = || arm.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+        words().any(|word| enums.iter().any(|name| word.starts_with(name)))
+    };
+    let product =
+        |path: &str| path.starts_with("crates/") && path.contains("/src/") && !path.contains("test");
+    let mut found = Vec::new();
+    let mut of_core = 0;
+    for (path, text) in sources().into_iter().filter(|(path, _)| product(path)) {
+        for arms in matches(&without_tests(&text)).into_iter().filter(|arms| arms.iter().any(is_of_core)) {
+            of_core += 1;
+            if arms.iter().any(|arm| arm == "_" || arm.starts_with("_ if ")) {
+                found.push(format!("{path}: {}", arms.join(" / ")));
+            }
+        }
+    }
+    assert!(of_core > 30, "{of_core} matches: the search no longer finds them");
+    none("matches with a wildcard", &found);
 }
 
 /// A reader of a table must find each drop reason in the glossary.
@@ -431,8 +548,7 @@ fn every_reason_of_a_drop_is_in_the_glossary() {
     let mut missing = BTreeSet::new();
     for (path, text) in sources() {
         let is_test = path.contains("test") || path.contains("fuzz");
-        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for rest in product.split(&opening).skip(1).filter(|_| !is_test) {
+        for rest in without_tests(&text).split(&opening).skip(1).filter(|_| !is_test) {
             let reason = rest.split('"').next().unwrap_or_default();
             if !reason.starts_with("sctp_") && !glossary.contains(&format!("`{reason}`")) {
                 missing.insert(format!("{path}: {reason}"));

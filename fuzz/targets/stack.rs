@@ -1,7 +1,7 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
 
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
-use node::{Guard, StreamId, MigrateOp, StreamOp, Transport, Tuple};
+use node::{Guard, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -167,7 +167,8 @@ impl World {
                 OwnedStreamEvent::Accepted { new, .. } => {
                     assert_eq!(host.streams.insert(new, 0), None, "given twice")
                 }
-                OwnedStreamEvent::Opened(id, _) | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported) => {
+                OwnedStreamEvent::Opened(id, _)
+                | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported) => {
                     assert_eq!(host.streams.insert(id, 0), None)
                 }
                 OwnedStreamEvent::Room(id, more) => {
@@ -178,7 +179,9 @@ impl World {
                 OwnedStreamEvent::Data(id, _, bytes) => {
                     assert!(host.streams.contains_key(&id) && !bytes.is_empty() && bytes.len() <= 8000);
                 }
-                OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => host.exported = Some(state),
+                OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => {
+                    host.exported = Some(state)
+                }
                 OwnedStreamEvent::Closed(id, _) => drop(host.streams.remove(&id)),
                 OwnedStreamEvent::Finished(id)
                 | OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(_))

@@ -1,11 +1,12 @@
 //! The laws, checked step by step.
 
-use crate::laws::player::{Script, Step, Talk};
+use crate::laws::player::{Arrival, Script, Step, Talk};
 use crate::laws::serving::Served;
-use node::{Act, CommandId, Effect, FailedAct, Input, Node, Outbox, Role, Seed, StreamId};
+use node::{Act, CommandId, Effect, FailedAct, Input, Node, Outbox, Role, Rx, Seed, StreamId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use wire::{Instant, PacketId};
+use wire::ipv4::Header;
+use wire::{Instant, Ipv4Addr, Packet, PacketId};
 
 /// Effects of one input of a script, at most: one input of a script is small.
 const MOST_EFFECTS: usize = 1_000;
@@ -212,7 +213,7 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         Step::Wait(_) => Vec::new(),
         Step::Early(_) | Step::Due(_) => subject.give(now, Input::Timeout),
         Step::Start(boot) => subject.give(now, Input::Start(boot)),
-        Step::Packet(rx, packet) => subject.give(now, Input::Packet(*rx, packet.clone())),
+        Step::Packet(arrival, packet) => receive(subject, now, *arrival, packet.clone()),
         Step::Link(iface, link) => subject.give(now, Input::Link(*iface, *link)),
         Step::Idle(key, used) => subject.give(now, Input::Idle(*key, *used)),
         Step::Stream(id, event) => {
@@ -225,6 +226,19 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
         Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
         Step::Notification(news) => subject.give(now, Input::Notification(news)),
+    }
+}
+
+/// A role that is alone gets no packet with a malformed header: the node drops it.
+fn receive(subject: &mut impl Subject, now: Instant, arrival: Arrival, packet: Packet) -> Vec<Effect> {
+    let Arrival { iface, why } = arrival;
+    match Rx::parse(iface, why, &packet) {
+        Ok(rx) => subject.give(now, Input::Packet(rx, packet)),
+        Err(malformed) if subject.is_alone() => vec![Effect::Discard(iface, packet, malformed.into())],
+        Err(_) => {
+            let unread = Header::new(0, Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
+            subject.give(now, Input::Packet(Rx::new(iface, why, unread), packet))
+        }
     }
 }
 

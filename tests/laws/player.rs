@@ -3,7 +3,7 @@
 
 use node::stream::OwnedStreamEvent;
 use node::{
-    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, RoleId, RouteKey, Rx, Seed,
+    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, RoleId, RouteKey, Seed,
     StreamEvent,
 };
 use node::{FailedAct, PuntReason, StreamId, StreamOp, Transport, Value};
@@ -39,9 +39,16 @@ pub(crate) struct Talk {
 
 /// A packet before it gets its identity.
 pub(crate) struct Post {
-    pub(crate) rx: Rx,
+    pub(crate) rx: Arrival,
     pub(crate) from: Mac,
     pub(crate) bytes: Vec<u8>,
+}
+
+/// How a packet arrives. Its header is not parsed yet, and may be damaged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) iface: Iface,
+    pub(crate) why: PuntReason,
 }
 
 /// One step of a script.
@@ -54,7 +61,7 @@ pub(crate) enum Step {
     Early(Instant),
     /// A time-out at or after the deadline.
     Due(Instant),
-    Packet(Rx, Packet),
+    Packet(Arrival, Packet),
     Link(Iface, Link<'static>),
     Idle(RouteKey, Instant),
     Stream(StreamId, StreamEvent<'static>),
@@ -373,7 +380,7 @@ pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
     Command { verb: verb.to_owned(), args: Value::Map(args.collect()) }
 }
 
-/// The interface of a packet, and why the role gets it.
-pub(crate) const fn rx(iface: u16, why: PuntReason) -> Rx {
-    Rx::new(Iface(iface), why)
+/// Returns the interface of a packet, and why the role gets it.
+pub(crate) const fn rx(iface: u16, why: PuntReason) -> Arrival {
+    Arrival { iface: Iface(iface), why }
 }

@@ -2,11 +2,15 @@
 
 use crate::laws::player::{Post, Talk, command, rx};
 use node::{
-    Action, Input, InterfaceAddress, Lifetime, Mark, Outbox, PuntReason, Role, Route, RouteKey, Value,
+    Action, Input, InterfaceAddress, Lifetime, Mark, Outbox, PuntReason, Role, Route, RouteKey, Rx, Value,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wire::{Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
+use wire::ipv4::Header;
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason};
+
+const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// The violation of a law, or `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +61,7 @@ impl Toy {
             packet: |chance, _| Post {
                 rx: rx(1, PuntReason::Action),
                 from: Mac([2; 6]),
-                bytes: vec![0x45; chance.draw() as usize % 40],
+                bytes: Header::new(200, PEER, OWN).emit(&vec![0x45; chance.draw() as usize % 40]),
             },
             takes_packets: true,
             datagram: None,
@@ -87,22 +91,23 @@ impl Toy {
         }
     }
 
-    fn packet(&mut self, now: Instant, packet: Packet, out: &mut Outbox) {
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let len = rx.payload(&packet).len();
         match self.fault {
-            Fault::Panics => assert!(packet.bytes.len() != 7, "seven bytes"),
-            Fault::Swallows if packet.bytes.is_empty() => return,
+            Fault::Panics => assert!(len != 7, "seven bytes"),
+            Fault::Swallows if len == 0 => return,
             Fault::ForgetsHeld if self.kept.len() == 2 => {
                 self.kept.pop_front();
             }
             _ => {}
         }
-        if packet.bytes.len() == 30 && self.fault != Fault::SwallowsForeign {
-            return out.pass(rx(1, PuntReason::Listen), packet); // for another role
+        if len == 30 && self.fault != Fault::SwallowsForeign {
+            return out.pass(rx, packet); // for another role
         }
-        if packet.bytes.len() == 30 {
+        if len == 30 {
             return;
         }
-        if packet.bytes.len() > 30 {
+        if len > 30 {
             return out.discard(Iface(1), packet, Reason("too_long"));
         }
         self.kept.push_back(packet);
@@ -137,7 +142,7 @@ impl Role for Toy {
                 (0..100_000).for_each(|_| out.mark(Mark::new("toy", "endless")));
             }
             Input::Timeout => self.timeout(now, out),
-            Input::Packet(_, packet) => self.packet(now, packet, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Command(id, _) => {
                 let id = if self.fault == Fault::OthersAnswer { node::CommandId(0) } else { id };
                 let times = match self.fault {

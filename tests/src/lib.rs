@@ -1,5 +1,7 @@
 //! The tests of the whole workspace are beside this file.
 
+pub mod source;
+
 /// Law 7: [`node::Input`] and [`node::Act`] contain only data. A value of a type that passes this check can be
 /// recorded, compared and replayed.
 ///

@@ -99,7 +99,23 @@ impl Role for ConstantRate {
                 self.failed = why.map(str::to_owned);
             }
             Input::Timeout => self.send_due(now, out),
-            _ => {}
+            Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(
+                _,
+                StreamEvent::Accepted(..)
+                | StreamEvent::Data(_)
+                | StreamEvent::Room(_)
+                | StreamEvent::Finished
+                | StreamEvent::Migrate(_),
+            )
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

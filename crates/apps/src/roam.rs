@@ -178,7 +178,15 @@ impl Role for Roam {
                 out.mark(Mark::new(self.name(), "stuck").with("at", self.name_of(self.at)).with("why", why));
             }
             Input::Command(id, command) => self.obey(id, command, out),
-            _ => {}
+            Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

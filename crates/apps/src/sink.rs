@@ -56,7 +56,23 @@ impl Role for Sink {
                 out.stream(id, StreamOp::Read(ANY));
             }
             Input::Stream(_, StreamEvent::Closed(why)) => self.failed = why.map(str::to_owned),
-            _ => {}
+            Input::Timeout
+            | Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(
+                _,
+                StreamEvent::Opened(_)
+                | StreamEvent::Room(_)
+                | StreamEvent::Finished
+                | StreamEvent::Migrate(_),
+            )
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

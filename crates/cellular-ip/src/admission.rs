@@ -1,12 +1,12 @@
 //! Checks of a route-update before a node accepts it. The only state that changes is the count of wrong digests.
 
-use crate::cache::{Leg, RouteCache};
+use crate::cache::RouteCache;
 use crate::config::StationConfig;
 use crate::message::{RouteUpdate, session_key};
 use crate::per_second::PerSecond;
 use crate::station::reason;
 use auth::ReplayWindow;
-use wire::ipv4::Header;
+use node::Rx;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
 /// Wrong digests from one neighbor in a second after which its messages are refused without a check (ours). Checking
@@ -50,14 +50,13 @@ impl Admission {
     pub(crate) fn admit(
         &mut self,
         now: Instant,
-        leg: Leg,
+        rx: &Rx,
         packet: &Packet,
         config: &StationConfig,
         air: bool,
         cache: &RouteCache,
     ) -> Result<RouteUpdate, Reason> {
-        let (ip, icmp) = Header::parse(&packet.bytes)?;
-        let update = RouteUpdate::parse(&ip, icmp)?;
+        let update = RouteUpdate::parse(&rx.header, rx.payload(packet))?;
         if update.gateway != config.gateway {
             return Err(reason::WRONG_GATEWAY);
         }
@@ -75,7 +74,7 @@ impl Admission {
         if !cache.has_room_for(update.mobile, config.cache_capacity) {
             return Err(reason::CACHE_FULL);
         }
-        let neighbor = (leg.iface.0, leg.mac);
+        let neighbor = (rx.iface.0, packet.link.src);
         if self.wrong.count(now, &neighbor) >= WRONG_DIGESTS {
             return Err(reason::AUTH_LIMIT);
         }

@@ -23,8 +23,8 @@ use node::{
 };
 use table::{Action, Class, Hop, Lifetime, Route, RouteKey};
 use wire::icmp::{self, Quote};
-use wire::ipv4::{self, Header};
-use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
+use wire::ipv4;
+use wire::{Cell, Duration, Iface, Instant, Malformed, Packet, PacketId, WallTime};
 
 /// Names of the marks that a mobile host records.
 pub mod mark {
@@ -357,9 +357,9 @@ impl Mobile {
     }
 
     /// Handles an update-request. It is ignored during a semisoft handoff, which an S=0 would cancel.
-    fn requested(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
-        let parsed = Header::parse(&packet.bytes).and_then(|(ip, icmp)| UpdateRequest::parse(&ip, icmp));
-        match parsed {
+    fn requested(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let iface = rx.iface;
+        match UpdateRequest::parse(&rx.header, rx.payload(&packet)) {
             Ok(request) if request.gateway == self.config.gateway => {}
             Ok(_) => return out.discard(iface, packet, reason::WRONG_GATEWAY),
             Err(malformed) => return out.discard(iface, packet, malformed.into()),
@@ -376,14 +376,13 @@ impl Mobile {
     /// Handles an ICMP error about a packet that is too big for the access network. Such data do not reach the gateway,
     /// so they do not refresh the mappings there. Route-updates are then sent as often as without data. Forged errors
     /// cause no more than one in that time. An error about another host's packet is ignored.
-    fn not_carried(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
-        let too_big = |(_, icmp): (Header, &[u8])| {
+    fn not_carried(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) {
+        let too_big = || -> Result<bool, Malformed> {
             let quote = Quote::of(&icmp::Message::parse(icmp)?)?;
             let is_too_big = (quote.kind, quote.code) == FRAGMENTATION_NEEDED;
             Ok(is_too_big && quote.src == self.config.address)
         };
-        if let (Ok(true), State::Attached { at }) =
-            (Header::parse(&packet.bytes).and_then(too_big), self.state)
+        if let (Ok(true), State::Attached { at }) = (too_big(), self.state)
             && self.repeats.since() + self.config.route_update_time <= now
         {
             self.announce(now, at, "too_big", out);
@@ -525,8 +524,7 @@ const LISTENS: [Listen; 4] = [
 ];
 
 fn is_request(packet: &Packet) -> bool {
-    let kind = Header::parse(&packet.bytes).ok().and_then(|(_, icmp)| icmp.first().copied());
-    kind == Some(ICMP_TYPE)
+    ipv4::payload(&packet.bytes).first() == Some(&ICMP_TYPE)
 }
 
 impl Role for Mobile {
@@ -547,11 +545,11 @@ impl Role for Mobile {
             Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
-            Input::Packet(Rx { iface, why: PuntReason::Listen, .. }, packet) if is_request(&packet) => {
-                self.requested(now, iface, packet, out);
+            Input::Packet(rx @ Rx { why: PuntReason::Listen, .. }, packet) if is_request(&packet) => {
+                self.requested(now, rx, packet, out);
             }
             Input::Packet(rx @ Rx { why: PuntReason::Listen, .. }, packet) => {
-                self.not_carried(now, &packet, out);
+                self.not_carried(now, rx.payload(&packet), out);
                 out.pass(rx, packet);
             }
             Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {

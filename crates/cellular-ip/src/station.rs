@@ -160,15 +160,11 @@ impl Station {
         match input {
             Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
-            Input::Packet(Rx { iface, why: PuntReason::Listen, .. }, packet) => {
-                return self.control(now, iface, packet, out);
-            }
-            Input::Packet(Rx { iface, why: PuntReason::Action, .. }, packet) => {
-                self.downlink(now, iface, packet, out);
-            }
-            Input::Packet(Rx { iface, why: PuntReason::ReversePath | PuntReason::Check, .. }, packet) => {
-                self.uplink(now, iface, packet, out);
-            }
+            Input::Packet(rx, packet) => match rx.why {
+                PuntReason::Listen => return self.control(now, &rx, packet, out),
+                PuntReason::Action => self.downlink(now, &rx, packet, out),
+                PuntReason::ReversePath | PuntReason::Check => self.uplink(now, &rx, packet, out),
+            },
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Wall(wall) => self.admission.set_clock(now, wall),
             Input::Link(..)
@@ -217,17 +213,18 @@ impl Station {
     fn control(
         &mut self,
         now: Instant,
-        iface: Iface,
+        rx: &Rx,
         packet: Packet,
         out: &mut Outbox,
     ) -> Option<(Iface, Packet)> {
+        let iface = rx.iface;
         let leg = Leg { iface, mac: packet.link.src };
         if !self.downlinks.contains(&iface) {
-            self.control_from_above(iface, packet, out);
+            self.control_from_above(rx, packet, out);
             return None;
         }
         let air = self.radio == Some(iface);
-        match self.admission.admit(now, leg, &packet, &self.config, air, &self.cache) {
+        match self.admission.admit(now, rx, &packet, &self.config, air, &self.cache) {
             Ok(update) => {
                 self.update(now, leg, &update, out);
                 Some((iface, packet))
@@ -245,14 +242,12 @@ impl Station {
 
     /// Forwards an update-request, the only control packet that may come from the uplink. It takes the path of data to
     /// the host, but is never delayed.
-    fn control_from_above(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
-        let request = match Header::parse(&packet.bytes) {
-            Ok((ip, icmp)) if control_code(&ip, icmp) == Some(UPDATE_REQUEST) => {
-                UpdateRequest::parse(&ip, icmp)
-            }
-            _ => return self.refuse(iface, packet, reason::WRONG_DIRECTION, out),
-        };
-        let host = match request {
+    fn control_from_above(&mut self, rx: &Rx, packet: Packet, out: &mut Outbox) {
+        let (iface, icmp) = (rx.iface, rx.payload(&packet));
+        if control_code(&rx.header, icmp) != Some(UPDATE_REQUEST) {
+            return self.refuse(iface, packet, reason::WRONG_DIRECTION, out);
+        }
+        let host = match UpdateRequest::parse(&rx.header, icmp) {
             Ok(UpdateRequest { mobile, .. }) => mobile,
             Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
         };
@@ -372,11 +367,8 @@ impl Station {
     // --- data ------------------------------------------------------------------------------------------------------
 
     /// Forwards data to a host with two mappings.
-    fn downlink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
-        let header = match Header::parse(&packet.bytes) {
-            Ok((header, _)) => header,
-            Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
-        };
+    fn downlink(&mut self, now: Instant, rx: &Rx, packet: Packet, out: &mut Outbox) {
+        let (iface, header) = (rx.iface, &rx.header);
         let (pool, depth, hold) = (self.config.delay_pool, self.config.delay_device, self.config.delay_hold);
         let exempt = self.config.delay_exempt.contains(&(header.tos >> 2));
         let Some(two) = self.cache.semisoft(header.dst) else {
@@ -417,13 +409,10 @@ impl Station {
 
     /// Handles data that failed the table's check of their source: the host has no mapping, two, or one to another
     /// neighbor.
-    fn uplink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+    fn uplink(&mut self, now: Instant, rx: &Rx, packet: Packet, out: &mut Outbox) {
+        let (iface, host) = (rx.iface, rx.header.src);
         let from = Leg { iface, mac: packet.link.src };
-        let (host, error) = match Header::parse(&packet.bytes) {
-            Ok((header, payload)) => (header.src, self.is_error_of_a_node(iface, &header, payload)),
-            Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
-        };
-        if error {
+        if self.is_error_of_a_node(iface, &rx.header, rx.payload(&packet)) {
             return self.send_up(iface, packet, out);
         }
         let ends = now + self.config.route_timeout;

@@ -53,7 +53,8 @@ impl<R: Role> Stage<R> {
         let bytes = udp::packet(Addr::new(from, PORT), Addr::new(to, PORT), payload);
         let mut packet = Packet::new(Mac([2; 6]), bytes);
         packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
-        self.give(Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet))
+        let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
+        self.give(Input::Packet(rx, packet))
     }
 
     /// Checks that a message is dropped with this reason and has no other effect.
@@ -128,7 +129,8 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
         Packet::new(Mac([2; 6]), udp::packet(Addr::new(HOST, PORT), Addr::new(LEFT, PORT), &sign(&mine)));
     packet.link.src = Mac([3, 0, 0, 0, 0, 7]);
     let before = stage.state();
-    let effects = stage.give(Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet));
+    let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
+    let effects = stage.give(Input::Packet(rx, packet));
     assert!(matches!(effects[..], [Effect::Discard(_, _, Reason("itcp_misdirected"))]), "{effects:?}");
     assert_eq!(stage.state(), before);
     let effects = stage.hear(HOST, LEFT, &sign(&mine));

@@ -462,7 +462,8 @@ impl World {
         let bytes = udp::packet(Addr::new(from, PORT), Addr::new(address(to), PORT), payload);
         let mut packet = Packet::new(Mac([2; 6]), bytes);
         packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
-        self.give(to, Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet));
+        let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
+        self.give(to, Input::Packet(rx, packet));
     }
 
     fn moves_on(&mut self) {

@@ -4,8 +4,7 @@ use crate::config::Advertise;
 use crate::message::{
     ALL_AGENTS, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, SOLICITATION, Solicitation,
 };
-use node::{Listen, Outbox, Proto, Seed};
-use wire::ipv4::Header;
+use node::{Listen, Outbox, Proto, Rx, Seed};
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
 /// A solicitation that is not answered: the agent has sent 2 * [`Advertise::answers`] answers in this second.
@@ -103,14 +102,13 @@ impl Advertiser {
     pub(crate) fn solicited(
         &mut self,
         now: Instant,
-        iface: Iface,
+        rx: Rx,
         packet: &Packet,
         busy: bool,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let (ip, icmp) = Header::parse(&packet.bytes)?;
-        let Solicitation { src, .. } = Solicitation::parse(&ip, icmp)?;
-        if iface != self.iface || packet.link.src.is_group() || src == self.own.address {
+        let Solicitation { src, .. } = Solicitation::parse(&rx.header, rx.payload(packet))?;
+        if rx.iface != self.iface || packet.link.src.is_group() || src == self.own.address {
             return Err(Reason("wrong_direction"));
         }
         let second = now.0 / 1_000_000_000;

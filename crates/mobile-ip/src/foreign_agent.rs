@@ -30,8 +30,8 @@ use crate::pending::{Pending, RequestKey, Standing, Waiting, low};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Expiry, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role,
-    Route, RouteKey, Rx, Seed, Value,
+    Action, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role, Route,
+    RouteKey, Rx, Seed, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
@@ -90,7 +90,6 @@ pub struct ForeignAgent {
     waiting: Waiting,
     visitors: BTreeMap<Visit, Visitor>,
     /// When visits end.
-    expiry: Expiry<Visit>,
     /// The home agents of visitors, and the class of packets from each one's tunnels.
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
@@ -130,7 +129,6 @@ impl ForeignAgent {
             home_agents: Associations::new(&config.home_agents),
             waiting: Waiting::new(config.pending),
             visitors: BTreeMap::new(),
-            expiry: Expiry::default(),
             classes: BTreeMap::new(),
             advertiser,
             denials: Limiter::default(),
@@ -152,15 +150,16 @@ impl ForeignAgent {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
-        let ends = match ip.protocol {
-            ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, &packet, out),
-            ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                self.unreachable(now, rx, payload, out)
+        let ends = match rx.header.protocol {
+            ipv4::UDP if rx.header.dst == self.config.address.address => {
+                self.registration(now, rx, &packet, out)
+            }
+            ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
+                self.unreachable(now, rx, rx.payload(&packet), out)
             }
             ipv4::ICMP => {
                 let busy = self.is_busy();
-                self.advertiser.solicited(now, rx.iface, &packet, busy, out)
+                self.advertiser.solicited(now, rx, &packet, busy, out)
             }
             _ => return out.pass(rx, packet),
         };
@@ -174,7 +173,7 @@ impl ForeignAgent {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = Received::parse(&packet.bytes)?;
+        let received = Received::of(rx.header, rx.payload(packet))?;
         let from = received.sender();
         match received.message {
             Registration::Request(request) if rx.iface == self.iface => {
@@ -447,7 +446,6 @@ impl ForeignAgent {
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
-        self.expiry.set(visit, ends);
         if self.visitors.insert(visit, Visitor { mac, identification, lifetime, ends, reached }).is_none() {
             out.mark(Event::VisitorArrived { host }.into());
         }
@@ -484,7 +482,6 @@ impl ForeignAgent {
     fn leave(&mut self, visit: Visit, out: &mut Outbox) {
         let Some(visitor) = self.visitors.remove(&visit) else { return };
         let (host, home_agent) = visit;
-        self.expiry.stop(visit);
         if let Some(class) = self.classes.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
             if !self.visitors.keys().any(|(_, other)| *other == home_agent) {
@@ -575,12 +572,20 @@ impl ForeignAgent {
             // itself.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
-        while let Some(visit) = self.expiry.pop(now) {
+        let busy = self.is_busy();
+        self.advertiser.timeout(now, busy, out);
+    }
+
+    /// Ends a visit whose route in the home agent's class has expired.
+    fn expired(&mut self, now: Instant, key: RouteKey, out: &mut Outbox) {
+        let mut agents = self.classes.iter().filter(|(_, class)| key.class == Some(**class));
+        let Some(visit) = agents.next().map(|(home_agent, _)| (key.dst.address(), *home_agent)) else {
+            return;
+        };
+        if self.visitors.get(&visit).is_some_and(|visitor| visitor.ends <= now) {
             self.leave(visit, out);
             out.mark(Event::VisitorExpired { host: visit.0 }.into());
         }
-        let busy = self.is_busy();
-        self.advertiser.timeout(now, busy, out);
     }
 
     fn is_busy(&self) -> bool {
@@ -610,12 +615,11 @@ impl Role for ForeignAgent {
             }
             Input::Wall(zero) => self.clock.zero = zero,
             Input::Timeout => self.timeout(now, out),
+            Input::Idle(key, _) => self.expired(now, key, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
             Input::Link(iface, Link::Down(_)) if iface == self.iface => self.advertiser.down(),
-            // [`Input::Idle`] is not needed: `expiry` ends a visit together with its routes.
             Input::Link(..)
-            | Input::Idle(..)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)
@@ -626,7 +630,7 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.waiting.next(), self.expiry.next(), self.advertiser.due()];
+        let due = [self.waiting.next(), self.advertiser.due()];
         due.into_iter().flatten().min()
     }
 

@@ -22,12 +22,12 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Boot, Encap, Expiry, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox,
-    Proto, Refusals, Role, Route, RouteKey, Rx, Seed, Value, reason,
+    Action, Announcer, Boot, Encap, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto,
+    Refusals, Role, Route, RouteKey, Rx, Seed, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
-use wire::ipv4::{self, Header};
+use wire::ipv4;
 use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
 };
@@ -79,6 +79,8 @@ struct Home {
     record: Option<BindingRecord>,
     /// The SPI of the registration in `record`; `None` if the record is from before this start.
     spi: Option<u32>,
+    /// When the route of the binding ends; the table then reports it idle. The wall clock may be set in the meantime.
+    ends: Instant,
     /// The stores under way, oldest first; `None`: the end of a binding, which forwarding follows already.
     under_way: VecDeque<Option<Accepted>>,
 }
@@ -125,7 +127,6 @@ pub struct HomeAgent {
     /// Number of stores under way, of all mobile nodes.
     under_way: usize,
     /// When bindings end.
-    expiry: Expiry<Ipv4Addr>,
     /// Our link address on the home network; `None` while the link is down.
     mac: Option<Mac>,
     announcer: Announcer,
@@ -170,7 +171,6 @@ impl HomeAgent {
             foreign_agents: Associations::new(&config.foreign_agents),
             homes: BTreeMap::new(),
             under_way: 0,
-            expiry: Expiry::default(),
             mac: None,
             announcer: Announcer::new(config.announcements.clone()),
             advertiser,
@@ -237,15 +237,16 @@ impl HomeAgent {
     // --- requests --------------------------------------------------------------------------------------------------
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
-        match ip.protocol {
-            ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, packet, out),
-            ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                let ends = self.tunnel_error(now, payload, out);
+        match rx.header.protocol {
+            ipv4::UDP if rx.header.dst == self.config.address.address => {
+                self.registration(now, rx, packet, out);
+            }
+            ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
+                let ends = self.tunnel_error(now, rx.payload(&packet), out);
                 self.refused.end(rx.iface, packet, ends, out);
             }
             ipv4::ICMP => {
-                let ends = self.advertiser.solicited(now, rx.iface, &packet, false, out);
+                let ends = self.advertiser.solicited(now, rx, &packet, false, out);
                 self.refused.end(rx.iface, packet, ends, out);
             }
             _ => out.pass(rx, packet),
@@ -253,7 +254,7 @@ impl HomeAgent {
     }
 
     fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let received = match Received::parse(&packet.bytes) {
+        let received = match Received::of(rx.header, rx.payload(&packet)) {
             Ok(received) => received,
             Err(malformed) => return self.refuse(rx, packet, malformed.into(), out),
         };
@@ -435,10 +436,11 @@ impl HomeAgent {
         self.tunnels.rebind(care_of(from), care_of(to));
         if let Some(Binding { care_of, ends, .. }) = to {
             let ends = now + until(self.clock.wall(now), ends);
-            self.expiry.set(host, ends);
+            if let Some(home) = self.homes.get_mut(&host) {
+                home.ends = ends;
+            }
             self.tunnel(host, care_of, ends, out);
         } else if from.is_some() {
-            self.expiry.stop(host);
             out.route(key_to(host), None);
         }
         match (from, to, at_home) {
@@ -466,16 +468,15 @@ impl HomeAgent {
     }
 
     /// Returns the mobile nodes at a care-of address, and when their bindings end.
-    fn bound_to(&self, care_of: Ipv4Addr) -> impl Iterator<Item = (Ipv4Addr, WallTime)> {
-        let bindings = self.homes.iter().filter_map(|(host, home)| Some((*host, home.record?.binding?)));
-        let there = bindings.filter(move |(_, binding)| binding.care_of == care_of);
-        there.map(|(host, binding)| (host, binding.ends))
+    fn bound_to(&self, care_of: Ipv4Addr) -> impl Iterator<Item = (Ipv4Addr, Instant)> {
+        let is_there = move |home: &Home| home.record?.binding.filter(|binding| binding.care_of == care_of);
+        self.homes.iter().filter_map(move |(host, home)| is_there(home).map(|_| (*host, home.ends)))
     }
 
     /// Sets the MTU of the tunnels to a care-of address to the one that is known now.
-    fn adjust(&self, now: Instant, care_of: Ipv4Addr, out: &mut Outbox) {
+    fn adjust(&self, care_of: Ipv4Addr, out: &mut Outbox) {
         for (host, ends) in self.bound_to(care_of) {
-            self.tunnel(host, care_of, now + until(self.clock.wall(now), ends), out);
+            self.tunnel(host, care_of, ends, out);
         }
     }
 
@@ -490,7 +491,7 @@ impl HomeAgent {
         if let Some(mtu) = report.mtu()
             && self.tunnels.lower(now, report.care_of, mtu)
         {
-            self.adjust(now, report.care_of, out);
+            self.adjust(report.care_of, out);
         }
         let error = report.error.map(|error| match report.mtu() {
             // The error may be about an earlier path to the exit, with a larger MTU than the present one.
@@ -549,8 +550,10 @@ impl HomeAgent {
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
     /// Ends a binding whose lifetime has ended, without a message (section 3.8.3.1).
+    /// Ends a binding whose route has expired. The route of a newer binding may wait for a record, so that the table
+    /// still had the old one.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
-        let Some(home) = self.homes.get_mut(&host) else { return };
+        let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
@@ -578,11 +581,8 @@ impl HomeAgent {
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(host) = self.expiry.pop(now) {
-            self.expired(now, host, out);
-        }
         while let Some(care_of) = self.tunnels.expired(now) {
-            self.adjust(now, care_of, out);
+            self.adjust(care_of, out);
         }
         self.announcer.timeout(now, out);
         self.advertiser.timeout(now, false, out);
@@ -610,9 +610,9 @@ impl Role for HomeAgent {
                 }
             }
             Input::Stored(key) => self.stored(now, key, out),
+            Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Wall(zero) => (self.clock.zero, self.steady.zero) = (zero, self.steady.zero.max(zero)),
             Input::Link(..)
-            | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Notification(_)
@@ -621,7 +621,7 @@ impl Role for HomeAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.expiry.next(), self.announcer.due(), self.advertiser.due(), self.tunnels.due()];
+        let due = [self.announcer.due(), self.advertiser.due(), self.tunnels.due()];
         due.into_iter().flatten().min()
     }
 

@@ -22,7 +22,7 @@ use node::{
     Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
     Refusals, Role, Route, RouteKey, Rx, Seed, TimerName, Timers, Value,
 };
-use wire::ipv4::{self, Header};
+use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
 /// Its own packet while it hears no agent and has no valid registration with the last one.
@@ -215,8 +215,7 @@ impl MobileNode {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let (ip, icmp) = Header::parse(&packet.bytes)?;
-        let advertisement = Advertisement::parse(&ip, icmp)?;
+        let advertisement = Advertisement::parse(&rx.header, rx.payload(packet))?;
         let (agent, mac) = (advertisement.src, packet.link.src);
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
@@ -448,7 +447,7 @@ impl MobileNode {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = Received::parse(&packet.bytes)?;
+        let received = Received::of(rx.header, rx.payload(packet))?;
         let Registration::Reply(reply) = received.message else { return Err(refusal::UNEXPECTED) };
         if rx.iface != self.iface {
             return Err(refusal::UNEXPECTED);
@@ -583,10 +582,9 @@ impl MobileNode {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
-        let ends = match ip.protocol {
-            ipv4::UDP if ip.dst == self.home => self.registration(now, rx, &packet, out),
-            ipv4::ICMP if payload.first() == Some(&ADVERTISEMENT) => {
+        let ends = match rx.header.protocol {
+            ipv4::UDP if rx.header.dst == self.home => self.registration(now, rx, &packet, out),
+            ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
             // The groups that the role listens to also carry other protocols.

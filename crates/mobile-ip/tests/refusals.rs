@@ -160,7 +160,11 @@ fn start(role: &mut impl Role) {
 fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u8>) -> Vec<Effect> {
     let mut packet = Packet::new(Mac([2, 0, 0, 0, 1, 1]), bytes);
     (packet.link.src, packet.id) = (from, PacketId(1));
-    give(role, now, Input::Packet(Rx::new(Iface(iface), PuntReason::Listen), packet))
+    match Rx::parse(Iface(iface), PuntReason::Listen, &packet) {
+        Ok(rx) => give(role, now, Input::Packet(rx, packet)),
+        // The node drops it.
+        Err(malformed) => vec![Effect::Discard(Iface(iface), packet, malformed.into())],
+    }
 }
 
 fn association() -> Association {

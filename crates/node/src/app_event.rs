@@ -55,7 +55,12 @@ impl AppEvent {
             StreamOp::Listen { by, local, .. } => {
                 AppChange::Asked { role, by: *by, local: Some(*local), peer: None }
             }
-            _ => return None,
+            StreamOp::Read(_)
+            | StreamOp::Write(_)
+            | StreamOp::Finish
+            | StreamOp::Abort
+            | StreamOp::Migrate(_)
+            | StreamOp::Set(_) => return None,
         };
         Some(Self { stream, change })
     }
@@ -71,7 +76,9 @@ impl AppEvent {
             OwnedStreamEvent::Data(id, PacketId::NEW, bytes) => (*id, AppChange::Read(bytes.len() as u64)),
             OwnedStreamEvent::Finished(id) => (*id, AppChange::Finished),
             OwnedStreamEvent::Closed(id, why) => (*id, AppChange::Closed(why.clone())),
-            _ => return None,
+            OwnedStreamEvent::Room(..) | OwnedStreamEvent::Data(..) | OwnedStreamEvent::Migrate(..) => {
+                return None;
+            }
         };
         Some(Self { stream, change })
     }

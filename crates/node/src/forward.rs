@@ -150,7 +150,7 @@ impl Node {
                 drop(out, iface, packet, reason::PUNT_LIMIT);
             }
             Disposition::Punt(role, why) => {
-                let rx = Rx { iface, why, tunnel: way.tunnel };
+                let rx = Rx { iface, why, tunnel: way.tunnel, header: *header };
                 self.give(now, role, Input::Packet(rx, packet), out);
             }
             Disposition::Drop(reason) => drop(out, iface, packet, reason),
@@ -180,8 +180,12 @@ impl Node {
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
         if let Some(role) = interceptor {
-            let rx =
-                Rx { iface: way.port.iface, why: PuntReason::Listen, tunnel: Some((outer.src, outer.dst)) };
+            let rx = Rx {
+                iface: way.port.iface,
+                why: PuntReason::Listen,
+                tunnel: Some((outer.src, outer.dst)),
+                header,
+            };
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
         let verdict = decide_opened(&self.view(), now, class, &datagram(&header, &packet));
@@ -220,7 +224,7 @@ impl Node {
                 && iface == Iface::HOST
                 && let Some(role) = self.listener(iface, &header, payload, 0)
             {
-                let rx = Rx::new(iface, PuntReason::Listen);
+                let rx = Rx::new(iface, PuntReason::Listen, header);
                 return self.give(now, role, Input::Packet(rx, Packet::new(Mac::ZERO, bytes)), out);
             }
             // A sender that is away from home gets it by a tunnel. This recursion ends, because no error is sent about

@@ -21,6 +21,7 @@ const VISITORS: Class = Class(200);
 struct Agent {
     name: &'static str,
     listens: Vec<Listen>,
+    intercepts: std::collections::BTreeSet<crate::Tuple>,
     routes: Vec<(RouteKey, Action)>,
     passes: bool,
     stores: bool,
@@ -34,6 +35,9 @@ impl Role for Agent {
     }
     fn listens(&self) -> &[Listen] {
         &self.listens
+    }
+    fn intercepts(&self) -> &std::collections::BTreeSet<crate::Tuple> {
+        &self.intercepts
     }
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
@@ -71,7 +75,14 @@ impl Role for Agent {
 }
 
 fn agent(name: &'static str) -> Agent {
-    Agent { name, listens: Vec::new(), routes: Vec::new(), passes: false, stores: false }
+    Agent {
+        name,
+        listens: Vec::new(),
+        intercepts: std::collections::BTreeSet::new(),
+        routes: Vec::new(),
+        passes: false,
+        stores: false,
+    }
 }
 
 fn to(dst: Ipv4Addr) -> RouteKey {
@@ -505,7 +516,7 @@ fn segment(src: (Ipv4Addr, u16), dst: (Ipv4Addr, u16)) -> Vec<u8> {
 fn the_segments_of_a_connection_are_taken_and_no_others() {
     let tuple = crate::Tuple { local: SocketAddrV4::new(MOBILE, 5000), remote: SocketAddrV4::new(FAR, 80) };
     for passes in [false, true] {
-        let interceptor = Agent { listens: vec![Listen::Connection(tuple)], passes, ..agent("interceptor") };
+        let interceptor = Agent { intercepts: [tuple].into(), passes, ..agent("interceptor") };
         let visitor = RouteKey::to(VISITORS, MOBILE);
         let routes = vec![
             (to(OWN), Action::Open(VISITORS)),

@@ -1,7 +1,8 @@
 //! Input: everything that can happen to a role.
 
-use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Tuple, Value};
-use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
+use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Value};
+use wire::ipv4::{self, Header};
+use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Malformed, Packet, Prefix, WallTime};
 
 /// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -45,7 +46,7 @@ pub enum Notification {
     Gateway(Ipv4Addr),
 }
 
-/// How a packet reached a role.
+/// How a packet reached a role, and its header, which the node has checked: a role does not parse it again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rx {
     /// The interface on which it arrived.
@@ -54,12 +55,25 @@ pub struct Rx {
     pub why: PuntReason,
     /// The outer source and destination, if this node took it out of a tunnel.
     pub tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// The header of the packet.
+    pub header: Header,
 }
 
 impl Rx {
-    /// Returns the value for a packet that was in no tunnel.
-    pub const fn new(iface: Iface, why: PuntReason) -> Self {
-        Self { iface, why, tunnel: None }
+    /// Returns the value for a packet with this header that was in no tunnel.
+    pub const fn new(iface: Iface, why: PuntReason, header: Header) -> Self {
+        Self { iface, why, tunnel: None, header }
+    }
+
+    /// Returns the value for a packet that was in no tunnel. A packet with a malformed header reaches no role.
+    pub fn parse(iface: Iface, why: PuntReason, packet: &Packet) -> Result<Self, Malformed> {
+        Ok(Self::new(iface, why, Header::parse(&packet.bytes)?.0))
+    }
+
+    /// Returns the payload of the packet that came with this value.
+    pub fn payload<'a>(&self, packet: &'a Packet) -> &'a [u8] {
+        debug_assert_eq!(Header::parse(&packet.bytes), Ok((self.header, ipv4::payload(&packet.bytes))));
+        ipv4::payload(&packet.bytes)
     }
 }
 
@@ -140,7 +154,8 @@ impl Link<'_> {
     pub const NO_CARRIER: &'static str = "no carrier";
 }
 
-/// Traffic that a role requests. If several roles match, the first one is given the packet.
+/// Traffic that a role requests, besides the connections that it intercepts ([`crate::Role::intercepts`]). If several
+/// roles match, the first one is given the packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Listen {
     /// Packets to this host.
@@ -151,10 +166,6 @@ pub enum Listen {
     Group(Iface, Ipv4Addr),
     /// ICMP errors to this host about a packet of this kind, which it sent or tunneled.
     IcmpAbout(Proto),
-    /// Segments of this TCP connection to its `local` end, and ICMP errors about segments from there. `local` may be
-    /// any host's address: they are taken while they pass through, or come out of a tunnel. A segment out of a tunnel
-    /// that the role passes on goes to the host only.
-    Connection(Tuple),
 }
 
 /// A kind of packet.

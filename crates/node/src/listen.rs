@@ -1,7 +1,7 @@
 //! The classification of packets by which roles listen.
 
-use crate::Addr;
 use crate::input::{Listen, Proto};
+use crate::{Addr, Tuple};
 use wire::ipv4::{self, Header};
 use wire::{Iface, Ipv4Addr, icmp};
 
@@ -65,17 +65,14 @@ impl Traffic {
             Listen::Transit(proto, prefix) => self.is(*proto) && prefix.contains(dst),
             Listen::Group(on, group) => *on == iface && *group == dst,
             Listen::IcmpAbout(proto) => local && self.about.is(*proto),
-            Listen::Connection(_) => self.is_intercepted(listen, header),
         }
     }
 
-    /// Whether it is a segment of an intercepted connection to its `local` end, or an error about one from there.
-    pub(crate) fn is_intercepted(self, listen: &Listen, header: &Header) -> bool {
-        let (Listen::Connection(tuple), Some(Ends { from, to, failed })) = (listen, self.segment) else {
-            return false;
-        };
+    /// Returns the connection of a segment to its `local` end, or of an ICMP error about a segment from there.
+    pub(crate) fn connection(self, header: &Header) -> Option<Tuple> {
+        let Ends { from, to, failed } = self.segment?;
         let (local, remote) = if failed { (from, to) } else { (to, from) };
-        (tuple.local, tuple.remote) == (local, remote) && header.dst == *local.ip()
+        (header.dst == *local.ip()).then_some(Tuple { local, remote })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
 use crate::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
-use crate::{Link, Node, Outbox};
+use crate::{Act, Link, Node, Outbox};
 use std::collections::VecDeque;
 use table::{Action, Hop, Lifetime, NextHop, RoleId, Route, RouteKey};
 use wire::arp::Message;
@@ -52,6 +52,27 @@ pub(crate) struct Net {
 }
 
 impl Node {
+    /// Applies an act to the node itself.
+    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: &Act) {
+        match act {
+            Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
+            Act::IngressPolicy(port, policy) => self.rules.set_ingress_policy(role, *port, *policy),
+            Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
+            Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
+            Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),
+            Act::Transmit(..)
+            | Act::Drop(..)
+            | Act::Tune(..)
+            | Act::SendInCell(..)
+            | Act::Stream(..)
+            | Act::Mark(_)
+            | Act::Answer(..)
+            | Act::Store(..)
+            | Act::Served(_)
+            | Act::Delivered(_) => {}
+        }
+    }
+
     /// Whether an interface has an address, and therefore uses ARP.
     pub(crate) fn speaks_arp(&self, iface: Iface) -> bool {
         self.interface_address(iface).is_some()

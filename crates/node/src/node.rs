@@ -4,7 +4,8 @@ use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, List
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
 use crate::streams::Streams;
-use crate::{Act, Effect, Outbox, Ruleset, Transport, Value};
+use crate::{Act, Effect, Outbox, Ruleset, Transport, Tuple, Value};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use table::{Port, PuntReason, RoleId, Route};
 use wire::ipv4::Header;
@@ -52,6 +53,14 @@ pub trait Role: Debug + Send {
     /// Returns the traffic for which it listens.
     fn listens(&self) -> &[Listen] {
         &[]
+    }
+
+    /// Returns the TCP connections that it intercepts: segments to the `local` end, and ICMP errors about segments from
+    /// there. `local` may be any host's address: they are taken while they pass through, or come out of a tunnel. A
+    /// segment out of a tunnel that the role passes on goes to the host only.
+    fn intercepts(&self) -> &BTreeSet<Tuple> {
+        static NONE: BTreeSet<Tuple> = BTreeSet::new();
+        &NONE
     }
 
     /// Returns the commands that it executes.
@@ -164,12 +173,14 @@ impl Node {
 
     /// Processes a received packet. One from [`Iface::HOST`] was sent by this host.
     pub fn receive(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        out.begin(now);
         self.admit(now, iface, packet, out);
         self.settle(now, out);
     }
 
     /// Processes any other input.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        out.begin(now);
         match input {
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.admit(now, rx.iface, packet, out),
@@ -205,7 +216,7 @@ impl Node {
         }
         match self.listener(iface, &header, payload, 0) {
             Some(role) => {
-                self.give(now, role, Input::Packet(Rx::new(iface, PuntReason::Listen), packet), out);
+                self.give(now, role, Input::Packet(Rx::new(iface, PuntReason::Listen, header), packet), out);
             }
             None => self.unheard(now, iface, &header, packet, out),
         }
@@ -222,12 +233,9 @@ impl Node {
         self.forward(now, port, header, packet, out);
     }
 
-    /// Handles a packet that a role was given and declines.
+    /// Handles a packet that a role was given and declines, unchanged.
     fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let (header, payload) = match Header::parse(&packet.bytes) {
-            Ok(parsed) => parsed,
-            Err(malformed) => return drop(out, rx.iface, packet, malformed.into()),
-        };
+        let (header, payload) = (rx.header, rx.payload(&packet));
         if rx.why != PuntReason::Listen || rx.tunnel.is_some() || rx.iface == Iface::HOST {
             return self.to_host(rx.iface, &header, packet, out);
         }
@@ -250,24 +258,29 @@ impl Node {
         payload: &[u8],
         from: usize,
     ) -> Option<RoleId> {
-        let first = self.roles.iter().skip(from).position(|role| !role.listens().is_empty())?;
+        let wants_some = |role: &dyn Role| !role.listens().is_empty() || !role.intercepts().is_empty();
+        let first = self.roles.iter().skip(from).position(|role| wants_some(&**role))?;
         self.listener_of(iface, header, Traffic::of(header, payload), from + first)
     }
 
     fn listener_of(&self, iface: Iface, header: &Header, traffic: Traffic, from: usize) -> Option<RoleId> {
         let local = self.addresses.contains(&header.dst);
         let wants = |listen: &Listen| traffic.is_wanted(listen, iface, header, local);
+        let connection = traffic.connection(header);
+        let is_for = |role: &dyn Role| {
+            role.listens().iter().any(wants) || connection.is_some_and(|it| role.intercepts().contains(&it))
+        };
         let mut roles = self.roles.iter().enumerate().skip(from);
-        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(wants))?;
+        let (index, _) = roles.find(|(_, role)| is_for(&***role))?;
         Some(RoleId(index as u8))
     }
 
     /// Returns the role that intercepts the segments of a connection to another host's address, wherever they come
     /// from.
     pub(crate) fn interceptor(&self, header: &Header, payload: &[u8]) -> Option<RoleId> {
-        let traffic = Traffic::of(header, payload);
-        let wants = |listen: &Listen| traffic.is_intercepted(listen, header);
-        let index = self.roles.iter().position(|role| role.listens().iter().any(wants))?;
+        let is_intercepted = self.roles.iter().any(|role| !role.intercepts().is_empty());
+        let connection = is_intercepted.then(|| Traffic::of(header, payload).connection(header))??;
+        let index = self.roles.iter().position(|role| role.intercepts().contains(&connection))?;
         Some(RoleId(index as u8))
     }
 
@@ -395,18 +408,6 @@ impl Node {
                 self.apply(now, role, &act);
                 out.act(role, act);
             }
-        }
-    }
-
-    /// Applies an act to the node itself.
-    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: &Act) {
-        match act {
-            Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
-            Act::IngressPolicy(port, policy) => self.rules.set_ingress_policy(role, *port, *policy),
-            Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
-            Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
-            Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),
-            _ => {}
         }
     }
 }

@@ -256,3 +256,19 @@ fn an_address_that_the_host_refused_is_not_the_nodes() {
         assert_eq!(marks.count(), 1, "the role is notified");
     }
 }
+
+#[test]
+#[should_panic(expected = "an effect of an earlier call is not resolved")]
+fn effects_that_are_left_over_are_not_resolved_by_another_node() {
+    let mut out = Outbox::default();
+    out.mark(Mark::new("other", "left"));
+    Node::new(Vec::new(), Vec::new()).handle(Instant::ZERO, Input::Timeout, &mut out);
+}
+
+#[test]
+#[should_panic(expected = "time runs backwards")]
+fn time_that_runs_backwards_is_noticed() {
+    let (mut node, mut out) = (Node::new(Vec::new(), Vec::new()), Outbox::default());
+    node.handle(Instant::from_millis(2), Input::Timeout, &mut out);
+    node.handle(Instant::from_millis(1), Input::Timeout, &mut out);
+}

@@ -6,7 +6,7 @@ use crate::{
     StreamId, StreamOp, Value,
 };
 use std::collections::VecDeque;
-use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, Reason};
+use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Packet, Reason};
 
 /// The effects of a step, in the order requested. The driver owns it, so that a node needs no buffer.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct Outbox {
     peak: usize,
     /// The role whose effects exceeded the limit of one step.
     runaway: Option<RoleId>,
+    /// The time of the last call of a node.
+    now: Instant,
 }
 
 impl Default for Outbox {
@@ -33,6 +35,7 @@ impl Default for Outbox {
             step: 0,
             peak: 0,
             runaway: None,
+            now: Instant::ZERO,
         }
     }
 }
@@ -156,6 +159,18 @@ impl Outbox {
     pub(crate) fn stop_runaway(&mut self) {
         self.runaway = self.asks.front().map(|(role, ..)| *role);
         self.asks.clear();
+    }
+
+    /// Begins a call of a node. Effects of an earlier call would be resolved as effects of this node's roles, and timers
+    /// are wrong if time runs backwards.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        assert!(
+            self.asks.is_empty(),
+            "an effect of an earlier call is not resolved: {:?}",
+            self.asks.front()
+        );
+        debug_assert!(self.now <= now, "time runs backwards: {now} after {}", self.now);
+        self.now = now;
     }
 
     fn measure(&mut self) {

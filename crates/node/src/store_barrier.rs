@@ -77,6 +77,7 @@ impl Node {
     /// resolved, and then its role receives [`Input::Stored`]. Called by drivers, which decide records in the order of
     /// their [`Act::Store`].
     pub fn resume(&mut self, now: Instant, durable: usize, out: &mut Outbox) {
+        out.begin(now);
         for _ in 0..durable {
             let Some((role, key)) = self.net().records.decide() else { return };
             while let Some(effect) = self.net().records.release(role) {
@@ -94,6 +95,7 @@ impl Node {
     /// A driver may call it only when no act is left to execute. So every record requested by then fails too, and a
     /// role may rely on the records that it requested before.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
+        out.begin(now);
         debug_assert!(
             !out.has_records(),
             "the failure of a record unknown to the driver would not be reported"
@@ -103,10 +105,12 @@ impl Node {
         records.decided += failed.len() as u64;
         for (role, queue) in std::mem::take(&mut records.waiting) {
             for Waiting { effect, is_bound, .. } in queue {
-                match effect {
-                    Effect::Discard(..) | Effect::Pass(..) => self.resolve(now, role, effect, out),
-                    _ if is_bound => take_back(role, effect, why, out),
-                    _ => self.resolve(now, role, effect, out),
+                // A packet that the role did not keep has to end, whatever failed.
+                let ends_a_packet = matches!(effect, Effect::Discard(..) | Effect::Pass(..));
+                if is_bound && !ends_a_packet {
+                    take_back(role, effect, why, out);
+                } else {
+                    self.resolve(now, role, effect, out);
                 }
             }
         }
@@ -200,7 +204,13 @@ fn take_back(role: RoleId, effect: Effect, why: &str, out: &mut Outbox) {
         Effect::Do(Act::Answer(id, _)) => {
             out.act(role, Act::Answer(id, Err(format!("not stored: {why}"))));
         }
-        _ => {}
+        Effect::Send(..)
+        | Effect::Discard(..)
+        | Effect::Stream(..)
+        | Effect::Do(_)
+        | Effect::Pass(..)
+        | Effect::Served(_)
+        | Effect::Notify(_) => {}
     }
 }
 

@@ -81,7 +81,7 @@ fn observe(provider: RoleId, stream: StreamId, event: StreamEvent<'_>, out: &mut
         StreamEvent::Data(bytes) => AppChange::Read(bytes.len() as u64),
         StreamEvent::Finished => AppChange::Finished,
         StreamEvent::Closed(why) => AppChange::Closed(why.map(str::to_owned)),
-        _ => return,
+        StreamEvent::Room(_) | StreamEvent::Migrate(_) => return,
     };
     out.act(provider, Act::Delivered(AppEvent { stream, change }));
 }
@@ -136,7 +136,11 @@ impl Node {
                 self.streams.by_id.insert(*new, Ends { user: RoleId::NODE, provider: Some(provider) });
             }
             OwnedStreamEvent::Closed(..) => drop(self.streams.by_id.remove(&id)),
-            _ => {}
+            OwnedStreamEvent::Opened(..)
+            | OwnedStreamEvent::Data(..)
+            | OwnedStreamEvent::Room(..)
+            | OwnedStreamEvent::Finished(_)
+            | OwnedStreamEvent::Migrate(..) => {}
         }
         observe(provider, id, event.event().1, out);
         out.act(RoleId::NODE, Act::Served(event));

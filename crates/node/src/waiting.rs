@@ -68,7 +68,19 @@ impl Waiting {
         {
             displaced.extend(self.displace(key));
         }
+        self.check();
         displaced
+    }
+
+    /// The numbers of bytes are the sums of what is there.
+    fn check(&self) {
+        let sum = |queue: &Queue| queue.packets.values().map(cost).sum::<usize>();
+        debug_assert!(self.queues.values().all(|queue| queue.bytes == sum(queue)), "the bytes of a neighbor");
+        debug_assert_eq!(
+            self.bytes,
+            self.queues.values().map(|queue| queue.bytes).sum::<usize>(),
+            "the bytes of all"
+        );
     }
 
     /// Takes the packets of one neighbor: those of the highest origin first, and of one origin in the order of arrival.
@@ -198,5 +210,12 @@ mod tests {
             waiting.add(PEER, Origin::Forwarded, packet(number, 0));
         }
         assert_eq!(waiting.take(PEER).len(), EACH / OVERHEAD);
+    }
+
+    #[test]
+    #[should_panic(expected = "the bytes of all")]
+    fn a_sum_that_is_wrong_is_noticed() {
+        let mut waiting = Waiting { bytes: 1, ..Waiting::default() };
+        waiting.add(PEER, Origin::Role, packet(1, 100));
     }
 }

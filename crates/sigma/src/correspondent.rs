@@ -59,11 +59,19 @@ impl Role for Correspondent {
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.transport.timeout(now),
             Input::Packet(rx, packet) => {
-                let verdict = self.transport.packet(now, &packet);
+                let verdict = self.transport.packet(now, rx, &packet);
                 end(rx, packet, verdict, out);
             }
             Input::Serve(id, op) => self.transport.serve(now, id, op, &[self.address], out),
-            _ => {}
+            Input::Start(_)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
         self.news(now, out);
     }

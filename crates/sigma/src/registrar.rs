@@ -201,7 +201,11 @@ impl Registrar {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);
             }
-            _ => {}
+            StreamEvent::Opened(_)
+            | StreamEvent::Accepted(..)
+            | StreamEvent::Room(_)
+            | StreamEvent::Finished
+            | StreamEvent::Migrate(_) => {}
         }
         self.told.is_some()
     }

@@ -120,7 +120,11 @@ impl Resolver {
                 self.pending.remove(&name);
                 None
             }
-            _ => None,
+            StreamEvent::Opened(_)
+            | StreamEvent::Accepted(..)
+            | StreamEvent::Room(_)
+            | StreamEvent::Finished
+            | StreamEvent::Migrate(_) => None,
         }
     }
 }

@@ -332,8 +332,8 @@ impl Transport {
     // --- packets ---------------------------------------------------------------------------------------------------
 
     /// Handles a packet of SCTP, or an ICMP error about one. An error is the reason why it was dropped.
-    pub(crate) fn packet(&mut self, now: Instant, packet: &Packet) -> Result<(), Reason> {
-        let (ip, payload) = Header::parse(&packet.bytes)?;
+    pub(crate) fn packet(&mut self, now: Instant, rx: Rx, packet: &Packet) -> Result<(), Reason> {
+        let (ip, payload) = (rx.header, rx.payload(packet));
         if ip.is_fragment() {
             let whole = self.fragments.take(now, &ip, payload).filter(|_| ip.protocol == sctp::PROTOCOL);
             return whole.map_or(Ok(()), |whole| self.endpoint.receive(now, ip.src, ip.dst, &whole));

@@ -1,5 +1,6 @@
 use super::*;
-use node::{Effect, StreamId};
+use node::{Effect, Rx, StreamId};
+use wire::Iface;
 use wire::icmp::IcmpError;
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
@@ -18,6 +19,12 @@ fn sent(transport: &mut Transport, now: Instant) -> Vec<Packet> {
     out.drain_effects().filter_map(packet).collect()
 }
 
+fn receive(transport: &mut Transport, now: Instant, bytes: Vec<u8>) {
+    let packet = Packet::new(Mac::ZERO, bytes);
+    let rx = Rx::parse(Iface(1), node::PuntReason::Listen, &packet).unwrap();
+    transport.packet(now, rx, &packet).unwrap();
+}
+
 /// Delivers what was sent to the peer, and its answers to the transport.
 fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec<Packet> {
     let packets = sent(transport, now);
@@ -27,7 +34,7 @@ fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec
     }
     while let Some(answer) = peer.poll_transmit(now) {
         let bytes = Header::new(sctp::PROTOCOL, answer.src, answer.dst).emit(&answer.bytes);
-        transport.packet(now, &Packet::new(Mac::ZERO, bytes)).unwrap();
+        receive(transport, now, bytes);
     }
     packets
 }
@@ -53,7 +60,7 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
         let largest = packets.iter().max_by_key(|packet| packet.bytes.len()).unwrap();
         assert!((most - 3..=most).contains(&largest.bytes.len()), "{}", largest.bytes.len());
         let error = IcmpError::FragmentationNeeded { mtu: 0 }.about(&largest.bytes, ROUTER).unwrap();
-        transport.packet(now, &Packet::new(Mac::ZERO, error)).unwrap();
+        receive(&mut transport, now, error);
         for _ in 0..20 {
             now += wire::Duration::from_millis(300);
             peer.on_timeout(now);

@@ -679,10 +679,9 @@ const TO_OWN_STACK: u64 = u64::MAX;
 /// Adds an act to the fingerprint. The bytes of a packet count when a link sends it. Within a host its id and its
 /// length are enough.
 fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) {
-    match act {
-        Act::Transmit(Iface::HOST, packet) => {
-            fingerprint.add(&(host, role, TO_OWN_STACK, (packet.id, packet.bytes.len())));
-        }
-        _ => fingerprint.add(&(host, role, act)),
+    if let Act::Transmit(Iface::HOST, packet) = act {
+        fingerprint.add(&(host, role, TO_OWN_STACK, (packet.id, packet.bytes.len())));
+    } else {
+        fingerprint.add(&(host, role, act));
     }
 }

@@ -75,8 +75,8 @@ impl What {
             OwnedStreamEvent::Data(_, packet, _) if *packet != PacketId::NEW => {
                 Some(Self::AppReceived(*packet))
             }
-            _ if node.relays(event.event().0) => None,
-            _ => AppEvent::of_event(event).map(Self::App),
+            event if node.relays(event.event().0) => None,
+            event => AppEvent::of_event(event).map(Self::App),
         }
     }
 

@@ -23,7 +23,7 @@ pub const UDP: u8 = 17;
 pub const DEFAULT_TTL: u8 = 64;
 
 /// The fields of a header, except its lengths and its checksum.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
     /// DSCP and ECN as one byte.
     pub tos: u8,
@@ -141,6 +141,13 @@ impl Header {
 pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let mut r = Reader::new(bytes.get(12..20)?, TRUNCATED);
     Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
+}
+
+/// Returns the payload of a datagram whose header was checked before, without padding. It is empty if the bytes are
+/// too short.
+pub fn payload(bytes: &[u8]) -> &[u8] {
+    let header_len = bytes.first().map_or(HEADER, |first| usize::from(first & 15) * 4);
+    bytes.get(header_len..total_len(bytes)).unwrap_or_default()
 }
 
 /// Returns the protocol number of a datagram whose header was checked before. `None` if the bytes are too short.

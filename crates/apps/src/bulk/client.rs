@@ -104,7 +104,17 @@ impl Role for BulkClient {
             Input::Stream(STREAM, StreamEvent::Data(bytes)) => self.data(bytes, out),
             Input::Stream(STREAM, StreamEvent::Finished) => out.stream(STREAM, StreamOp::Finish),
             Input::Stream(STREAM, StreamEvent::Closed(why)) => self.closed(why, out),
-            _ => {}
+            Input::Start(_)
+            | Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

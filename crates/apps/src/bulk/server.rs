@@ -174,7 +174,16 @@ impl Role for BulkServer {
             // Data of a client is ignored. The client ends its stream when it wants to.
             Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(1)),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
-            _ => {}
+            Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(_, StreamEvent::Opened(_) | StreamEvent::Finished | StreamEvent::Migrate(_))
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

@@ -203,7 +203,17 @@ impl Role for RequestClient {
             // The server ends the stream early: no more answers will come.
             Input::Stream(STREAM, StreamEvent::Finished) => out.stream(STREAM, StreamOp::Finish),
             Input::Stream(STREAM, StreamEvent::Closed(why)) => self.closed(why, out),
-            _ => {}
+            Input::Start(_)
+            | Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

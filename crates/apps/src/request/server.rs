@@ -152,7 +152,17 @@ impl Role for RequestServer {
             Input::Stream(id, StreamEvent::Data(bytes)) => self.data(now, id, bytes, out),
             Input::Stream(id, StreamEvent::Finished) => out.stream(id, StreamOp::Finish),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
-            _ => {}
+            Input::Timeout
+            | Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(_, StreamEvent::Opened(_) | StreamEvent::Migrate(_))
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
     }
 

@@ -22,7 +22,6 @@ use node::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use streams::far;
-use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, Packet, Reason, WallTime, udp};
 
 /// The time for which greetings still name a connection that its program has closed, as the last FIN may be
@@ -147,13 +146,12 @@ impl MobileHost {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let ends = self.datagram(now, &packet, out);
+        let ends = self.datagram(now, rx, &packet, out);
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    fn datagram(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
-        let (ip, payload) = Header::parse(&packet.bytes)?;
-        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
+    fn datagram(&mut self, now: Instant, rx: Rx, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
+        let datagram = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst)?;
         match Datagram::parse(datagram.payload)? {
             Datagram::GreetingReply(reply) => self.welcomed(now, &reply, out),
             Datagram::Lost(lost) => self.lost(&lost, out),

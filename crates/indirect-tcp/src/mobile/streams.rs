@@ -106,7 +106,11 @@ impl MobileHost {
             StreamOp::Migrate(MigrateOp::Export) => {
                 out.served(OwnedStreamEvent::refused(program, refused::NOT_FROZEN));
             }
-            _ => {}
+            StreamOp::Open { .. }
+            | StreamOp::Listen { .. }
+            | StreamOp::Abort
+            | StreamOp::Migrate(_)
+            | StreamOp::Set(_) => {}
         }
     }
 
@@ -179,7 +183,7 @@ impl MobileHost {
                     None => self.call_ended(program, why.unwrap_or(refused::RESET), out),
                 }
             }
-            _ => {}
+            StreamEvent::Accepted(..) | StreamEvent::Migrate(_) => {}
         }
     }
 

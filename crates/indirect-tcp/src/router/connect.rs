@@ -67,7 +67,7 @@ impl SupportRouter {
                 self.timers.stop(Timer::Caller(id));
                 self.streams.remove(&id);
             }
-            _ => {}
+            StreamEvent::Opened(_) | StreamEvent::Accepted(..) | StreamEvent::Migrate(_) => {}
         }
     }
 

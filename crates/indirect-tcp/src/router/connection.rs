@@ -176,7 +176,12 @@ impl Leaving {
             StreamEvent::Migrate(MigrateEvent::Refused(_)) | StreamEvent::Closed(_) => {
                 return Some(Next::CannotLeave);
             }
-            _ => return None,
+            StreamEvent::Opened(_)
+            | StreamEvent::Accepted(..)
+            | StreamEvent::Data(_)
+            | StreamEvent::Room(_)
+            | StreamEvent::Finished
+            | StreamEvent::Migrate(MigrateEvent::Imported) => return None,
         }
         Some(Next::Export)
     }
@@ -235,7 +240,12 @@ impl Arriving {
                 *self.of(side) = Arrival::Missing;
                 self.commit.map(|_| Next::CannotCome)
             }
-            _ => None,
+            StreamEvent::Opened(_)
+            | StreamEvent::Accepted(..)
+            | StreamEvent::Data(_)
+            | StreamEvent::Room(_)
+            | StreamEvent::Finished
+            | StreamEvent::Migrate(_) => None,
         }
     }
 

@@ -100,7 +100,8 @@ enum Timer {
 #[derive(Debug)]
 pub struct SupportRouter {
     config: SupportRouterConfig,
-    listens: Vec<Listen>,
+    listens: [Listen; 1],
+    intercepts: BTreeSet<Tuple>,
     hosts: BTreeMap<Ipv4Addr, Host>,
     routers: BTreeMap<Ipv4Addr, Key>,
     streams: BTreeMap<StreamId, StreamUse>,
@@ -131,7 +132,8 @@ impl SupportRouter {
         let hosts = config.hosts.iter().map(|peer| (peer.address, Host::new(peer.key.clone()))).collect();
         let routers = config.routers.iter().map(|peer| (peer.address, peer.key.clone())).collect();
         Ok(Self {
-            listens: vec![Listen::Local(Proto::Udp(PORT))],
+            listens: [Listen::Local(Proto::Udp(PORT))],
+            intercepts: BTreeSet::new(),
             hosts,
             routers,
             streams: BTreeMap::new(),
@@ -156,13 +158,12 @@ impl SupportRouter {
     // --- packets ---------------------------------------------------------------------------------------------------
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
-        if ip.protocol != wire::ipv4::UDP {
+        if rx.header.protocol != wire::ipv4::UDP {
             // It is a segment of a connection of this router, or an ICMP error about one. The socket is on this host,
             // even if the address is not.
             return out.send(Iface::HOST, packet);
         }
-        let ends = self.datagram(now, rx.iface, packet.link.src, &ip, payload, out);
+        let ends = self.datagram(now, rx.iface, packet.link.src, &rx.header, rx.payload(&packet), out);
         self.refused.end(rx.iface, packet, ends, out);
     }
 
@@ -267,17 +268,16 @@ impl SupportRouter {
     /// Sets which packets are intercepted: both halves of each connection that is here or expected, by their end points
     /// only. Packets for a connection that is leaving are routed normally.
     fn listen(&mut self) {
-        self.listens.truncate(1);
         let over = self.ended.iter().filter(|tuple| *tuple.local.ip() != self.config.address);
-        self.listens.extend(self.resets.iter().chain(over).copied().map(Listen::Connection));
+        self.intercepts = self.resets.iter().chain(over).copied().collect();
         for connection in self.hosts.values().flat_map(|host| host.connections.values()) {
             if matches!(connection.stage, Stage::Leaving(_) | Stage::Over) {
                 continue;
             }
             let entry = &connection.entry;
-            self.listens.push(Listen::Connection(entry.far()));
+            self.intercepts.insert(entry.far());
             if *entry.router.ip() != self.config.address {
-                self.listens.push(Listen::Connection(entry.near()));
+                self.intercepts.insert(entry.near());
             }
         }
     }
@@ -378,6 +378,10 @@ impl Role for SupportRouter {
 
     fn listens(&self) -> &[Listen] {
         &self.listens
+    }
+
+    fn intercepts(&self) -> &BTreeSet<Tuple> {
+        &self.intercepts
     }
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {

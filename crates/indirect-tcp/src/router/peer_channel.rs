@@ -176,7 +176,7 @@ impl SupportRouter {
                 out.stream(id, StreamOp::Abort);
             }
             StreamEvent::Closed(_) => self.channel_lost(now, id, out),
-            _ => {}
+            StreamEvent::Accepted(..) | StreamEvent::Migrate(_) => {}
         }
         if let Some(router) = router {
             self.channel_rests(router);

@@ -191,7 +191,8 @@ impl Stage {
         let bytes = udp::packet(Addr::new(from, PORT), Addr::new(LEFT, PORT), payload);
         let mut packet = Packet::new(Mac([2; 6]), bytes);
         packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
-        self.give(Input::Packet(Rx::new(Iface(1), PuntReason::Listen), packet));
+        let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
+        self.give(Input::Packet(rx, packet));
     }
 
     pub(crate) fn greeting(

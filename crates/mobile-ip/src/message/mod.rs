@@ -70,6 +70,11 @@ impl Received {
     /// Parses a whole IPv4 datagram. It is an error if it is a fragment, not UDP, or malformed.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let (ip, payload) = Header::parse(packet)?;
+        Self::of(ip, payload)
+    }
+
+    /// Parses the payload of a datagram with this header. It is an error if it is a fragment, not UDP, or malformed.
+    pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
         }

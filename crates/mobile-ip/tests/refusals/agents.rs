@@ -40,13 +40,24 @@ fn a_visit_lasts_no_longer_than_was_asked_for() {
     let mut reply = asked.reply(Code::Accepted);
     reply.lifetime = 600;
     reply.sign(Between::MobileHome, &association());
-    heard(&mut agent, Instant::from_millis(1000), UP, ROUTER, packet(AGENT, VISITED, &reply.emit()));
+    let effects =
+        heard(&mut agent, Instant::from_millis(1000), UP, ROUTER, packet(AGENT, VISITED, &reply.emit()));
+    let until = |effect: &Effect| match effect {
+        Effect::Do(Act::Route(key, Some(node::Route { lifetime: node::Lifetime::Until(end), .. }))) => {
+            Some((*key, *end))
+        }
+        _ => None,
+    };
+    let (key, end) = effects.iter().find_map(until).unwrap();
+    assert_eq!(end, Instant::from_millis(61_000));
     let lifetime = |agent: &ForeignAgent| {
         let visitors = agent.status().get("visitors").cloned();
         visitors.as_ref().and_then(|all| all.get(&HOME.to_string())?.get("lifetime_s")?.as_int())
     };
     assert_eq!(lifetime(&agent), Some(60));
-    give(&mut agent, Instant::from_millis(61_000), Input::Timeout);
+    give(&mut agent, Instant::from_millis(60_999), Input::Idle(key, Instant::ZERO));
+    assert_eq!(lifetime(&agent), Some(60), "the route of an earlier registration");
+    give(&mut agent, end, Input::Idle(key, Instant::ZERO));
     assert_eq!(lifetime(&agent), None, "the visit has ended");
 }
 
@@ -256,7 +267,8 @@ fn records_that_a_slow_disk_has_not_taken_are_bounded() {
         let asked = changed(now, |asked| asked.identification += number);
         let mut packet = Packet::new(ROUTER, packet(VISITED, AGENT, &asked.emit()));
         packet.id = PacketId(1);
-        agent.handle(now, Input::Packet(Rx::new(Iface(UP), PuntReason::Listen), packet), &mut out);
+        let rx = Rx::parse(Iface(UP), PuntReason::Listen, &packet).unwrap();
+        agent.handle(now, Input::Packet(rx, packet), &mut out);
         let effects: Vec<Effect> = out.drain_effects().collect();
         let is_stored = effects.iter().any(|effect| matches!(effect, Effect::Do(Act::Store(..))));
         (is_stored, code_sent(&effects))

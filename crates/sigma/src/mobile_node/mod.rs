@@ -609,7 +609,7 @@ impl Role for MobileNode {
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => {
-                let verdict = self.transport.packet(now, &packet);
+                let verdict = self.transport.packet(now, rx, &packet);
                 end(rx, packet, verdict, out);
             }
             Input::Link(iface, link) => self.link(now, iface, link, out),

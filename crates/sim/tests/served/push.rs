@@ -5,7 +5,6 @@ use node::reason;
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Input, Listen, Outbox, Proto, Role, Rx, StreamId, StreamOp, Transport, Value};
 use std::collections::{BTreeMap, VecDeque};
-use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
 
@@ -363,9 +362,9 @@ impl Push {
         out.served(OwnedStreamEvent::Closed(id, why.map(str::to_owned)));
     }
 
-    fn receive(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
-        let (header, payload) = Header::parse(&packet.bytes)?;
-        let datagram = Datagram::parse(payload, header.src, header.dst)?;
+    fn receive(&mut self, now: Instant, rx: Rx, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
+        let header = rx.header;
+        let datagram = Datagram::parse(rx.payload(packet), header.src, header.dst)?;
         let segment = Segment::parse(datagram.payload).ok_or(Reason("push_truncated"))?;
         let name = (segment.flow, segment.flags & FROM_OPENER == 0);
         let found = self.flows.iter().find(|(_, flow)| flow.peer == header.src && flow.name == name);
@@ -439,7 +438,7 @@ impl Push {
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let end = self.receive(now, &packet, out).err().unwrap_or(reason::CONSUMED);
+        let end = self.receive(now, rx, &packet, out).err().unwrap_or(reason::CONSUMED);
         self.refused += u64::from(end != reason::CONSUMED);
         out.discard(rx.iface, packet, end);
     }

@@ -10,7 +10,7 @@ fold_struct! {
     Boot { wall, stored, clean }
     Command { verb, args }
     Fault { role, act, why }
-    Rx { iface, why, tunnel }
+    Rx { iface, why, tunnel, header }
 }
 
 fold_enum!(Input<'_> {

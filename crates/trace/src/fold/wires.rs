@@ -1,6 +1,7 @@
 //! The types of `wire`.
 
 use crate::{Fingerprinter, Fold, HostId};
+use wire::ipv4::Header;
 use wire::{
     Cell, EtherType, Frame, Iface, Instant, InterfaceAddress, Mac, Packet, PacketId, Prefix, Reason,
     RoundTripTime, Seq, TcpState, WallTime,
@@ -23,6 +24,7 @@ fold_struct! {
     Packet { link, id, bytes }
     InterfaceAddress { address, link }
     RoundTripTime { smoothed, variation }
+    Header { tos, id, dont_fragment, more_fragments, offset, ttl, protocol, src, dst }
     TcpState {
         local, remote, send_una, send_next, send_window, largest_window, window_seq, window_ack, send_scale,
         receive_next, receive_window, receive_scale, mss, unacknowledged, unread, finishing, finished, timestamp,
