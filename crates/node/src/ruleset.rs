@@ -1,25 +1,28 @@
 //! The rules of one node: routes, ingress policies, and the lifetimes of routes.
 
+use crate::mirror::Mirror;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use table::{Class, EntryId, Found, IngressPolicy, Lifetime, Port, RoleId, Route, RouteKey, Rules};
+use table::{Class, EntryId, Found, IngressPolicy, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
 /// Routes and policies. A look-up needs one probe for each *shape* of key in use (source length, destination length,
 /// class given or not), however many routes there are.
 #[derive(Debug, Default)]
 pub struct Ruleset {
-    entries: Vec<Option<Entry>>,
+    pub(crate) entries: Vec<Option<Entry>>,
     free: Vec<EntryId>,
     /// Only where there are more than [`FEW`] entries. A host has one or two, which are searched one by one.
     index: Option<Box<Index>>,
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
-    policies: Vec<PolicyEntry>,
+    pub(crate) policies: Vec<PolicyEntry>,
     /// When entries may expire. An entry that was used meanwhile is queued again. Only the item at the instant
     /// `Entry::queued` is valid for an entry.
-    due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
+    pub(crate) due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
+    /// The changes for a data path with its own copy, if there is one.
+    pub(crate) mirror: Option<Box<Mirror>>,
 }
 
 /// Entries by their keys. It is never iterated.
@@ -29,31 +32,24 @@ type Index = HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>;
 const FEW: usize = 4;
 
 #[derive(Debug)]
-struct Entry {
-    key: RouteKey,
+pub(crate) struct Entry {
+    pub(crate) key: RouteKey,
     route: Route,
     owner: RoleId,
-    used: Instant,
-    queued: Instant,
+    pub(crate) used: Instant,
+    pub(crate) queued: Instant,
     reported: bool,
 }
 
 impl Entry {
-    /// Returns when it expires if it is not used again.
-    fn ends(&self) -> Option<Instant> {
-        match self.route.lifetime {
-            Lifetime::SoftState(span) | Lifetime::ReportIdle(span) => Some(self.used + span),
-            Lifetime::Until(end) => Some(end),
-            Lifetime::Permanent => None,
-        }
+    /// Returns when its lifetime ends if it is not used again.
+    fn end(&self) -> Option<Instant> {
+        self.route.lifetime.end(self.used)
     }
 
-    fn is_dead(&self, now: Instant) -> bool {
-        match self.route.lifetime {
-            Lifetime::SoftState(span) => self.used + span <= now,
-            Lifetime::Until(end) => end <= now,
-            Lifetime::Permanent | Lifetime::ReportIdle(_) => false,
-        }
+    /// Whether it has expired and was reported. It remains until its owner removes it, but is never found.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.reported && self.route.lifetime.expires()
     }
 }
 
@@ -61,10 +57,10 @@ impl Entry {
 type Shape = (u8, u8, bool);
 
 #[derive(Debug)]
-struct PolicyEntry {
-    port: Port,
-    owner: RoleId,
-    policy: IngressPolicy,
+pub(crate) struct PolicyEntry {
+    pub(crate) port: Port,
+    pub(crate) owner: RoleId,
+    pub(crate) policy: IngressPolicy,
     /// The second of the run in which `punted` packets failed the check.
     second: u64,
     punted: u16,
@@ -74,10 +70,15 @@ impl Ruleset {
     /// Sets or removes (`None`) a route. A new route counts as just used.
     pub fn set_route(&mut self, now: Instant, owner: RoleId, key: RouteKey, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
-        let id = self.id_of(key).unwrap_or_else(|| self.insert(key));
+        let known = self.id_of(key);
+        let is_new = known.and_then(|id| self.entry(id)).is_none_or(Entry::is_gone);
+        let id = known.unwrap_or_else(|| self.insert(key));
         let queued = self.entry(id).map_or(Instant::NEVER, |old| old.queued);
         let mut entry = Entry { key, route, owner, used: now, queued, reported: false };
         Self::queue(&mut self.due, &mut entry);
+        if let Some(mirror) = &mut self.mirror {
+            mirror.set_route(key, found((id, &entry)), now, is_new);
+        }
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = Some(entry);
         }
@@ -85,7 +86,16 @@ impl Ruleset {
 
     /// Sets or removes (`None`) the ingress policy of a port.
     pub fn set_ingress_policy(&mut self, owner: RoleId, port: Port, policy: Option<IngressPolicy>) {
+        let before = self.policies.len();
         self.policies.retain(|entry| entry.port != port);
+        let is_new = self.policies.len() == before;
+        if let Some(mirror) = &mut self.mirror {
+            match policy {
+                Some(policy) => mirror.set_policy(port, owner, policy, is_new),
+                None if is_new => {}
+                None => mirror.remove_policy(port),
+            }
+        }
         if let Some(policy) = policy {
             self.policies.push(PolicyEntry { port, owner, policy, second: 0, punted: 0 });
         }
@@ -131,32 +141,35 @@ impl Ruleset {
                 continue; // the route was set again since
             }
             entry.queued = Instant::NEVER;
-            match entry.ends() {
-                Some(ends) if ends <= now && !entry.reported => {
+            match entry.end() {
+                Some(end) if end <= now && !entry.reported => {
                     entry.reported = true;
+                    if let Some(mirror) = self.mirror.as_mut().filter(|_| entry.is_gone()) {
+                        mirror.remove_route(key);
+                    }
                     return Some((entry.owner, key, entry.used));
                 }
-                Some(ends) if ends > now => Self::queue(&mut self.due, entry),
+                Some(end) if end > now => Self::queue(&mut self.due, entry),
                 _ => {}
             }
         }
         None
     }
 
-    fn queue(due: &mut BinaryHeap<Reverse<(Instant, RouteKey)>>, entry: &mut Entry) {
-        let Some(ends) = entry.ends() else { return };
-        if ends < entry.queued {
-            entry.queued = ends;
+    pub(crate) fn queue(due: &mut BinaryHeap<Reverse<(Instant, RouteKey)>>, entry: &mut Entry) {
+        let Some(end) = entry.end() else { return };
+        if end < entry.queued {
+            entry.queued = end;
             due.reserve_exact(usize::from(due.is_empty()));
-            due.push(Reverse((ends, entry.key)));
+            due.push(Reverse((end, entry.key)));
         }
     }
 
-    fn entry(&self, id: EntryId) -> Option<&Entry> {
+    pub(crate) fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
-    fn id_of(&self, key: RouteKey) -> Option<EntryId> {
+    pub(crate) fn id_of(&self, key: RouteKey) -> Option<EntryId> {
         if let Some(index) = &self.index {
             return index.get(&PackedKey::of(key)).copied();
         }
@@ -201,6 +214,10 @@ impl Ruleset {
 
     fn remove(&mut self, key: RouteKey) {
         let Some(id) = self.id_of(key) else { return };
+        let is_gone = self.entry(id).is_some_and(Entry::is_gone);
+        if let Some(mirror) = self.mirror.as_mut().filter(|_| !is_gone) {
+            mirror.remove_route(key);
+        }
         if let Some(index) = &mut self.index {
             index.remove(&PackedKey::of(key));
         }
@@ -224,7 +241,7 @@ impl Ruleset {
 
     fn find(&self, now: Instant, key: RouteKey) -> Option<(EntryId, &Entry)> {
         let id = self.id_of(key)?;
-        Some((id, self.entry(id).filter(|entry| !entry.is_dead(now))?))
+        Some((id, self.entry(id).filter(|entry| !entry.route.lifetime.has_expired(entry.used, now))?))
     }
 }
 
@@ -268,7 +285,7 @@ impl Rules for Ruleset {
     }
 }
 
-const fn found((id, entry): (EntryId, &Entry)) -> Found {
+pub(crate) const fn found((id, entry): (EntryId, &Entry)) -> Found {
     Found { entry: id, owner: entry.owner, route: entry.route }
 }
 

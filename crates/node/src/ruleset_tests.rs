@@ -1,7 +1,7 @@
 //! Tests of the lifetimes of routes, and of which route wins.
 
 use super::*;
-use table::{Action, Hop};
+use table::{Action, Hop, Lifetime};
 use wire::{Duration, Iface, Mac};
 
 const CLASS: Class = Class(7);

@@ -8,7 +8,8 @@
 //! more than 584 years becomes the longest one that fits. No route of either ends before [`Instant::NEVER`].
 
 use crate::{
-    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Lifetime, NextHop, Port, RoleId, Route, RouteKey,
+    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Lifetime, NextHop, Port, RoleId, Route,
+    RouteKey,
 };
 use core::fmt;
 use core::time::Duration;
@@ -54,7 +55,11 @@ pub struct NotAnEntry(pub &'static str);
 
 impl fmt::Display for NotAnEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "these bytes are not those of a {}: unknown tag or reason, or set bits that must be zero", self.0)
+        write!(
+            f,
+            "these bytes are not those of a {}: unknown tag or reason, or set bits that must be zero",
+            self.0
+        )
     }
 }
 
@@ -302,10 +307,7 @@ impl MapRoute {
 
     /// Returns the route and its last use. `reasons` returns the reason with a number ([`Reason::code`]); a number
     /// without a reason is refused.
-    pub fn read(
-        &self,
-        reasons: impl FnOnce(u32) -> Option<Reason>,
-    ) -> Result<(Found, Instant), NotAnEntry> {
+    pub fn read(&self, reasons: impl FnOnce(u32) -> Option<Reason>) -> Result<(Found, Instant), NotAnEntry> {
         let action = match self.action {
             tag::FORWARD => self.next_hop().map(Action::Forward),
             tag::PUNT => Some(Action::Punt),

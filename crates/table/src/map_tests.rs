@@ -129,11 +129,9 @@ fn a_prefix_with_bits_after_its_length_is_refused() {
 #[test]
 fn a_flag_is_zero_or_one_and_what_is_not_used_is_zero() {
     let port = MapPort::new(Port { iface: Iface(1), from: Some(Mac([2; 6])) });
-    for changed in [
-        MapPort { has_from: 0, ..port },
-        MapPort { has_from: 2, ..port },
-        MapPort { rest: 1, ..port },
-    ] {
+    for changed in
+        [MapPort { has_from: 0, ..port }, MapPort { has_from: 2, ..port }, MapPort { rest: 1, ..port }]
+    {
         assert_eq!(changed.read(), Err(NotAnEntry("port")));
     }
     let policy = IngressPolicy::default_of(Port { iface: Iface(1), from: None });
