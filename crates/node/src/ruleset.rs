@@ -12,7 +12,6 @@ use wire::{Instant, Ipv4Addr, Prefix};
 #[derive(Debug, Default)]
 pub struct Ruleset {
     pub(crate) entries: Vec<Option<Entry>>,
-    free: Vec<EntryId>,
     /// Only where there are more than [`FEW`] entries. A host has one or two, which are searched one by one.
     index: Option<Box<Index>>,
     /// The shapes in use, most specific first, and the number of keys of each.
@@ -25,8 +24,14 @@ pub struct Ruleset {
     pub(crate) mirror: Option<Box<Mirror>>,
 }
 
-/// Entries by their keys. It is never iterated.
-type Index = HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>;
+/// Where entries are in a large table.
+#[derive(Debug, Default)]
+struct Index {
+    /// Entries by their keys. It is never iterated.
+    ids: HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>,
+    /// The places of removed entries.
+    free: Vec<EntryId>,
+}
 
 /// The most entries that are searched one by one.
 const FEW: usize = 4;
@@ -171,14 +176,14 @@ impl Ruleset {
 
     pub(crate) fn id_of(&self, key: RouteKey) -> Option<EntryId> {
         if let Some(index) = &self.index {
-            return index.get(&PackedKey::of(key)).copied();
+            return index.ids.get(&PackedKey::of(key)).copied();
         }
         let is_meant = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.key == key);
         Some(EntryId(self.entries.iter().position(is_meant)? as u32))
     }
 
     fn insert(&mut self, key: RouteKey) -> EntryId {
-        let id = self.free.pop().unwrap_or_else(|| {
+        let id = self.free_place().unwrap_or_else(|| {
             // Grows by a quarter. A `Vec` would start with four entries and then double. That is too much for a
             // million idle hosts with one route each, and for routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
@@ -188,7 +193,7 @@ impl Ruleset {
             EntryId(self.entries.len() as u32 - 1)
         });
         if self.entries.len() > FEW {
-            self.index().insert(PackedKey::of(key), id);
+            self.index().ids.insert(PackedKey::of(key), id);
         }
         let shape = shape(key);
         match self.shapes.binary_search_by(|(other, _)| shape.cmp(other)) {
@@ -205,11 +210,18 @@ impl Ruleset {
         id
     }
 
-    /// Returns the index. It is created when it is first needed, from the entries that exist then.
+    fn free_place(&mut self) -> Option<EntryId> {
+        match &mut self.index {
+            Some(index) => index.free.pop(),
+            None => Some(EntryId(self.entries.iter().position(Option::is_none)? as u32)),
+        }
+    }
+
+    /// Returns the index. It is created when it is first needed, from the entries that exist then: no place is free.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
         let known = known.filter_map(|(entry, id)| Some((PackedKey::of(entry.as_ref()?.key), EntryId(id))));
-        self.index.get_or_insert_with(|| Box::new(known.collect()))
+        self.index.get_or_insert_with(|| Box::new(Index { ids: known.collect(), free: Vec::new() }))
     }
 
     fn remove(&mut self, key: RouteKey) {
@@ -219,12 +231,12 @@ impl Ruleset {
             mirror.remove_route(key);
         }
         if let Some(index) = &mut self.index {
-            index.remove(&PackedKey::of(key));
+            index.ids.remove(&PackedKey::of(key));
+            index.free.push(id);
         }
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = None;
         }
-        self.free.push(id);
         let shape = shape(key);
         for (other, count) in &mut self.shapes {
             *count -= u32::from(*other == shape);

@@ -193,3 +193,21 @@ fn what_has_arrived_takes_no_default_route() {
     rules.set_route(Instant::ZERO, OWNER, RouteKey::to(CLASS, HOST), Some(to(2, Lifetime::Permanent)));
     assert_eq!(found(&rules), Some(to(2, Lifetime::Permanent).action));
 }
+
+/// A number is used again: the table does not grow with the routes that it ever had.
+#[test]
+fn the_place_of_a_removed_route_is_used_again() {
+    for count in [3, 100] {
+        let mut rules = Ruleset::default();
+        let key = |host: u32| RouteKey::to(CLASS, Ipv4Addr::from_bits(host));
+        let route = Some(to(1, Lifetime::Permanent));
+        (0..count).for_each(|host| rules.set_route(Instant::ZERO, OWNER, key(host), route));
+        for host in 0..1000 {
+            rules.set_route(Instant::ZERO, OWNER, key(host), None);
+            rules.set_route(Instant::ZERO, OWNER, key(host + count), route);
+        }
+        let ids = (1000..1000 + count).map(|host| rules.id_of(key(host)).unwrap().0);
+        assert_eq!(rules.entries.len(), count as usize);
+        assert_eq!(ids.collect::<std::collections::BTreeSet<_>>(), (0..count).collect());
+    }
+}
