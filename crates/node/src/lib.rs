@@ -21,6 +21,7 @@ mod announcer;
 mod app_event;
 mod arp;
 pub mod config;
+mod data_path;
 mod forward;
 pub mod guard;
 mod input;
