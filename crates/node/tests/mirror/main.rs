@@ -408,7 +408,7 @@ fn agree(twin: &Verdict, alone: &Verdict, beside: &Verdict) -> Result<(), String
 }
 
 fn run(seed: u64, defect: Option<Defect>) -> Result<Counts, String> {
-    World::new(seed, seed % 2 == 0, defect).run()
+    World::new(seed, seed.is_multiple_of(2), defect).run()
 }
 
 #[test]
