@@ -8,6 +8,8 @@ mod acts;
 mod claim;
 mod clients;
 mod control;
+#[cfg(test)]
+mod cost_tests;
 mod drops;
 mod emulator_client;
 mod end_of_run;
