@@ -25,12 +25,8 @@ const STEP: u32 = 250;
 const MOST: f64 = 1.1;
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const MACS: [Mac; 4] = [
-    Mac([2, 0, 0, 0, 0, 1]),
-    Mac([2, 0, 0, 0, 0, 2]),
-    Mac([2, 0, 0, 0, 0, 3]),
-    Mac([2, 0, 0, 0, 0, 4]),
-];
+const MACS: [Mac; 4] =
+    [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 3]), Mac([2, 0, 0, 0, 0, 4])];
 
 /// Opens UDP sockets that nothing is sent to.
 #[derive(Debug)]
@@ -183,8 +179,12 @@ fn spec(sockets: u32, control: std::path::PathBuf) -> Spec {
     let hop = Hop { iface: Iface(2), to: NextHop::Mac(MACS[2]) };
     let route = Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent };
     node.set_route(Instant::ZERO, RouteKey { class: None, src: Prefix::ANY, dst }, route);
-    let interfaces = [("r1", MACS[1]), ("r2", MACS[3])]
-        .map(|(name, mac)| Interface { name: name.into(), mac, mtu: 1500, tunes: false });
+    let interfaces = [("r1", MACS[1]), ("r2", MACS[3])].map(|(name, mac)| Interface {
+        name: name.into(),
+        mac,
+        mtu: 1500,
+        tunes: false,
+    });
     Spec {
         name: "router".into(),
         node,
@@ -252,7 +252,8 @@ fn a_frame_costs_the_same_with_many_sockets() {
                 "{{\"burst\":{burst},\"few\":{},\"many\":{},\"few_ns\":{few:.0},\"many_ns\":{many:.0},\
                  \"ratio\":{ratio:.2},\"least\":{least:.2},\"largest\":{largest:.2},\"at_most\":{MOST},\
                  \"verdict\":\"{verdict}\"}}",
-                SOCKETS[0], SOCKETS[1]
+                SOCKETS[0],
+                SOCKETS[1]
             );
         }
     });

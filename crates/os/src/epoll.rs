@@ -62,7 +62,9 @@ impl Epoll {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; BATCH];
         match epoll::wait(&self.fd, &mut events[..], timeout) {
             Ok((events, _)) => {
-                ready.extend(events.iter().map(|event| Ready { token: event.data.u64(), events: event.flags }));
+                ready.extend(
+                    events.iter().map(|event| Ready { token: event.data.u64(), events: event.flags }),
+                );
                 ready.sort_unstable_by_key(|ready| ready.token);
                 Ok(())
             }
