@@ -170,7 +170,7 @@ impl Tcp {
         told: &mut Vec<OwnedStreamEvent>,
     ) {
         let mut relays = self.wakes.take_stirred();
-        for id in self.wakes.with_news(ready) {
+        for id in self.with_news(ready) {
             self.wakes.visit(id);
             for _ in 0..BACKLOG {
                 if !self.may_accept(id) || !self.accept(id, accepted, told) {

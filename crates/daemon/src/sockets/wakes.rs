@@ -52,11 +52,6 @@ impl Wakes {
         std::mem::take(&mut self.stirred)
     }
 
-    /// Returns these sockets and those with news, in their order.
-    pub(super) fn with_news(&self, ready: &[StreamId]) -> BTreeSet<StreamId> {
-        self.news.iter().chain(ready).copied().collect()
-    }
-
     /// Notes that a socket is visited.
     pub(super) fn visit(&mut self, id: StreamId) {
         self.touch(id);
@@ -77,6 +72,14 @@ impl Tcp {
         let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get(id));
         let relay = socket.and_then(|socket| socket.joined);
         self.wakes.stirred.extend(relay.filter(|relay| self.wakes.loaded.contains(relay)));
+    }
+
+    /// Returns these sockets and those with news, in their order.
+    pub(super) fn with_news(&self, ready: &[StreamId]) -> BTreeSet<StreamId> {
+        let has_news =
+            |id: &&StreamId| self.sockets.get(id).is_some_and(|socket| !socket.rests() && socket.has_news());
+        let changed = self.wakes.touched.iter().filter(has_news);
+        self.wakes.news.iter().chain(changed).chain(ready).copied().collect()
     }
 
     /// Notifies the kernel what the changed sockets wait for from now on.
