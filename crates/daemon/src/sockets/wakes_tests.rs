@@ -1,11 +1,11 @@
 //! Which sockets are visited, and what wakes the daemon. Also the turns of other tests, which have no daemon.
 
-use super::Sockets;
 use super::tcp::Tcp;
+use super::{Screened, Sockets};
 use crate::source::{Ready, ReadySockets};
 use crate::testing::in_sandbox;
 use node::stream::OwnedStreamEvent;
-use node::{Addr, StreamId, StreamOp, Transport};
+use node::{Addr, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use os::Netlink;
 use os::epoll::Epoll;
 use rustix::time::Timespec;
@@ -262,5 +262,44 @@ fn a_listener_waits_while_no_socket_may_be_added() {
         assert!(sockets.wakes(900));
         assert!(matches!(sockets.turn().0[..], [OwnedStreamEvent::Accepted { .. }, ..]));
         drop(callers);
+    });
+}
+
+/// A relay writes as soon as one byte fits, which the kernel does not report. So it is tried when a segment passes to
+/// one of its sockets; the others are not visited.
+#[test]
+fn a_segment_to_a_full_relay_moves_this_relay_only() {
+    in_sandbox(|| {
+        let mut sockets = sockets();
+        let listener = TcpListener::bind((HERE, 80)).unwrap();
+        let mut peers: Vec<TcpStream> = (1..=4).map(|id| connected(&mut sockets, id, &listener)).collect();
+        for id in [1, 3] {
+            let join = MigrateOp::Join(StreamId(id + 1), [Vec::new(), Vec::new()]);
+            operate(&mut sockets, id, StreamOp::Migrate(join));
+        }
+        assert!(!sockets.tcp.wakes.has_loaded());
+        // The peers of the second ends read nothing.
+        for peer in [0, 2] {
+            peers[peer].set_nonblocking(true).unwrap();
+            let mut idle = 0;
+            while idle < 5 {
+                idle = if peers[peer].write(&[7; 16_000]).is_ok() { 0 } else { idle + 1 };
+                sockets.turn();
+                os::pause(wire::Duration::from_millis(2));
+            }
+        }
+        assert!(sockets.tcp.wakes.has_loaded());
+        assert!(!sockets.wakes(20), "a full relay does not keep the daemon awake");
+        let Tuple { local, remote } = sockets.tcp.sockets[&StreamId(2)].tuple;
+        let segment = ::tcp::Segment {
+            src_port: remote.port(),
+            dst_port: local.port(),
+            flags: ::tcp::Flags::ACK,
+            ..::tcp::Segment::default()
+        };
+        let payload = segment.emit(*remote.ip(), *local.ip());
+        let bytes = wire::ipv4::Header::new(::tcp::PROTOCOL, *remote.ip(), *local.ip()).emit(&payload);
+        assert!(matches!(sockets.screen_in(PacketId::NEW, &bytes), Screened::Passes));
+        assert!(sockets.tcp.wakes.take_stirred().into_iter().eq([StreamId(1)]));
     });
 }
