@@ -167,6 +167,15 @@ pub fn run(spec: Spec) -> Result<()> {
     first_error([ended, put_back])
 }
 
+/// Returns the input of the node's start, with the records of the store.
+fn boot_of(store: Option<&Store>) -> Boot {
+    let mut boot = Boot::default();
+    if let Some(store) = store {
+        (boot.stored, boot.clean) = (store.records(), store.was_clean());
+    }
+    boot
+}
+
 /// Returns the first error, and prints the others to standard error.
 fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut errors = done.into_iter().filter_map(Result::err);
@@ -242,10 +251,7 @@ impl Daemon {
         let names = [&[KERNEL_SIDE, host_link::NODE_SIDE], &names[..]].concat();
         let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
         let Resources { epoll, control, listener, store } = claimed;
-        let mut boot = Boot::default();
-        if let Some(store) = &store {
-            (boot.stored, boot.clean) = (store.records(), store.was_clean());
-        }
+        let boot = boot_of(store.as_ref());
         let radio = spec.radio.map(|(path, host)| EmulatorClient::connect(&path, host)).transpose()?;
         let measurements = Measurements::new(ports.len() + 1);
         let clients = Clients::open(&epoll, listener, spec.addresses.first().copied())?;

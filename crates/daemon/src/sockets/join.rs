@@ -91,7 +91,9 @@ impl Tcp {
         let ends = moving.ends;
         let pumped = moving.pump(&mut self.sockets);
         self.wakes.load(relay, !moving.is_empty());
-        ends.into_iter().for_each(|end| self.wakes.touch(end));
+        for end in ends {
+            self.wakes.touch(end);
+        }
         match pumped {
             Pumped::Open => {}
             Pumped::Over => {

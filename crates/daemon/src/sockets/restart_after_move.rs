@@ -40,9 +40,10 @@ impl Tcp {
         if !self.unacked.contains(tuple) {
             return;
         }
-        let id = self.by_tuple.get(tuple).copied();
-        id.into_iter().for_each(|id| self.wakes.touch(id));
-        let socket = id.and_then(|id| self.sockets.get_mut(&id));
+        let socket = self.by_tuple.get(tuple).and_then(|id| {
+            self.wakes.touch(*id);
+            self.sockets.get_mut(id)
+        });
         if socket.is_none_or(|socket| socket.observe(segment)) {
             self.unacked.remove(tuple);
         }
