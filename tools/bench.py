@@ -170,6 +170,23 @@ def decide():
     print(f"  allocations: {told['allocations']}")
 
 
+def frames():
+    """Prints the processor time of a daemon for a frame, with few sockets and with many. Returns whether the ratios hold."""
+    words = ["cargo", "test", "--release", "--locked", "-p", "daemon", "--", "--ignored", "--nocapture"]
+    words += ["a_frame_costs_the_same_with_many_sockets"]
+    print("\na frame through a daemon: " + " ".join(words))
+    result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    rows = [json.loads(row) for row in re.findall(r'\{"burst".*?\}', result.stdout + result.stderr)]
+    if result.returncode != 0 or not rows:
+        sys.exit(f"exit {result.returncode}\n{result.stdout}{result.stderr}")
+    for row in rows:
+        print(
+            f"  bursts of {row['burst']}: {row['few_ns']} ns with {row['few']} sockets, {row['many_ns']} ns with {row['many']}; "
+            f"ratio {row['ratio']:.2f} ({row['least']:.2f} to {row['largest']:.2f}); at most {row['at_most']}: {row['verdict']}"
+        )
+    return all(row["verdict"] == "holds" for row in rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="the number of runs of each [default: 9]")
@@ -180,6 +197,7 @@ def main():
     held = [compare(*pair, rounds) for pair in PAIRS]
     bare_tcp(rounds)
     decide()
+    held.append(frames())
     return 0 if all(held) else 1
 
 

@@ -65,7 +65,7 @@ pub(crate) fn again<F>(role: &str) -> Command {
     let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
     // Not by its path, which another user may not be allowed to traverse.
     let mut command = Command::new("/proc/self/exe");
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
+    command.args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }

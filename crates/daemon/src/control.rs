@@ -1,10 +1,12 @@
 //! The control socket: JSON lines over a UNIX socket, one answer to each request.
 
 use super::socket_file::{self, SocketFile};
+use super::source::Source;
 use node::Value;
 use os::{
     Attempt, Clock, Result,
     descriptors::{Accepted, Reserve},
+    epoll::{Epoll, Events, Watched},
     json_lines::{Heard, Lines},
     peer,
 };
@@ -15,9 +17,10 @@ use rustix::net::SocketType;
 use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::Arc;
 use wire::{Duration, Instant};
 
 /// A request, as one line of JSON.
@@ -78,7 +81,7 @@ const CONNECTIONS: usize = 16;
 const IDLE: Duration = Duration::from_secs(10);
 
 struct Connection {
-    lines: Lines,
+    lines: Watched<Lines>,
     /// When its last message arrived.
     heard: Instant,
     /// When it connected.
@@ -88,7 +91,8 @@ struct Connection {
 }
 
 pub(crate) struct Control {
-    listener: Option<(UnixListener, SocketFile)>,
+    epoll: Arc<Epoll>,
+    listener: Option<(Watched<UnixListener>, SocketFile)>,
     connections: BTreeMap<u64, Connection>,
     /// A client may have sent more than was read in one turn.
     has_more: bool,
@@ -105,9 +109,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
-        let listener = path.map(listen).transpose()?;
+    /// Listens at this path; `epoll` will wait for its sockets.
+    pub(crate) fn open(epoll: &Arc<Epoll>, path: Option<&Path>) -> Result<Self> {
+        let listener = path.map(|path| listen(epoll, path)).transpose()?;
         Ok(Self {
+            epoll: Arc::clone(epoll),
             listener,
             connections: BTreeMap::new(),
             has_more: false,
@@ -120,17 +126,17 @@ impl Control {
         })
     }
 
-    /// Returns the descriptors to wait for, each with its events.
-    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let listener = self
-            .listener
-            .iter()
-            .filter(|_| !self.rests)
-            .map(|(listener, _)| (listener.as_fd(), PollFlags::IN));
-        listener.chain(self.connections.values().map(|Connection { lines, .. }| {
-            let room = if lines.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
-            (lines.as_fd(), PollFlags::IN | room)
-        }))
+    /// Notifies the kernel what the sockets wait for from now on. Call it before each wait. There are at most
+    /// [`CONNECTIONS`] and the listener, and those that wait for the same as before take no system call.
+    pub(crate) fn update_interests(&mut self) -> std::result::Result<(), Errno> {
+        if let Some((listener, _)) = &mut self.listener {
+            listener.want(if self.rests { Events::empty() } else { Events::IN })?;
+        }
+        for Connection { lines, .. } in self.connections.values_mut() {
+            let room = if lines.wants_room() { Events::OUT } else { Events::empty() };
+            lines.want(Events::IN | room)?;
+        }
+        Ok(())
     }
 
     /// Returns the requests that have arrived, at most one of each client. A malformed one is answered here.
@@ -141,6 +147,7 @@ impl Control {
         let mut requests = Vec::new();
         let mut gone = Vec::new();
         for (requester, Connection { lines, heard, .. }) in &mut self.connections {
+            let lines = lines.source_mut();
             if lines.flush().is_err() {
                 gone.push(*requester);
                 continue;
@@ -180,7 +187,7 @@ impl Control {
         if self
             .connections
             .get_mut(&requester)
-            .is_some_and(|connection| connection.lines.queue(answer).is_err())
+            .is_some_and(|connection| connection.lines.source_mut().queue(answer).is_err())
         {
             self.connections.remove(&requester);
         }
@@ -209,7 +216,7 @@ impl Control {
             self.reply(requester, &answer);
         }
         for Connection { lines, .. } in self.connections.values_mut() {
-            let _ = lines.finish(); // a client that does not read is not waited for
+            let _ = lines.source_mut().finish(); // a client that does not read is not waited for
         }
     }
 
@@ -233,6 +240,8 @@ impl Control {
                 let _ = lines.send(&Answer::Error(format!("{CONNECTIONS} clients are connected; try again")));
                 continue;
             }
+            let lines = Watched::new(&self.epoll, lines, Source::Control.token(), Events::IN);
+            let Ok(lines) = lines else { continue }; // the client sees that its connection was closed
             self.connections.insert(self.next, Connection { lines, heard: now, since: now, is_lab: false });
             self.next += 1;
         }
@@ -289,7 +298,7 @@ fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool 
     gives_way.is_some_and(|requester| connections.remove(&requester).is_some())
 }
 
-fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
+fn listen(epoll: &Arc<Epoll>, path: &Path) -> Result<(Watched<UnixListener>, SocketFile)> {
     let knock = || socket_file::knock(path, SocketType::STREAM);
     socket_file::clear(path, knock).attempt("listen at", path.display())?;
     // Only the owner may use the file from the start. No other thread exists yet that could create files with this
@@ -299,7 +308,9 @@ fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
     rustix::process::umask(before);
     let listener = listener?;
     listener.set_nonblocking(true).attempt("listen at", path.display())?;
-    Ok((listener, SocketFile::bound(path)))
+    let file = SocketFile::bound(path);
+    let listener = Watched::new(epoll, listener, Source::Control.token(), Events::IN);
+    Ok((listener.attempt("wait on", path.display())?, file))
 }
 
 #[cfg(test)]
@@ -311,7 +322,7 @@ mod tests {
     fn clients_that_have_gone_keep_nobody_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
-        let mut control = Control::open(Some(&path)).unwrap();
+        let mut control = Control::open(&Arc::new(Epoll::new().unwrap()), Some(&path)).unwrap();
         for _ in 0..3 * CONNECTIONS {
             UnixStream::connect(&path).unwrap().write_all(br#"{"do":{"verb":"sta"#).unwrap();
         }
@@ -326,10 +337,12 @@ mod tests {
 
     #[test]
     fn clients_that_keep_asking_give_way_when_they_have_had_their_time() {
+        let epoll = Arc::new(Epoll::new().unwrap());
         let client = |since: u64, heard: u64, is_lab: bool| {
             let (stream, _) = UnixStream::pair().unwrap();
             let [since, heard] = [since, heard].map(|s| Instant::ZERO + Duration::from_secs(s));
-            Connection { lines: Lines::new(stream).unwrap(), heard, since, is_lab }
+            let lines = Watched::new(&epoll, Lines::new(stream).unwrap(), 0, Events::IN).unwrap();
+            Connection { lines, heard, since, is_lab }
         };
         let at = |s| Instant::ZERO + Duration::from_secs(s);
         // All of them sent a request at most three seconds ago.

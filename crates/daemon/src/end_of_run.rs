@@ -26,7 +26,7 @@ impl Daemon {
         for iface in 0..=self.ports.len() {
             self.drain(Iface(iface as u16), until)?;
         }
-        self.receive_datagrams();
+        self.receive_datagrams(&self.sockets.all());
         while let Some(storage) = self.store.as_ref().filter(|storage| storage.is_busy()) {
             if !storage.has_more() {
                 poll(&mut [PollFd::new(storage, PollFlags::IN)], None).attempt("wait on", "the store")?;

@@ -42,7 +42,8 @@ impl Daemon {
     /// closed connection is always readable, and at real-time priority a busy loop would keep the kernel from ending
     /// the lab.
     pub(super) fn end_with_lab(&mut self) {
-        if self.radio.take().is_some() {
+        if let Some(radio) = self.radio.take() {
+            let _ = self.epoll.remove(&radio);
             let _ =
                 writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
             self.ends = true;

@@ -8,6 +8,8 @@ mod acts;
 mod claim;
 mod clients;
 mod control;
+#[cfg(test)]
+mod cost_tests;
 mod drops;
 mod emulator_client;
 mod end_of_run;
@@ -30,11 +32,13 @@ mod resources;
 mod restore;
 mod socket_file;
 mod sockets;
+mod source;
 mod spec;
 mod store;
 mod store_thread;
 #[cfg(test)]
 mod testing;
+mod wait;
 mod waits;
 
 use claim::Claim;
@@ -48,8 +52,9 @@ use kernel_datagrams::KernelDatagrams;
 use measurements::Measurements;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
 use os::{
-    Attempt, Clock, LinkWatch, Netlink, Offset, QueueWatch, Result, Signals, Timer, counters,
+    Clock, LinkWatch, Netlink, Offset, QueueWatch, Result, Signals, Timer, counters,
     descriptors::{self, Reserve},
+    epoll::{self, Epoll},
     nft, set_timer_slack,
 };
 use port::{LinkState, Port, open_port};
@@ -57,12 +62,11 @@ use recorder::Recorder;
 use request_queue::RequestQueue;
 use resources::Resources;
 use restore::Restore;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
 use sockets::Sockets;
+use source::Ready;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::os::fd::AsFd;
+use std::sync::Arc;
 use store_thread::StoreThread;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, WallTime};
@@ -79,23 +83,6 @@ pub use spec::{Interface, Spec};
 pub use store::Store;
 pub use waits::{Ages, Waits};
 
-/// The sources that have something to read.
-#[derive(Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "one for each source that is asked only if it has something"
-)]
-struct Ready {
-    timer: bool,
-    links: bool,
-    hooks: bool,
-    control: bool,
-    radio: bool,
-    /// The link emulator has closed the connection.
-    radio_ends: bool,
-    interfaces: Vec<Iface>,
-}
-
 /// Bytes of the largest frame that is received: the largest datagram, which a peer's kernel may leave unsegmented,
 /// with its Ethernet header.
 const LARGEST: usize = 14 + 65535;
@@ -105,8 +92,6 @@ const BATCH: usize = 32;
 const SETTLING: usize = 100;
 /// Descriptors that are reserved for the end of the run: for the kernel's counters, the records and the store.
 const RESERVE: usize = 8;
-/// Time after which the daemon tries again to accept a client.
-const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// Interval of checks of the wall clock.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
@@ -126,6 +111,9 @@ struct Daemon {
     requests: RequestQueue<(StreamId, StreamOp)>,
     control: Control,
     radio: Option<EmulatorClient>,
+    epoll: Arc<Epoll>,
+    /// The result of the last wait.
+    tokens: Vec<epoll::Ready>,
     timer: Timer,
     /// The instant to which the timer is set.
     armed: Option<Instant>,
@@ -179,6 +167,15 @@ pub fn run(spec: Spec) -> Result<()> {
     first_error([ended, put_back])
 }
 
+/// Returns the input of the node's start, with the records of the store.
+fn boot_of(store: Option<&Store>) -> Boot {
+    let mut boot = Boot::default();
+    if let Some(store) = store {
+        (boot.stored, boot.clean) = (store.records(), store.was_clean());
+    }
+    boot
+}
+
 /// Returns the first error, and prints the others to standard error.
 fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut errors = done.into_iter().filter_map(Result::err);
@@ -194,14 +191,15 @@ impl Daemon {
     fn live(spec: Spec, claimed: Resources, descriptors: usize, signals: &Signals) -> Result<()> {
         let (name, hold) = (spec.name.clone(), spec.hold);
         let mut daemon = Self::take_over(spec, claimed, descriptors)?;
+        daemon.watch_sources(signals)?;
         let before = counters::here()?;
         let offset = Offset::sample();
         if !hold {
             os::set_realtime();
             daemon.clock = Clock::start();
-            daemon.begin();
+            daemon.begin()?;
         }
-        let worked = daemon.work(&name, signals);
+        let worked = daemon.work(&name);
         os::set_ordinary();
         // A step that fails must not prevent the following ones.
         let mut done = vec![worked];
@@ -217,9 +215,9 @@ impl Daemon {
         first_error(done)
     }
 
-    fn work(&mut self, name: &str, signals: &Signals) -> Result<()> {
+    fn work(&mut self, name: &str) -> Result<()> {
         while !self.ends {
-            let ready = self.wait(signals)?;
+            let ready = self.wait()?;
             self.serve(ready)?;
             self.check_rest(name)?;
             self.flush_records();
@@ -252,14 +250,11 @@ impl Daemon {
         let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
         let names = [&[KERNEL_SIDE, host_link::NODE_SIDE], &names[..]].concat();
         let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
-        let Resources { control, listener, store } = claimed;
-        let mut boot = Boot::default();
-        if let Some(store) = &store {
-            (boot.stored, boot.clean) = (store.records(), store.was_clean());
-        }
+        let Resources { epoll, control, listener, store } = claimed;
+        let boot = boot_of(store.as_ref());
         let radio = spec.radio.map(|(path, host)| EmulatorClient::connect(&path, host)).transpose()?;
         let measurements = Measurements::new(ports.len() + 1);
-        let clients = Clients::open(listener, spec.addresses.first().copied())?;
+        let clients = Clients::open(&epoll, listener, spec.addresses.first().copied())?;
         let store = store.map(StoreThread::start).transpose()?;
         // Last, because it empties the file: a failure before this line leaves earlier records untouched.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
@@ -273,13 +268,15 @@ impl Daemon {
             ports,
             host,
             hooks,
-            sockets: Sockets::new(spec.addresses.first().copied())
+            sockets: Sockets::new(&epoll, spec.addresses.first().copied())
                 .offering(spec.tcp.window)
                 .sharing(descriptors),
             clients,
             requests: RequestQueue::new(),
             control,
             radio,
+            epoll,
+            tokens: Vec::with_capacity(epoll::BATCH),
             timer: Timer::new()?,
             armed: None,
             records: records.transpose()?,
@@ -305,8 +302,9 @@ impl Daemon {
         })
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self) -> Result<()> {
         self.began = true;
+        self.watch_frames()?;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
         self.measurements.begin();
@@ -319,65 +317,7 @@ impl Daemon {
         for event in heard {
             self.emulator_reported(event);
         }
-    }
-
-    /// Waits until a source has something to read, and returns which. Other sources are not read, because each read
-    /// is a system call.
-    fn wait(&mut self, signals: &Signals) -> Result<Ready> {
-        let beat = self.measurements.heartbeat.as_ref().map(Heartbeat::due);
-        let hooks = self.hooks.as_ref().and_then(Hooks::due);
-        let due = [self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
-            .into_iter()
-            .flatten()
-            .min();
-        let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
-        if (self.began || self.told_to_begin) && self.armed != Some(due) {
-            self.timer.arm(self.clock, due)?;
-            self.armed = Some(due);
-        }
-        // Frames that arrive before the begin stay in the sockets until then. The end of the link emulator is
-        // reported all the same.
-        let packets = if self.began { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, packets)];
-        fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, packets)));
-        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), packets)));
-        let (interfaces, rim) = (self.ports.len() + 1, fds.len());
-        fds.extend([PollFd::new(&self.links, PollFlags::IN), PollFd::new(signals, PollFlags::IN)]);
-        fds.extend(self.hooks.iter().map(|hooks| PollFd::from_borrowed_fd(hooks.as_fd(), PollFlags::IN)));
-        let watches = fds.len();
-        fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
-        let inner = fds.len();
-        fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
-        fds.extend(self.clients.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
-        fds.extend(self.store.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)));
-        let at_once = self.control.has_more() || self.store.as_ref().is_some_and(StoreThread::has_more);
-        let rests = self.control.rests() || self.clients.rests();
-        let timeout = match (at_once, rests) {
-            (true, _) => Some(Timespec::default()),
-            (false, true) => Some(REST),
-            (false, false) => None,
-        };
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error).attempt("wait on", "the daemon's sockets"),
-        }
-        let mut ready =
-            Ready { control: self.control.has_more() || self.control.rests(), ..Ready::default() };
-        for (at, fd) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
-            match at {
-                0 => ready.timer = true,
-                at if at <= interfaces => ready.interfaces.push(Iface(at as u16 - 1)),
-                at if at < rim => {
-                    ready.radio = true;
-                    ready.radio_ends = fd.revents().contains(PollFlags::HUP);
-                }
-                at if at == rim => ready.links = true,
-                at if at == rim + 1 => self.ends = true,
-                at if at < watches => ready.hooks = true,
-                _ => ready.control = true,
-            }
-        }
-        Ok(ready)
+        Ok(())
     }
 
     /// Serves all sources that have something to read, once.
@@ -402,7 +342,7 @@ impl Daemon {
         }
         if !self.began {
             if self.told_to_begin && self.clock.has_begun() {
-                self.begin();
+                self.begin()?;
             }
             return Ok(());
         }
@@ -411,8 +351,8 @@ impl Daemon {
             self.receive(iface)?;
         }
         self.handle_stored();
-        self.receive_datagrams();
-        self.serve_clients();
+        self.receive_datagrams(&ready.sockets);
+        self.serve_clients(ready.clients);
         self.sample_sockets();
         while let Some(event) = self.radio.as_mut().filter(|_| ready.radio).and_then(EmulatorClient::hear) {
             self.emulator_reported(event);

@@ -54,7 +54,10 @@ impl Daemon {
             // A new device of this name, or the same one after it was away: the hook and the socket were lost with
             // the old one.
             match nft::install_ingress_drop(&[&link.name]).and_then(|()| open_port(&link.name)) {
-                Ok(socket) => (port.socket, port.state.index) = (socket, link.index),
+                Ok(socket) => {
+                    port.state.index = link.index;
+                    self.replace_socket(iface, socket)?;
+                }
                 // It was removed again. If it returns, its socket is bound to no device, and is reopened.
                 Err(error) if error.is_absent() => {
                     self.lose_device(iface, REMOVED);
@@ -64,7 +67,9 @@ impl Daemon {
             }
         }
         if link.carries {
-            port.state.carries = true;
+            if let Some(port) = self.port_mut(iface) {
+                port.state.carries = true;
+            }
             self.settle(iface);
             if is_other_mtu {
                 self.link_up(iface, None);

@@ -1,6 +1,7 @@
 //! Incoming data: frames of the interfaces, datagrams, and the connections of clients.
 
 use super::clients::ClientRequests;
+use super::source::{ReadyClients, ReadySockets};
 use super::{BATCH, Daemon};
 use node::Input;
 use node::stream::OwnedStreamEvent;
@@ -112,9 +113,10 @@ impl Daemon {
         self.carry_out(now);
     }
 
-    pub(super) fn receive_datagrams(&mut self) {
+    /// Handles what has arrived at these sockets of roles.
+    pub(super) fn receive_datagrams(&mut self, ready: &ReadySockets) {
         self.sockets.wake(self.clock.now());
-        let (told, lost) = self.sockets.receive();
+        let (told, lost) = self.sockets.receive(ready);
         for reason in self.sockets.take_refused() {
             self.drops.count(reason);
         }
@@ -135,9 +137,10 @@ impl Daemon {
         }
     }
 
-    pub(super) fn serve_clients(&mut self) {
+    /// Handles what has arrived at these sockets of programs.
+    pub(super) fn serve_clients(&mut self, ready: ReadyClients) {
         let (now, node, mut requests) = (self.clock.now(), &self.node, ClientRequests::default());
-        self.clients.serve(now, &|name| node.transport(name), &mut requests);
+        self.clients.serve(now, ready, &|name| node.transport(name), &mut requests);
         self.take_requests(requests);
     }
 

@@ -7,8 +7,12 @@ use super::control::Control;
 use super::record_file;
 use crate::Store;
 use os::Result;
+use os::epoll::Epoll;
+use std::sync::Arc;
 
 pub(super) struct Resources {
+    /// What the daemon waits with.
+    pub(super) epoll: Arc<Epoll>,
     pub(super) control: Control,
     pub(super) listener: Option<ClientListener>,
     pub(super) store: Option<Store>,
@@ -16,11 +20,12 @@ pub(super) struct Resources {
 
 impl Resources {
     pub(super) fn of(spec: &Spec) -> Result<Self> {
-        let control = Control::open(spec.control.as_deref())?;
-        let listener = spec.clients.as_deref().map(ClientListener::open).transpose()?;
+        let epoll = Arc::new(Epoll::new()?);
+        let control = Control::open(&epoll, spec.control.as_deref())?;
+        let listener = spec.clients.as_deref().map(|path| ClientListener::open(&epoll, path)).transpose()?;
         if let Some(path) = &spec.records {
             record_file::check(path)?;
         }
-        Ok(Self { control, listener, store: spec.open_store()? })
+        Ok(Self { epoll, control, listener, store: spec.open_store()? })
     }
 }

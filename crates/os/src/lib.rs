@@ -10,6 +10,7 @@ extern crate self as os; // the tests' shared files name this crate
 mod clock;
 pub mod counters;
 pub mod descriptors;
+pub mod epoll;
 mod error;
 pub mod ethtool;
 pub mod files;

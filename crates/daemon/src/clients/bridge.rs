@@ -1,11 +1,11 @@
 //! One connection of a program: our end of it in this host's own TCP, and the stream of the role that carries it.
 
 use node::{StreamId, StreamOp};
-use rustix::event::PollFlags;
+use os::epoll::{Events, Watched};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use wire::Duration;
 
 /// Bytes that are moved at once, and the largest number that waits here for the program.
@@ -14,7 +14,7 @@ const CHUNK: usize = 64 * 1024;
 /// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Bridge {
-    program: OwnedFd,
+    program: Watched<OwnedFd>,
     /// Bytes for which the program's socket had no room.
     pending: VecDeque<u8>,
     /// A read has been requested from the role.
@@ -30,7 +30,7 @@ pub(super) struct Bridge {
 }
 
 impl Bridge {
-    pub(super) const fn new(program: OwnedFd) -> Self {
+    pub(super) const fn new(program: Watched<OwnedFd>) -> Self {
         Self {
             program,
             pending: VecDeque::new(),
@@ -42,11 +42,12 @@ impl Bridge {
         }
     }
 
-    pub(super) fn fd(&self, credit: usize) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        let mut flags = PollFlags::empty();
-        flags.set(PollFlags::OUT, !self.pending.is_empty());
-        flags.set(PollFlags::IN, credit > 0 && !self.said_end && !self.closed);
-        (!flags.is_empty()).then(|| (self.program.as_fd(), flags))
+    /// Notifies the kernel what it waits for from now on. The role accepts `credit` bytes.
+    pub(super) fn update_interest(&mut self, credit: usize) -> Result<(), Errno> {
+        let mut flags = Events::empty();
+        flags.set(Events::OUT, !self.pending.is_empty());
+        flags.set(Events::IN, credit > 0 && !self.said_end && !self.closed);
+        self.program.want(flags)
     }
 
     pub(super) fn data(&mut self, bytes: Vec<u8>) {

@@ -2,7 +2,9 @@
 
 use crate::socket_file::{self, SocketFile};
 use crate::sockets::options::{TCP_INFO, TcpInfo, get};
+use crate::source::{ReadyClients, Source};
 use client::{Answer, Request};
+use os::epoll::{Epoll, Events, Watched};
 use os::{
     Attempt, Result,
     descriptors::{Accepted, Reserve},
@@ -15,11 +17,12 @@ use rustix::net::{
     SocketFlags, SocketType, accept_with, bind, getsockname, ipproto, listen, recvmsg, send, socket_with,
     sockopt,
 };
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 /// Largest number of programs that have connected and not sent their request yet.
@@ -36,10 +39,13 @@ const PATIENCE: u64 = 5;
 const SO_NETNS_COOKIE: i32 = 71;
 
 pub(crate) struct ClientListener {
-    listener: OwnedFd,
+    epoll: Arc<Epoll>,
+    listener: Watched<OwnedFd>,
     _file: SocketFile,
-    /// Each with the time since which it has sent nothing, the longest first.
-    asking: VecDeque<(OwnedFd, Instant)>,
+    /// Each with the time since which it has sent nothing, in the order in which they connected.
+    asking: BTreeMap<u64, (Watched<OwnedFd>, Instant)>,
+    /// The number of the next program that connects.
+    next: u64,
     reserve: Reserve,
     /// Whether the last program could not be accepted.
     rests: bool,
@@ -53,7 +59,7 @@ pub(super) struct ProgramRequest {
 }
 
 /// A program that waits for an answer.
-pub(super) struct Requester(OwnedFd);
+pub(super) struct Requester(Watched<OwnedFd>);
 
 impl Requester {
     /// Sends the number of an error. If sending fails, the program has gone.
@@ -68,7 +74,8 @@ impl Requester {
 }
 
 impl ClientListener {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// Listens at this path. Programs are accepted once [`Self::update_interest`] has been called.
+    pub(crate) fn open(epoll: &Arc<Epoll>, path: &Path) -> Result<Self> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -78,26 +85,35 @@ impl ClientListener {
             fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
             bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
+            let listener = Watched::new(epoll, listener, Source::ClientListener.token(), Events::empty())?;
             Ok::<_, io::Error>((listener, SocketFile::bound(path)))
         };
         let (listener, file) = open().attempt("listen at", path.display())?;
         Ok(Self {
+            epoll: Arc::clone(epoll),
             listener,
             _file: file,
-            asking: VecDeque::new(),
+            asking: BTreeMap::new(),
+            next: 0,
             reserve: Reserve::keep(RESERVE),
             rests: false,
         })
     }
 
-    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let listener = (!self.rests).then_some(&self.listener);
-        listener.into_iter().chain(self.asking.iter().map(|(requester, _)| requester)).map(AsFd::as_fd)
+    /// Notifies the kernel what the listener waits for from now on.
+    pub(super) fn update_interest(&mut self) -> std::result::Result<(), Errno> {
+        self.listener.want(if self.rests { Events::empty() } else { Events::IN })
+    }
+
+    /// Returns the number of programs that have not sent their request yet.
+    #[cfg(test)]
+    pub(super) fn asking(&self) -> usize {
+        self.asking.len()
     }
 
     /// Returns when the next silent program is given up.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.asking.front().map(|(_, since)| *since + IDLE)
+        self.asking.first_key_value().map(|(_, (_, since))| *since + IDLE)
     }
 
     /// Returns whether a waiting program could not be accepted. The caller tries again after a short pause.
@@ -105,45 +121,73 @@ impl ClientListener {
         self.rests
     }
 
-    /// Returns all valid requests. Invalid ones are answered here.
-    pub(super) fn hear(&mut self, now: Instant) -> Vec<ProgramRequest> {
-        self.rests = false;
-        // The rest is read in the next turn, so that requests do not delay packets.
-        for _ in 0..ASKING {
-            let Some(requester) = self.accept() else { break };
-            if !peer::may_order(&requester) {
-                Requester(requester).answer(Errno::ACCESS);
-                continue;
-            }
-            self.asking.push_back((requester, now));
+    /// Returns the valid requests of these programs and of new ones. Invalid ones are answered here.
+    pub(super) fn hear(&mut self, now: Instant, ready: &ReadyClients) -> Vec<ProgramRequest> {
+        let new = self.next;
+        if ready.listener || self.rests {
+            self.accept_all(now);
         }
-        let mut wanted = Vec::new();
-        for (requester, since) in std::mem::take(&mut self.asking) {
-            match take(&requester) {
-                Err(Errno::AGAIN | Errno::INTR) if since + IDLE <= now => {
-                    Requester(requester).answer(Errno::TIMEDOUT);
-                }
-                Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((requester, since)),
-                Err(error) => Requester(requester).answer(error),
-                Ok((request, program)) => {
-                    wanted.push(ProgramRequest { requester: Requester(requester), request, program });
-                }
-            }
-        }
-        while self.asking.len() > ASKING
-            && let Some((requester, _)) = self.asking.pop_front()
+        let asked = ready.asking.iter().copied().chain(new..self.next);
+        let mut wanted: Vec<_> = asked.filter_map(|number| self.take_request(number)).collect();
+        // The request of a program whose time is over may have arrived at the last moment.
+        while let Some((number, (_, since))) = self.asking.first_key_value()
+            && (*since + IDLE <= now || self.asking.len() > ASKING)
         {
-            Requester(requester).answer(Errno::TIMEDOUT);
+            let number = *number;
+            wanted.extend(self.take_request(number));
+            if let Some((requester, _)) = self.asking.remove(&number) {
+                Requester(requester).answer(Errno::TIMEDOUT);
+            }
         }
         self.reserve.refill(RESERVE);
         wanted
+    }
+
+    /// Accepts the programs that have connected. The rest is accepted in the next turn, so that requests do not delay
+    /// packets.
+    fn accept_all(&mut self, now: Instant) {
+        self.rests = false;
+        for _ in 0..ASKING {
+            let Some(requester) = self.accept() else { break };
+            let Ok(requester) =
+                Watched::new(&self.epoll, requester, Source::Asking(self.next).token(), Events::IN)
+            else {
+                continue; // the program sees that its connection was closed
+            };
+            if !peer::may_order(&*requester) {
+                Requester(requester).answer(Errno::ACCESS);
+                continue;
+            }
+            self.asking.insert(self.next, (requester, now));
+            self.next += 1;
+        }
+    }
+
+    /// Takes the request of a program, if it has arrived; an invalid one is answered.
+    fn take_request(&mut self, number: u64) -> Option<ProgramRequest> {
+        let taken = take(&self.asking.get(&number)?.0);
+        if matches!(taken, Err(Errno::AGAIN | Errno::INTR)) {
+            return None;
+        }
+        let (mut requester, _) = self.asking.remove(&number)?;
+        // Until it is answered, nothing that it does matters, and must not wake the daemon.
+        let _ = requester.want(Events::empty());
+        match taken {
+            Err(error) => {
+                Requester(requester).answer(error);
+                None
+            }
+            Ok((request, program)) => {
+                Some(ProgramRequest { requester: Requester(requester), request, program })
+            }
+        }
     }
 
     /// Accepts the next program, with a descriptor of the reserve if no other is left.
     fn accept(&mut self) -> Option<OwnedFd> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         // One descriptor for the connection, and one for the socket that is passed over it.
-        match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
+        match self.reserve.accept(2, || accept_with(&*self.listener, flags)) {
             Accepted::One(requester) => Some(requester),
             Accepted::Nothing => None,
             Accepted::Refused => {

@@ -14,21 +14,23 @@ mod tests;
 
 use super::host_link::{self, KERNEL_SIDE};
 use super::sockets::{options, repair, reset};
+use super::source::{ReadyClients, Source};
 use bridge::Bridge;
 pub(super) use listener::ClientListener;
 pub use listener::is_open_to_programs;
 use listener::{ProgramRequest, Requester};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Addr, Expiry, StreamId, StreamOp, Transport};
+use os::epoll::{Epoll, Events, Watched};
 use os::{Result, namespace::sysctl};
-use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, accept_with, bind, getpeername, ipproto, listen, socket_with,
     sockopt,
 };
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use wire::icmp::IcmpError;
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
@@ -42,14 +44,22 @@ const SOON: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Clients {
+    epoll: Arc<Epoll>,
     listener: Option<ClientListener>,
     own: Option<Ipv4Addr>,
     connections: BTreeMap<StreamId, Connection>,
     by_ends: BTreeMap<Ends, StreamId>,
     /// Sockets that listen on the addresses of the destinations to which programs are being connected.
-    listeners: BTreeMap<Addr, OwnedFd>,
+    listeners: BTreeMap<Addr, Watched<OwnedFd>>,
+    /// Some of these listeners may not be needed any more.
+    check_listeners: bool,
+    /// Connections that may wait for other events than before.
+    touched: BTreeSet<StreamId>,
     expiry: Expiry<StreamId>,
     next: u32,
+    /// The connections that were visited.
+    #[cfg(test)]
+    visits: Vec<StreamId>,
 }
 
 /// The ends of a program's connection. The program's address is this host's.
@@ -91,32 +101,45 @@ pub(crate) struct ClientRequests {
 }
 
 impl Clients {
-    pub(crate) fn open(listener: Option<ClientListener>, own: Option<Ipv4Addr>) -> Result<Self> {
+    pub(crate) fn open(
+        epoll: &Arc<Epoll>,
+        listener: Option<ClientListener>,
+        own: Option<Ipv4Addr>,
+    ) -> Result<Self> {
         if listener.is_some() {
             host_link::accept_foreign_addresses()?;
             // Segments return to the host with one of its own addresses as their source.
             sysctl(&format!("net/ipv4/conf/{KERNEL_SIDE}/accept_local"), "1")?;
         }
         Ok(Self {
+            epoll: Arc::clone(epoll),
             listener,
             own,
             connections: BTreeMap::new(),
             by_ends: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            check_listeners: false,
+            touched: BTreeSet::new(),
             expiry: Expiry::default(),
             next: 0,
+            #[cfg(test)]
+            visits: Vec::new(),
         })
     }
 
-    /// Returns the descriptors to wait for, each with its events.
-    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let listener = self.listener.iter().flat_map(ClientListener::fds);
-        let listeners = self.listeners.values().map(AsFd::as_fd);
-        let carried = self.connections.values().filter_map(|connection| match &connection.state {
-            State::Bridge(carried) => carried.fd(connection.credit),
-            _ => None,
-        });
-        listener.chain(listeners).map(|fd| (fd, PollFlags::IN)).chain(carried)
+    /// Notifies the kernel what the sockets wait for from now on. Call it before each wait.
+    pub(crate) fn update_interests(&mut self) -> std::result::Result<(), Errno> {
+        if let Some(listener) = &mut self.listener {
+            listener.update_interest()?;
+        }
+        while let Some(id) = self.touched.pop_first() {
+            if let Some(Connection { state: State::Bridge(carried), credit, .. }) =
+                self.connections.get_mut(&id)
+            {
+                carried.update_interest(*credit)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -129,22 +152,28 @@ impl Clients {
         self.listener.as_ref().is_some_and(ClientListener::rests)
     }
 
-    /// Handles everything that has arrived. `transport` finds a transport by its name.
+    /// Handles what has arrived at these sockets. `transport` finds a transport by its name.
     pub(crate) fn serve(
         &mut self,
         now: Instant,
+        ready: ReadyClients,
         transport: &dyn Fn(&str) -> Option<Transport>,
         requests: &mut ClientRequests,
     ) {
-        for wanted in self.listener.as_mut().map(|listener| listener.hear(now)).unwrap_or_default() {
+        for wanted in self.listener.as_mut().map(|listener| listener.hear(now, &ready)).unwrap_or_default() {
             self.admit(now, wanted, transport, requests);
         }
         while let Some(id) = self.expiry.pop(now) {
             self.expire(id, requests);
         }
-        self.accept();
-        let ids: Vec<StreamId> = self.connections.keys().copied().collect();
-        for id in ids {
+        let mut bridges = ready.bridges;
+        for peer in ready.stand_ins {
+            self.accept(peer, &mut bridges);
+        }
+        if std::mem::take(&mut self.check_listeners) {
+            self.close_listeners();
+        }
+        for id in bridges {
             self.pump(now, id, requests);
         }
     }
@@ -282,38 +311,47 @@ impl Clients {
         sockopt::set_socket_reuseaddr(&fd, true)?;
         bind(&fd, &peer)?;
         listen(&fd, BACKLOG)?;
+        let fd = Watched::new(&self.epoll, fd, Source::StandIn(peer).token(), Events::IN)?;
         self.listeners.insert(peer, fd);
         Ok(())
     }
 
-    fn accept(&mut self) {
+    /// Accepts the programs that have connected to the address of this destination, and adds their connections to
+    /// `new`.
+    fn accept(&mut self, peer: Addr, new: &mut BTreeSet<StreamId>) {
+        let Some(listener) = self.listeners.get(&peer) else { return };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        for (peer, listener) in &self.listeners {
-            while let Ok(socket) = accept_with(listener, flags) {
-                let from =
-                    getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
-                let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer: *peer }));
-                // An unexpected connection is not carried: dropping its socket resets it.
-                let Some(id) = id else { continue };
-                if let Some(connection) = self.connections.get_mut(id)
-                    && matches!(connection.state, State::Opened)
-                {
-                    connection.state = State::Bridge(Bridge::new(socket));
-                    self.expiry.stop(*id);
-                }
+        while let Ok(socket) = accept_with(&**listener, flags) {
+            let from = getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
+            let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer }));
+            // An unexpected connection is not carried: dropping its socket resets it.
+            let Some(id) = id else { continue };
+            if let Some(connection) = self.connections.get_mut(id)
+                && matches!(connection.state, State::Opened)
+                && let Ok(socket) =
+                    Watched::new(&self.epoll, socket, Source::Bridge(*id).token(), Events::empty())
+            {
+                connection.state = State::Bridge(Bridge::new(socket));
+                self.expiry.stop(*id);
+                self.check_listeners = true;
+                new.insert(*id);
             }
         }
-        let connections = &self.connections;
-        let is_awaited = |peer: &Addr| {
-            let mut awaited = connections.values().filter(|c| matches!(c.state, State::Opened));
-            awaited.any(|connection| connection.ends.peer == *peer)
-        };
-        self.listeners.retain(|peer, _| is_awaited(peer));
+    }
+
+    /// Closes the listeners to which no program is about to connect.
+    fn close_listeners(&mut self) {
+        let opened = self.connections.values().filter(|c| matches!(c.state, State::Opened));
+        let awaited: BTreeSet<Addr> = opened.map(|connection| connection.ends.peer).collect();
+        self.listeners.retain(|peer, _| awaited.contains(peer));
     }
 
     fn pump(&mut self, now: Instant, id: StreamId, requests: &mut ClientRequests) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let State::Bridge(carried) = &mut connection.state else { return };
+        #[cfg(test)]
+        self.visits.push(id);
+        self.touched.insert(id);
         match carried.pump(id, &mut connection.credit, &mut requests.ops) {
             Ok(false) => {}
             Ok(true) => self.end(now, id, State::Over),
@@ -326,6 +364,7 @@ impl Clients {
 
     fn closed(&mut self, now: Instant, id: StreamId, why: Option<&str>, requests: &mut ClientRequests) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        self.check_listeners = true;
         match std::mem::replace(&mut connection.state, State::Over) {
             State::Asked { requester, program, syn } => {
                 let error = error_of(why);
@@ -388,6 +427,7 @@ impl Clients {
 
     fn forget(&mut self, id: StreamId) {
         self.expiry.stop(id);
+        self.check_listeners = true;
         if let Some(connection) = self.connections.remove(&id)
             && self.by_ends.get(&connection.ends) == Some(&id)
         {

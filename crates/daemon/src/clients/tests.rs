@@ -1,15 +1,40 @@
 //! Which requests are accepted, and how programs are answered.
 
 use super::*;
+use crate::source::Ready;
 use crate::testing::in_sandbox;
 use client::{Name, PATH, announce};
 use os::{Netlink, pause};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const BY: Transport = Transport::Role("errand");
+
+impl Clients {
+    /// Does what a daemon does in a turn.
+    fn turn(
+        &mut self,
+        now: Instant,
+        transport: &dyn Fn(&str) -> Option<Transport>,
+        requests: &mut ClientRequests,
+    ) {
+        let ready = self.ready();
+        self.serve(now, ready, transport, requests);
+    }
+
+    /// Returns the sockets that are ready now.
+    fn ready(&mut self) -> ReadyClients {
+        self.update_interests().unwrap();
+        Ready::now(&self.epoll).clients
+    }
+
+    fn asking(&self) -> usize {
+        self.listener.as_ref().map_or(0, ClientListener::asking)
+    }
+}
 
 /// Returns the answer to a program that requests a connection of this socket, and what the daemon asks a role for.
 fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Addr) -> (i32, Vec<StreamOp>) {
@@ -21,7 +46,7 @@ fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Ad
     let mut ops = Vec::new();
     while !asking.is_finished() {
         let mut requests = ClientRequests::default();
-        clients.serve(Instant::ZERO, &|name| (name == "errand").then_some(BY), &mut requests);
+        clients.turn(Instant::ZERO, &|name| (name == "errand").then_some(BY), &mut requests);
         for (id, op) in requests.ops {
             ops.push(op);
             clients.asked(id);
@@ -38,8 +63,9 @@ fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
     net.add_address("lo", OWN, 32).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("clients");
-    let mut clients = Clients::open(None, Some(OWN)).unwrap();
-    clients.listener = Some(ClientListener::open(&path).unwrap());
+    let epoll = Arc::new(Epoll::new().unwrap());
+    let mut clients = Clients::open(&epoll, None, Some(OWN)).unwrap();
+    clients.listener = Some(ClientListener::open(&epoll, &path).unwrap());
     (dir, path, clients)
 }
 
@@ -49,7 +75,7 @@ fn what_a_program_asks_for_is_looked_at() {
         let (_dir, path, mut clients) = opened();
         let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
         assert_eq!(mode & 0o777, 0o600, "whatever the umask is, others may ask for nothing");
-        let second = ClientListener::open(&path).err().map(|error| error.cause.kind());
+        let second = ClientListener::open(&clients.epoll, &path).err().map(|error| error.cause.kind());
         assert_eq!(second, Some(std::io::ErrorKind::AddrInUse));
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
         let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -72,7 +98,7 @@ fn what_a_program_asks_for_is_looked_at() {
         assert_eq!(ask(b"errand", program, peer), (0, vec![open]));
         // The program never connected.
         let mut requests = ClientRequests::default();
-        clients.serve(Instant::ZERO + SOON, &|_| None, &mut requests);
+        clients.turn(Instant::ZERO + SOON, &|_| None, &mut requests);
         assert_eq!(requests.ops, [(StreamId(StreamId::OUTSIDE), StreamOp::Abort)]);
         assert!(clients.connections.is_empty() && clients.by_ends.is_empty());
     });
@@ -85,11 +111,11 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         let silent = |clients: &mut Clients| {
             let idle = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
             connect(&idle, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
-            clients.serve(Instant::ZERO, &|_| None, &mut ClientRequests::default());
+            clients.turn(Instant::ZERO, &|_| None, &mut ClientRequests::default());
             idle
         };
         let idle: Vec<OwnedFd> = (0..64).map(|_| silent(&mut clients)).collect();
-        assert_eq!(clients.fds().count(), 1 + 64);
+        assert_eq!(clients.asking(), 64);
         let program = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
         let clock = os::Clock::start();
@@ -106,9 +132,9 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         assert_eq!(heard(&idle[0]), Some(client::Answer(libc::ETIMEDOUT)));
         assert_eq!(heard(&idle[1]), None);
         let due = clients.deadline().unwrap();
-        clients.serve(due, &|_| None, &mut ClientRequests::default());
+        clients.turn(due, &|_| None, &mut ClientRequests::default());
         assert_eq!(heard(&idle[63]), Some(client::Answer(libc::ETIMEDOUT)));
-        assert_eq!((clients.fds().count(), clients.deadline()), (1, None));
+        assert_eq!((clients.asking(), clients.deadline()), (0, None));
     });
 }
 
@@ -169,4 +195,64 @@ fn each_word_of_a_refusal_has_its_error() {
     ] {
         assert_eq!(error_of(why).raw_os_error(), error, "{why:?}");
     }
+}
+
+/// A program's connection, and our end of it in place of the kernel's.
+fn bridged(clients: &mut Clients, id: StreamId) -> std::os::unix::net::UnixStream {
+    let (ours, program) = std::os::unix::net::UnixStream::pair().unwrap();
+    let ours = Watched::new(&clients.epoll, ours.into(), Source::Bridge(id).token(), Events::empty());
+    let state = State::Bridge(Bridge::new(ours.unwrap()));
+    let ends = Ends { port: id.0 as u16, peer: Addr::new(OWN, 80) };
+    clients.connections.insert(id, Connection { ends, state, credit: 100 });
+    clients.by_ends.insert(ends, id);
+    clients.touched.insert(id);
+    program
+}
+
+/// A role closes the stream of a program after the kernel has reported the program's socket.
+#[test]
+fn a_client_that_is_closed_while_its_token_is_ready_is_not_served() {
+    use std::io::Write;
+    let mut clients = Clients::open(&Arc::new(Epoll::new().unwrap()), None, Some(OWN)).unwrap();
+    let ids = [1, 2, 3].map(StreamId);
+    let mut programs = ids.map(|id| bridged(&mut clients, id));
+    assert!(clients.ready().bridges.is_empty());
+    for program in &mut programs[..2] {
+        program.write_all(b"data").unwrap();
+    }
+    let ready = clients.ready();
+    assert!(ready.bridges.iter().eq(&ids[..2]), "{ready:?}");
+    let mut requests = ClientRequests::default();
+    clients.told(Instant::ZERO, OwnedStreamEvent::Closed(ids[0], Some("gone".into())), &mut requests);
+    clients.visits.clear();
+    clients.serve(Instant::ZERO, ready, &|_| None, &mut requests);
+    assert_eq!(clients.visits, [ids[1]], "neither the closed one nor the one without an event");
+    let written = requests.ops.iter().filter(|(_, op)| matches!(op, StreamOp::Write(_)));
+    assert!(written.map(|(id, _)| *id).eq([ids[1]]), "{:?}", requests.ops);
+    // The programs themselves are gone. Their hang-ups are reported once more when nothing else is waited for.
+    drop(programs);
+    let ready = clients.ready();
+    clients.forget(ids[1]);
+    clients.serve(Instant::ZERO, ready, &|_| None, &mut requests);
+    assert!(clients.ready().bridges.iter().eq(&ids[2..]));
+    assert!(clients.ready().bridges.is_empty());
+}
+
+/// A program that has sent its request waits for the answer. Until then nothing that it does wakes the daemon.
+#[test]
+fn a_program_that_waits_for_its_answer_does_not_wake_the_daemon() {
+    in_sandbox(|| {
+        let (_dir, path, mut clients) = opened();
+        let asks = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        connect(&asks, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+        let mut requests = ClientRequests::default();
+        clients.turn(Instant::ZERO, &|_| None, &mut requests);
+        assert_eq!(clients.asking(), 1);
+        assert!(clients.ready().asking.is_empty(), "it has sent nothing");
+        drop(asks);
+        assert_eq!(clients.ready().asking, [0]);
+        clients.turn(Instant::ZERO, &|_| None, &mut requests);
+        assert_eq!(clients.asking(), 0);
+        assert!(clients.ready().asking.is_empty());
+    });
 }

@@ -1,9 +1,9 @@
 //! Limits for connections that peers open. They have their own share of this process's descriptors, and each address
 //! has a share of that.
 
-use node::StreamId;
+use node::{Expiry, StreamId};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 /// Time for which a listener is not polled after a failed `accept`. The cause usually lasts, and the kernel would
@@ -20,20 +20,26 @@ pub(super) struct AcceptLimits {
     most: usize,
     /// Reasons of refusals since the last call of [`AcceptLimits::take_refused`].
     refused: Vec<Reason>,
-    /// Until when each listener is not polled.
-    resting: BTreeMap<StreamId, Instant>,
+    /// The listeners that are not polled.
+    resting: BTreeSet<StreamId>,
+    /// When each of them is polled again.
+    until: Expiry<StreamId>,
+    /// The listeners that rest, or whose rest is over, since the last call of [`AcceptLimits::take_changed`].
+    changed: Vec<StreamId>,
     now: Instant,
 }
 
 impl AcceptLimits {
     /// Allows at most `most` connections, and a quarter of them for one address.
-    pub(super) const fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self {
             addresses: BTreeMap::new(),
             counts: BTreeMap::new(),
             most,
             refused: Vec::new(),
-            resting: BTreeMap::new(),
+            resting: BTreeSet::new(),
+            until: Expiry::default(),
+            changed: Vec::new(),
             now: Instant::ZERO,
         }
     }
@@ -76,25 +82,33 @@ impl AcceptLimits {
             Errno::NOBUFS | Errno::NOMEM => "tcp_accept_no_memory",
             _ => "tcp_accept_failed",
         }));
-        self.resting.insert(listener, self.now + REST);
+        self.resting.insert(listener);
+        self.until.set(listener, self.now + REST);
+        self.changed.push(listener);
     }
 
     /// Returns whether a listener may be polled.
     pub(super) fn is_asked(&self, listener: StreamId) -> bool {
-        self.has_room() && !self.resting.contains_key(&listener)
+        self.has_room() && !self.resting.contains(&listener)
     }
 
     /// Ends the rest of the listeners whose time is over.
     pub(super) fn wake(&mut self, now: Instant) {
         self.now = now;
-        if !self.resting.is_empty() {
-            self.resting.retain(|_, until| *until > now);
+        while let Some(listener) = self.until.pop(now) {
+            self.resting.remove(&listener);
+            self.changed.push(listener);
         }
     }
 
     /// Returns when the next listener may be polled again.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.resting.values().min().copied()
+        self.until.next()
+    }
+
+    /// Returns the listeners that began or ended to rest since the last call.
+    pub(super) fn take_changed(&mut self) -> Vec<StreamId> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Returns the reasons of all refusals since the last call.

@@ -33,6 +33,7 @@ impl Tcp {
             }
         };
         for end in relay.ends {
+            self.wakes.touch(end);
             if let Some(socket) = self.sockets.get_mut(&end) {
                 (socket.joined, socket.wanted, socket.credit) = (Some(id), 0, 0);
                 socket.knobs.cap(&socket.fd);
@@ -65,6 +66,7 @@ impl Tcp {
             }
         }
         for end in ends {
+            self.wakes.touch(end);
             let Some(socket) = self.sockets.get_mut(&end) else { continue };
             let ended = socket.serve(end, told);
             self.conclude(end, ended, told);
@@ -87,7 +89,12 @@ impl Tcp {
     pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(moving) = self.relays.get_mut(&relay) else { return };
         let ends = moving.ends;
-        match moving.pump(&mut self.sockets) {
+        let pumped = moving.pump(&mut self.sockets);
+        self.wakes.load(relay, !moving.is_empty());
+        for end in ends {
+            self.wakes.touch(end);
+        }
+        match pumped {
             Pumped::Open => {}
             Pumped::Over => {
                 self.unjoin(relay);
@@ -122,8 +129,11 @@ impl Tcp {
     }
 
     fn unjoin(&mut self, id: StreamId) -> Option<Relay> {
-        let relay = self.relays.remove(&self.sockets.get(&id)?.joined?)?;
+        let joined = self.sockets.get(&id)?.joined?;
+        let relay = self.relays.remove(&joined)?;
+        self.wakes.load(joined, false);
         for end in relay.ends {
+            self.wakes.touch(end);
             if let Some(socket) = self.sockets.get_mut(&end) {
                 socket.joined = None;
             }

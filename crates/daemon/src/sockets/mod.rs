@@ -24,13 +24,18 @@ mod udp;
 #[cfg(test)]
 mod udp_tests;
 mod unacked_after_move;
+mod wakes;
+#[cfg(test)]
+mod wakes_tests;
 
+use crate::source::ReadySockets;
 use node::guard::{self, Check, Guards};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Guard, Mark, MigrateOp, StreamId, StreamOp, Transport, Tuple, Value};
-use rustix::event::PollFlags;
+use os::epoll::Epoll;
+use rustix::io::Errno;
 use sampler::Watch;
-use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use tcp::Tcp;
 use udp::{Sent, Udp};
 use wire::ipv4::Header;
@@ -70,13 +75,14 @@ pub(crate) struct Done {
 }
 
 impl Sockets {
-    pub(crate) fn new(address: Option<Ipv4Addr>) -> Self {
-        let (udp, tcp) = (Udp::new(address), Tcp::new(address));
+    /// Creates it without sockets; `epoll` will wait for them.
+    pub(crate) fn new(epoll: &Arc<Epoll>, address: Option<Ipv4Addr>) -> Self {
+        let (udp, tcp) = (Udp::new(epoll, address), Tcp::new(epoll, address));
         Self { udp, tcp, guards: Guards::default(), accepted: 0, watch: Watch::default() }
     }
 
     /// Limits the window that is offered to TCP peers, in bytes.
-    pub(crate) const fn offering(mut self, window: Option<u32>) -> Self {
+    pub(crate) fn offering(mut self, window: Option<u32>) -> Self {
         self.tcp.window = window;
         self
     }
@@ -102,9 +108,9 @@ impl Sockets {
         self.tcp.callers.take_refused()
     }
 
-    /// Returns the descriptors to wait for, each with its events.
-    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        self.udp.fds().map(|fd| (fd, PollFlags::IN)).chain(self.tcp.fds())
+    /// Notifies the kernel what the sockets wait for from now on. Call it before each wait.
+    pub(crate) fn update_interests(&mut self) -> Result<(), Errno> {
+        self.tcp.update_interests()
     }
 
     pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Done {
@@ -165,12 +171,20 @@ impl Sockets {
         done
     }
 
-    /// Returns the events of all data that has arrived, as far as roles have asked for it. Datagrams that could not
-    /// be kept are returned with the reason.
-    pub(crate) fn receive(&mut self) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
-        let (mut told, lost) = self.udp.receive(&mut self.accepted);
-        self.tcp.receive(&mut self.accepted, &mut told);
+    /// Returns the events of the data that has arrived at these sockets, as far as roles have asked for it. Datagrams
+    /// that could not be kept are returned with the reason.
+    pub(crate) fn receive(
+        &mut self,
+        ready: &ReadySockets,
+    ) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
+        let (mut told, lost) = self.udp.receive(&ready.udp, &mut self.accepted);
+        self.tcp.receive(&ready.tcp, &mut self.accepted, &mut told);
         (told, lost)
+    }
+
+    /// Returns all sockets, for the end of a run.
+    pub(crate) fn all(&self) -> ReadySockets {
+        ReadySockets { udp: self.udp.all(), tcp: self.tcp.sockets.keys().copied().collect() }
     }
 
     /// Checks a datagram on its path to the kernel.
@@ -178,6 +192,7 @@ impl Sockets {
         let Some((header, payload)) = self.segment(bytes) else { return Screened::Passes };
         let Some((src, dst)) = ends(&header, payload) else { return Screened::Passes };
         let tuple = Tuple { local: dst, remote: src };
+        self.tcp.stir(&tuple);
         match self.guards.check(&tuple, id, bytes) {
             Check::Pass if self.tcp.is_frozen(&tuple) => Screened::Ends(guard::FROZEN, None),
             Check::Pass => {
@@ -211,10 +226,11 @@ impl Sockets {
         (self.guards.has(&tuple) || self.tcp.is_frozen(&tuple)).then_some(guard::FROZEN)
     }
 
-    /// Returns the header and the payload of a TCP segment; `None` also if no guard, frozen or moved connection needs
-    /// it.
+    /// Returns the header and the payload of a TCP segment; `None` also if no guard, frozen or moved connection and no
+    /// relay needs it.
     fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
-        if self.guards.is_empty() && !self.tcp.has_frozen() && !self.tcp.has_unacked() {
+        let moves = !self.guards.is_empty() || self.tcp.has_frozen() || self.tcp.has_unacked();
+        if !moves && !self.tcp.wakes.has_loaded() {
             return None;
         }
         Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ::tcp::PROTOCOL)

@@ -7,7 +7,7 @@
 use super::options::{self, SIOCINQ};
 use super::socket::Socket;
 use node::StreamId;
-use rustix::event::PollFlags;
+use os::epoll::Events;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
@@ -106,12 +106,12 @@ impl Relay {
     }
 
     /// Returns the events that an end waits for because of the relay.
-    pub(super) fn waits_for(&self, id: StreamId) -> PollFlags {
+    pub(super) fn waits_for(&self, id: StreamId) -> Events {
         let [there, back] = &self.directions;
         let (from, to) = if self.ends.first() == Some(&id) { (there, back) } else { (back, there) };
-        let mut flags = PollFlags::empty();
-        flags.set(PollFlags::IN, from.has_room());
-        flags.set(PollFlags::OUT, to.piped > 0 || !to.staged.is_empty());
+        let mut flags = Events::empty();
+        flags.set(Events::IN, from.has_room());
+        flags.set(Events::OUT, to.piped > 0 || !to.staged.is_empty());
         flags
     }
 

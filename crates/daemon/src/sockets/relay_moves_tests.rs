@@ -125,7 +125,7 @@ impl Stage {
     fn look(&mut self) {
         let (tcp, filter) = (&mut self.tcp, &self.filters[self.at]);
         self.routers[self.at].run(|| filter.listen(tcp)).unwrap();
-        self.tcp.receive(&mut 0, &mut self.told);
+        self.tcp.turn(&mut 0, &mut self.told);
     }
 
     fn route(&mut self) {
@@ -171,7 +171,7 @@ impl Stage {
             }
         }
         self.at = 1 - self.at;
-        self.tcp = Tcp::new(Some(PEER));
+        self.tcp = Tcp::alone(Some(PEER));
         self.route();
         let between = staged.iter().map(Vec::len).sum();
         if let [(id, state)] = &mut states[..] {
@@ -229,7 +229,7 @@ impl Talk {
         let routers = [router("p0", 1), router("p1", 2)];
         let filters = routers.each_ref().map(|router| IngressFilter::of(router, KERNEL_SIDE));
         routers[1].run(|| filters[1].shut()).unwrap();
-        let tcp = Tcp::new(Some(PEER));
+        let tcp = Tcp::alone(Some(PEER));
         let mut stage = Stage {
             routers,
             filters,

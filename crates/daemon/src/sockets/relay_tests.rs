@@ -43,7 +43,7 @@ impl Rig {
         net.keep_segments("lo").unwrap();
         net.loopback_up().unwrap();
         net.add_address("lo", HERE, 32).unwrap();
-        let mut rig = Tcp::new(Some(HERE));
+        let mut rig = Tcp::alone(Some(HERE));
         let mut told = Vec::new();
         let [wired, radio] = [(WIRED, 80), (RADIO, 81)].map(|(id, port)| {
             let listener = TcpListener::bind((HERE, port)).unwrap();
@@ -77,7 +77,7 @@ impl Rig {
 
     fn round(&mut self) {
         os::pause(Duration::from_millis(1));
-        self.tcp.receive(&mut 0, &mut self.told);
+        self.tcp.turn(&mut 0, &mut self.told);
     }
 
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
@@ -442,7 +442,7 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
                 TcpListener::bind((PEER, 80)).unwrap()
             })
             .unwrap();
-        let mut rig = Tcp::new(Some(HERE));
+        let mut rig = Tcp::alone(Some(HERE));
         let mut told = Vec::new();
         let local = Addr::new(MOBILE, 4000);
         let open = |foreign| StreamOp::Open {
@@ -458,7 +458,7 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
         let mut accepted = None;
         listener.set_nonblocking(true).unwrap();
         for _ in 0..2000 {
-            rig.receive(&mut 0, &mut told);
+            rig.turn(&mut 0, &mut told);
             accepted = accepted.or_else(|| listener.accept().ok());
             if accepted.is_some() && told.contains(&OwnedStreamEvent::Opened(WIRED, local)) {
                 break;
@@ -475,7 +475,7 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
         rig.operate(RADIO, listen(true), &|_| false, &mut told);
         assert_eq!(told.pop(), Some(OwnedStreamEvent::Opened(RADIO, local)));
         let call = there.run(|| TcpStream::connect(local)).unwrap().unwrap();
-        rig.receive(&mut 0, &mut told);
+        rig.turn(&mut 0, &mut told);
         let peer = call.local_addr().unwrap();
         let Some(OwnedStreamEvent::Accepted { listener: RADIO, local: at, peer: from, .. }) = told.first()
         else {

@@ -24,8 +24,10 @@ impl Tcp {
     /// the peer has received more than the former host knew, the connection starts at the peer's position, and
     /// repeats nothing that the peer has.
     pub(super) fn catch_up(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
-        let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get_mut(id));
-        let Some(socket) = socket.filter(|socket| !socket.frozen && socket.repaired) else { return };
+        let Some(id) = self.by_tuple.get(tuple).copied() else { return };
+        let socket = self.sockets.get_mut(&id).filter(|socket| !socket.frozen && socket.repaired);
+        let Some(socket) = socket else { return };
+        self.wakes.touch(id);
         if socket.acknowledged_by(segment) == Acknowledges::Ahead
             && let Err(error) = socket.restart_at(segment.ack)
         {
@@ -38,7 +40,10 @@ impl Tcp {
         if !self.unacked.contains(tuple) {
             return;
         }
-        let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get_mut(id));
+        let socket = self.by_tuple.get(tuple).and_then(|id| {
+            self.wakes.touch(*id);
+            self.sockets.get_mut(id)
+        });
         if socket.is_none_or(|socket| socket.observe(segment)) {
             self.unacked.remove(tuple);
         }
@@ -91,7 +96,7 @@ impl Socket {
         (state.send_una, state.send_next) = (from, from);
         let (fd, settings) = (repair::prepare(&state)?, Settings::of(&self.fd)?);
         // In repair mode the socket closes silently, and its addresses are free.
-        drop(std::mem::replace(&mut self.fd, fd));
+        self.fd.replace(fd)?;
         repair::fill_in(&self.fd, &state)?;
         settings.give(&self.fd)?;
         repair::leave(&self.fd)?;

@@ -7,13 +7,14 @@ use super::requested_options::RequestedOptions;
 use super::unacked_after_move::Unacked;
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
 use node::{MigrateOp, StreamId, StreamOp, Tuple, Value};
+use os::epoll::{Events, Watched};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, getpeername, recv, send, shutdown, sockopt};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use wire::{Duration, PacketId};
 
 /// Bytes of one socket that may wait here for room in the kernel: its user's credit.
@@ -23,7 +24,7 @@ const CHUNK: usize = 64 * 1024;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Socket {
-    pub(super) fd: OwnedFd,
+    pub(super) fd: Watched<OwnedFd>,
     pub(super) tuple: Tuple,
     pub(super) connecting: bool,
     /// Bytes that the user has asked to read; zero if it has asked for none.
@@ -65,7 +66,7 @@ impl Socket {
     /// Creates a socket that the kernel resets if the daemon dies, so that its peer gets an error. Otherwise the
     /// kernel would send what it has and then close cleanly, perhaps through the next daemon, as if that were the
     /// whole stream.
-    pub(super) fn new(fd: OwnedFd, tuple: Tuple, connecting: bool) -> Self {
+    pub(super) fn new(fd: Watched<OwnedFd>, tuple: Tuple, connecting: bool) -> Self {
         let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
         Self {
             fd,
@@ -94,16 +95,17 @@ impl Socket {
         self.frozen || self.guarded
     }
 
-    pub(super) fn waits_for(&self) -> PollFlags {
-        let mut flags = PollFlags::empty();
-        flags.set(PollFlags::OUT, self.connecting || !self.pending.is_empty());
-        flags.set(PollFlags::IN, self.wanted > 0);
+    pub(super) fn waits_for(&self) -> Events {
+        let mut flags = Events::empty();
+        flags.set(Events::OUT, self.connecting || !self.pending.is_empty());
+        flags.set(Events::IN, self.wanted > 0);
         flags
     }
 
     /// Returns whether it has an event for its user that the kernel does not report.
     pub(super) const fn has_news(&self) -> bool {
-        self.lost.is_some() || self.broken || self.lingers || (self.peer_finished && !self.knows_end)
+        let is_used = self.wanted > 0 || self.joined.is_some();
+        self.lost.is_some() || self.broken || (self.peer_finished && !self.knows_end && is_used)
     }
 
     pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Ended {
@@ -367,6 +369,6 @@ impl Socket {
 /// Returns whether the kernel considers the socket writable, as for programs: a third of its send buffer is free.
 /// Without this check, a segment would be written for each acknowledged one, each with PSH, and Linux acknowledges
 /// such segments one by one.
-fn is_writable(fd: &OwnedFd) -> Result<bool, Errno> {
+fn is_writable(fd: &impl AsFd) -> Result<bool, Errno> {
     Ok(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&Timespec::default()))? > 0)
 }

@@ -6,18 +6,21 @@ use super::relay::Relay;
 use super::requested_options::{RequestedOptions, for_bytes};
 use super::socket::{Ended, Socket};
 use super::unacked_after_move::Unacked;
+use super::wakes::Wakes;
 use super::{options, repair};
 use crate::host_link;
+use crate::source::Source;
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
 use node::{Addr, MigrateOp, StreamId, StreamOp, Tuple, Value};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use os::epoll::{Epoll, Events, Watched};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getpeername, getsockname, ipproto,
     listen, socket_with, sockopt,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
 /// Largest number of sockets of one host. More are refused, or wait in the kernel's queue.
@@ -33,16 +36,17 @@ const BACKLOG: i32 = 128;
 const ACCOUNTS: usize = 1024;
 
 /// A listening socket, and the options of the connections that it accepts.
-struct Listener {
-    fd: OwnedFd,
+pub(super) struct Listener {
+    pub(super) fd: Watched<OwnedFd>,
     knobs: RequestedOptions,
 }
 
 pub(super) struct Tcp {
+    pub(super) epoll: Arc<Epoll>,
     address: Option<Ipv4Addr>,
     /// The largest window that its sockets offer, in bytes; `None` for the kernel's choice.
     pub(super) window: Option<u32>,
-    listeners: BTreeMap<StreamId, Listener>,
+    pub(super) listeners: BTreeMap<StreamId, Listener>,
     /// Options that were set on streams that are not open yet.
     knobs: BTreeMap<StreamId, RequestedOptions>,
     pub(super) sockets: BTreeMap<StreamId, Socket>,
@@ -54,6 +58,7 @@ pub(super) struct Tcp {
     pub(super) unacked: BTreeSet<Tuple>,
     /// The relays, by the stream that created them.
     pub(super) relays: BTreeMap<StreamId, Relay>,
+    pub(super) wakes: Wakes,
     accounts: VecDeque<Value>,
     /// Largest number of sockets.
     most: usize,
@@ -63,8 +68,9 @@ pub(super) struct Tcp {
 }
 
 impl Tcp {
-    pub(super) const fn new(address: Option<Ipv4Addr>) -> Self {
+    pub(super) fn new(epoll: &Arc<Epoll>, address: Option<Ipv4Addr>) -> Self {
         Self {
+            epoll: Arc::clone(epoll),
             address,
             window: None,
             listeners: BTreeMap::new(),
@@ -74,6 +80,7 @@ impl Tcp {
             frozen: BTreeSet::new(),
             unacked: BTreeSet::new(),
             relays: BTreeMap::new(),
+            wakes: Wakes::default(),
             accounts: VecDeque::new(),
             most: MOST,
             callers: AcceptLimits::new(callers_of(MOST)),
@@ -88,50 +95,14 @@ impl Tcp {
         self.callers = AcceptLimits::new(callers_of(self.most));
     }
 
-    /// Returns the descriptors to wait for, each with its events. A socket that waits for nothing is left out: the
-    /// kernel would report again and again that its peer is gone.
-    pub(super) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
-        let listeners = listeners.map(|(_, listener)| (listener.fd.as_fd(), PollFlags::IN));
-        let sockets = self.sockets.iter().filter_map(|(id, socket)| {
-            let flags = self.waits_for(*id, socket);
-            (!flags.is_empty()).then(|| (socket.fd.as_fd(), flags))
-        });
-        listeners.chain(sockets)
-    }
-
     /// Returns whether a listener may accept another connection. If not, the connection waits in the kernel's queue.
-    fn may_accept(&self, listener: StreamId) -> bool {
-        self.sockets.len() < self.most && self.callers.is_asked(listener)
+    pub(super) fn may_accept(&self, listener: StreamId) -> bool {
+        self.has_room() && self.callers.is_asked(listener)
     }
 
-    /// Returns the events that a socket waits for, for its user or its relay.
-    fn waits_for(&self, id: StreamId, socket: &Socket) -> PollFlags {
-        if socket.rests() {
-            return PollFlags::empty();
-        }
-        let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
-        socket.waits_for() | relay.map_or(PollFlags::empty(), |relay| relay.waits_for(id))
-    }
-
-    /// Returns the sockets that have an event, by one system call: one call for each would take longer than a packet.
-    /// An error or the loss of a peer is reported also for a socket that waits for nothing.
-    fn ready(&self) -> Vec<StreamId> {
-        let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
-        let listeners = listeners.map(|(id, listener)| (*id, listener.fd.as_fd(), PollFlags::IN));
-        let sockets =
-            self.sockets.iter().map(|(id, socket)| (*id, socket.fd.as_fd(), self.waits_for(*id, socket)));
-        let (ids, mut fds): (Vec<_>, Vec<_>) =
-            listeners.chain(sockets).map(|(id, fd, flags)| (id, PollFd::from_borrowed_fd(fd, flags))).unzip();
-        if fds.is_empty() {
-            return ids; // usual on most hosts: saves the call
-        }
-        let asked = poll(&mut fds, Some(&Timespec::default()));
-        let knows_by_itself = |id: &StreamId| self.sockets.get(id).is_some_and(Socket::has_news);
-        let all = ids.into_iter().zip(&fds);
-        all.filter(|(id, fd)| asked.is_err() || !fd.revents().is_empty() || knows_by_itself(id))
-            .map(|(id, _)| id)
-            .collect()
+    /// Returns whether any listener may accept another connection.
+    pub(super) fn has_room(&self) -> bool {
+        self.sockets.len() < self.most && self.callers.has_room()
     }
 
     pub(super) fn operate(
@@ -141,15 +112,16 @@ impl Tcp {
         guarded: &dyn Fn(&Tuple) -> bool,
         told: &mut Vec<OwnedStreamEvent>,
     ) {
+        self.wakes.touch(id);
         match op {
             StreamOp::Open { local, peer, foreign, .. } => {
                 let knobs = self.knobs.remove(&id).unwrap_or_default();
-                let opened = self.connect(local, peer, foreign, knobs);
+                let opened = self.connect(id, local, peer, foreign, knobs);
                 self.add(id, opened, told);
             }
             StreamOp::Listen { local, foreign, .. } => {
                 let knobs = self.knobs.remove(&id).unwrap_or_default();
-                match self.listen(local, foreign, knobs) {
+                match self.listen(id, local, foreign, knobs) {
                     Ok(fd) => {
                         self.listeners.insert(id, Listener { fd, knobs });
                         told.push(OwnedStreamEvent::Opened(id, local));
@@ -159,7 +131,7 @@ impl Tcp {
             }
             StreamOp::Migrate(MigrateOp::Import(state)) => {
                 let knobs = self.knobs.remove(&id).unwrap_or_default();
-                let mut imported = self.import(&state);
+                let mut imported = self.import(id, &state);
                 if let Ok(socket) = &mut imported {
                     socket.knobs = knobs;
                     knobs.apply(&socket.fd);
@@ -190,10 +162,16 @@ impl Tcp {
         }
     }
 
-    /// Handles everything that has arrived, and everything for which there is room.
-    pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<OwnedStreamEvent>) {
-        let mut relays = BTreeSet::new();
-        for id in self.ready() {
+    /// Handles what has arrived at these sockets, and that for which they have room. Their order does not matter.
+    pub(super) fn receive(
+        &mut self,
+        ready: &[StreamId],
+        accepted: &mut u32,
+        told: &mut Vec<OwnedStreamEvent>,
+    ) {
+        let mut relays = self.wakes.take_stirred();
+        for id in self.with_news(ready) {
+            self.wakes.visit(id);
             for _ in 0..BACKLOG {
                 if !self.may_accept(id) || !self.accept(id, accepted, told) {
                     break;
@@ -204,9 +182,6 @@ impl Tcp {
             let ended = socket.serve(id, told);
             self.conclude(id, ended, told);
         }
-        // The kernel calls a socket writable when a third of its buffer is free. A relay writes as soon as one byte
-        // fits.
-        relays.extend(self.relays.iter().filter(|(_, relay)| !relay.is_empty()).map(|(id, _)| *id));
         for relay in relays {
             self.pump(relay, told);
         }
@@ -217,6 +192,7 @@ impl Tcp {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         socket.guarded = guarded;
+        self.wakes.touch(id);
         let ended = socket.go_on(id, told);
         self.settle(id, ended, told);
     }
@@ -237,6 +213,7 @@ impl Tcp {
 
     fn connect(
         &mut self,
+        id: StreamId,
         local: Option<Addr>,
         peer: Addr,
         foreign: bool,
@@ -255,16 +232,28 @@ impl Tcp {
             Err(error) => return Err(error),
         }
         let local = address_of(getsockname(&fd)?)?;
+        let fd = self.watch(id, fd)?;
         Ok(Socket { knobs, ..Socket::new(fd, Tuple { local, remote: peer }, true) })
     }
 
-    fn listen(&mut self, local: Addr, foreign: bool, knobs: RequestedOptions) -> Result<OwnedFd, Errno> {
+    /// Adds a socket to those that the daemon waits for. It waits for nothing yet.
+    fn watch(&self, id: StreamId, fd: OwnedFd) -> Result<Watched<OwnedFd>, Errno> {
+        Watched::new(&self.epoll, fd, Source::Tcp(id).token(), Events::empty())
+    }
+
+    fn listen(
+        &mut self,
+        id: StreamId,
+        local: Addr,
+        foreign: bool,
+        knobs: RequestedOptions,
+    ) -> Result<Watched<OwnedFd>, Errno> {
         let fd = self.socket(foreign, knobs)?;
         // Remains of older connections must not prevent a new listener.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         bind(&fd, &local)?;
         listen(&fd, BACKLOG)?;
-        Ok(fd)
+        self.watch(id, fd)
     }
 
     fn socket(&mut self, foreign: bool, knobs: RequestedOptions) -> Result<OwnedFd, Errno> {
@@ -297,7 +286,7 @@ impl Tcp {
         Ok(())
     }
 
-    fn import(&mut self, state: &TcpState) -> Result<Socket, Errno> {
+    fn import(&mut self, id: StreamId, state: &TcpState) -> Result<Socket, Errno> {
         if self.sockets.len() >= self.most {
             return Err(Errno::NFILE);
         }
@@ -305,6 +294,7 @@ impl Tcp {
             self.accept_foreign_addresses()?;
         }
         let fd = repair::import(state).map_err(|error| errno(&error))?;
+        let fd = self.watch(id, fd)?;
         let mut socket = Socket::new(fd, Tuple { local: state.local, remote: state.remote }, false);
         (socket.frozen, socket.repaired) = (true, true);
         (socket.finishing, socket.peer_finished) = (state.finishing, state.finished);
@@ -346,6 +336,13 @@ impl Tcp {
             return true;
         }
         let new = StreamId::of_driver(accepted);
+        let fd = match self.watch(new, fd) {
+            Ok(fd) => fd,
+            Err(error) => {
+                self.callers.failed(listener, error);
+                return false;
+            }
+        };
         told.push(OwnedStreamEvent::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
         let mut socket = Socket { knobs, ..Socket::new(fd, tuple, false) };
         socket.grant(new, told);
@@ -363,6 +360,7 @@ impl Tcp {
             self.unacked.insert(socket.tuple);
         }
         self.sockets.insert(id, socket);
+        self.wakes.touch(id);
     }
 
     /// Handles the effects of an operation on a socket: it may have ended, and its relay with it.

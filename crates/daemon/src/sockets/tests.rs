@@ -48,7 +48,7 @@ struct User {
 
 impl User {
     fn new(says: Vec<u8>) -> Self {
-        let tcp = Tcp::new(Some(MOVES));
+        let tcp = Tcp::alone(Some(MOVES));
         Self { tcp, id: STREAM, says, said: 0, credit: 0, heard: Vec::new(), told: Vec::new() }
     }
 
@@ -69,7 +69,7 @@ impl User {
     }
 
     fn round(&mut self) {
-        self.tcp.receive(&mut 0, &mut self.told);
+        self.tcp.turn(&mut 0, &mut self.told);
         self.absorb();
         let most = self.says.len().min(self.said + self.credit);
         if most > self.said {
@@ -251,7 +251,7 @@ fn a_live_connection_moves_to_another_kernel() {
         assert!(!state.unread.is_empty() && !state.unacknowledged.is_empty(), "bytes in every queue");
 
         net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
-        let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
+        let mut moved = User { tcp: Tcp::alone(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
         new.run(|| moved.op(StreamOp::Migrate(MigrateOp::Import(state)))).unwrap();
         assert!(
             matches!(moved.told[..], [OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Imported)]),
@@ -280,13 +280,13 @@ fn a_guard_outlasts_a_thaw() {
     in_sandbox(|| {
         at_loopback(&[PEER, MOVES]);
         let listener = TcpListener::bind((PEER, 80)).unwrap();
-        let mut sockets = Sockets::new(Some(MOVES));
+        let mut sockets = Sockets::alone(Some(MOVES));
         let mut told = Vec::new();
         sockets.operate(STREAM, open(80), &mut told);
         let (_peer, remote) = listener.accept().unwrap();
         let local = SocketAddrV4::new(MOVES, remote.port());
         let tuple = Tuple { local, remote: SocketAddrV4::new(PEER, 80) };
-        told.extend(sockets.receive().0);
+        told.extend(sockets.turn().0);
         assert!(matches!(told[..], [OwnedStreamEvent::Opened(..), OwnedStreamEvent::Room(..)]), "{told:?}");
 
         let mut op = |op| {
@@ -353,7 +353,7 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         let payload = segment.emit(PEER, MOVES);
         let held = wire::ipv4::Header::new(::tcp::PROTOCOL, PEER, MOVES).emit(&payload);
 
-        let mut sockets = Sockets::new(Some(MOVES));
+        let mut sockets = Sockets::alone(Some(MOVES));
         let mut op = |op, told: &mut Vec<OwnedStreamEvent>| sockets.operate(STREAM, op, told).released.len();
         op(StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Hold(1)))), &mut Vec::new());
         op(StreamOp::Migrate(MigrateOp::Import(state)), &mut Vec::new());
@@ -379,7 +379,7 @@ fn what_a_guard_gives_back_is_looked_at_again() {
     let ends = ::tcp::Segment { src_port: 40_000, dst_port: 80, ..::tcp::Segment::default() };
     let payload = ends.emit(PEER, MOVES);
     let bytes = wire::ipv4::Header::new(::tcp::PROTOCOL, PEER, MOVES).emit(&payload);
-    let mut sockets = Sockets::new(Some(MOVES));
+    let mut sockets = Sockets::alone(Some(MOVES));
     let guard = |sockets: &mut Sockets, guard| {
         let done =
             sockets.operate(STREAM, StreamOp::Migrate(MigrateOp::Guard(tuple, guard)), &mut Vec::new());
@@ -476,7 +476,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         state.send_una = state.send_next.minus(40_000);
         state.unacknowledged = user.says.clone();
         net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
-        let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
+        let mut moved = User { tcp: Tcp::alone(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
         new.run(|| moved.op(StreamOp::Migrate(MigrateOp::Import(state)))).unwrap();
         moved.says.extend(pattern(20_000, 4));
         moved.op(StreamOp::Migrate(MigrateOp::Thaw));
@@ -496,11 +496,11 @@ fn a_socket_is_looked_at_now_and_then() {
     in_sandbox(|| {
         let _net = at_loopback(&[PEER, MOVES]);
         let listener = TcpListener::bind((PEER, 80)).unwrap();
-        let mut sockets = Sockets::new(Some(MOVES));
+        let mut sockets = Sockets::alone(Some(MOVES));
         sockets.operate(STREAM, open(80), &mut Vec::new());
         let (peer, _) = listener.accept().unwrap();
         assert!(
-            matches!(sockets.receive().0[..], [OwnedStreamEvent::Opened(..), ..]),
+            matches!(sockets.turn().0[..], [OwnedStreamEvent::Opened(..), ..]),
             "it is open, and may write"
         );
         let ms = wire::Instant::from_millis;

@@ -4,15 +4,18 @@
 use super::Done;
 use super::options::set;
 use crate::Refusal;
+use crate::source::Source;
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
 use node::{Addr, MigrateOp, StreamId, StreamOp};
+use os::epoll::{Epoll, Events, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use wire::{Ipv4Addr, PacketId, Reason, SocketAddrV4, udp_identity};
 
 pub(super) struct Udp {
+    epoll: Arc<Epoll>,
     address: Option<Ipv4Addr>,
     /// The sockets, by the stream that opened them.
     bound: BTreeMap<StreamId, Bound>,
@@ -25,10 +28,13 @@ pub(super) struct Udp {
     uses: u64,
     /// Room for the largest datagram.
     buffer: Vec<u8>,
+    /// The sockets that were visited.
+    #[cfg(test)]
+    pub(super) visits: Vec<StreamId>,
 }
 
 struct Bound {
-    socket: UdpSocket,
+    socket: Watched<UdpSocket>,
     local: Addr,
     listens: bool,
     /// Number of streams, for a listener.
@@ -66,8 +72,9 @@ fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
 }
 
 impl Udp {
-    pub(super) fn new(address: Option<Ipv4Addr>) -> Self {
+    pub(super) fn new(epoll: &Arc<Epoll>, address: Option<Ipv4Addr>) -> Self {
         Self {
+            epoll: Arc::clone(epoll),
             address,
             bound: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -75,6 +82,8 @@ impl Udp {
             by_use: BTreeSet::new(),
             uses: 0,
             buffer: vec![0; LARGEST],
+            #[cfg(test)]
+            visits: Vec::new(),
         }
     }
 
@@ -82,8 +91,9 @@ impl Udp {
         self.streams.contains_key(&id) || self.bound.contains_key(&id)
     }
 
-    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.bound.values().map(|bound| bound.socket.as_fd())
+    /// Returns the streams that have a socket.
+    pub(super) fn all(&self) -> Vec<StreamId> {
+        self.bound.keys().copied().collect()
     }
 
     pub(super) fn operate(
@@ -169,14 +179,19 @@ impl Udp {
         Ok(())
     }
 
-    /// Returns the events of all datagrams that have arrived, as far as roles have asked for them. Datagrams that
-    /// could not be kept are returned with the reason.
-    pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
+    /// Returns the events of all datagrams that have arrived at these sockets, as far as roles have asked for them.
+    /// Datagrams that could not be kept are returned with the reason.
+    pub(super) fn receive(
+        &mut self,
+        ready: &[StreamId],
+        accepted: &mut u32,
+    ) -> (Vec<OwnedStreamEvent>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
         let mut bytes = std::mem::take(&mut self.buffer);
-        let bound: Vec<StreamId> = self.bound.keys().copied().collect();
-        for id in bound {
+        for id in ready.iter().copied() {
+            #[cfg(test)]
+            self.visits.push(id);
             while let Some(Bound { socket, local, .. }) = self.bound.get(&id) {
                 let Some((len, peer)) = next(socket, &mut bytes) else { break };
                 let payload = bytes.get(..len).unwrap_or_default();
@@ -200,7 +215,7 @@ impl Udp {
         peer: Option<Addr>,
         told: &mut Vec<OwnedStreamEvent>,
     ) {
-        match self.try_bind(local, peer) {
+        match self.try_bind(id, local, peer) {
             Ok(bound) => {
                 told.push(OwnedStreamEvent::Opened(id, bound.local));
                 if let Some(peer) = peer {
@@ -213,7 +228,7 @@ impl Udp {
         }
     }
 
-    fn try_bind(&self, local: Option<Addr>, peer: Option<Addr>) -> std::io::Result<Bound> {
+    fn try_bind(&self, id: StreamId, local: Option<Addr>, peer: Option<Addr>) -> std::io::Result<Bound> {
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         let socket = UdpSocket::bind(local.unwrap_or(any))?;
         socket.set_nonblocking(true)?;
@@ -223,6 +238,7 @@ impl Udp {
         if let Some(peer) = peer {
             socket.connect(peer)?;
         }
+        let socket = Watched::new(&self.epoll, socket, Source::Udp(id).token(), Events::IN)?;
         match socket.local_addr()? {
             SocketAddr::V4(local) => Ok(Bound { socket, local, listens: peer.is_none(), peers: 0 }),
             SocketAddr::V6(_) => Err(ErrorKind::Unsupported.into()),

@@ -30,7 +30,7 @@ impl Backend for Kernel {
     }
 
     fn receive(&mut self) -> Answer {
-        let (told, lost) = self.sockets.receive();
+        let (told, lost) = self.sockets.turn();
         (told, lost.into_iter().map(|(_, reason)| reason.0).collect())
     }
 
@@ -43,7 +43,7 @@ impl Backend for Kernel {
 
 fn kernel() -> Kernel {
     Netlink::open().unwrap().loopback_up().unwrap();
-    Kernel { sockets: Sockets::new(Some(HOST)), peer: UdpSocket::bind((HOST, 0)).unwrap() }
+    Kernel { sockets: Sockets::alone(Some(HOST)), peer: UdpSocket::bind((HOST, 0)).unwrap() }
 }
 
 #[test]
