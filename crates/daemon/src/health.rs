@@ -44,7 +44,7 @@ impl Daemon {
     pub(super) fn end_with_lab(&mut self) {
         if self.radio.take().is_some() {
             let _ =
-                writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
+                writeln!(std::io::stderr(), "the link emulator of the lab has ended, so this daemon ends");
             self.ends = true;
         }
     }

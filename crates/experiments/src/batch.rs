@@ -225,7 +225,7 @@ impl Collected {
 
     /// Draws the distribution of every metric that differs between runs. The values of the others are in the caption.
     /// `None` if no metric differs.
-    pub fn figure(&self, name: &str, world: Backend) -> Option<DistributionFigure> {
+    pub fn figure(&self, name: &str, backend: Backend) -> Option<DistributionFigure> {
         let mut panels: Vec<DistributionPanel> = Vec::new();
         let mut same: Vec<String> = Vec::new();
         for of in self.names() {
@@ -235,7 +235,7 @@ impl Collected {
             {
                 same.push(format!("{of} {}", stats::number(*value, 3)));
             } else {
-                add(&mut panels, of, name, style(world), values);
+                add(&mut panels, of, name, style(backend), values);
             }
         }
         let runs = self.metrics.values().map(|metric| metric.measured).max()?;

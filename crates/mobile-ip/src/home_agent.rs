@@ -13,7 +13,7 @@ use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
 use crate::config::{Associations, HomeAgentConfig, is_host};
 use crate::limiter::Limiter;
-use crate::mark::{Event, HOME_AGENT};
+use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{
     AgentFlags, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
@@ -194,7 +194,7 @@ impl HomeAgent {
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
                 Ok(()) => {}
-                Err(Reason(why)) => out.mark(Event::RecordRefused { why }.into()),
+                Err(Reason(why)) => out.mark(MobileIpEvent::RecordRefused { why }.into()),
             }
         }
         let records = self.homes.values().filter_map(|home| home.record);
@@ -209,7 +209,7 @@ impl HomeAgent {
         let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
         self.homes.entry(host).or_default().record = Some(BindingRecord { binding, ..record });
         if let Some(binding) = binding {
-            out.mark(Event::BindingRestored { host, care_of: binding.care_of }.into());
+            out.mark(MobileIpEvent::BindingRestored { host, care_of: binding.care_of }.into());
             self.switch(now, host, None, Some(binding), None, out);
         }
         Ok(())
@@ -561,7 +561,7 @@ impl HomeAgent {
         // the old record contains the end of the binding, and the next start drops it.
         let is_last = home.under_way.is_empty();
         self.switch(now, host, from, None, None, out);
-        out.mark(Event::BindingExpired { host }.into());
+        out.mark(MobileIpEvent::BindingExpired { host }.into());
         if is_last {
             self.homes.entry(host).or_default().under_way.push_back(None);
             self.under_way += 1;
@@ -576,7 +576,7 @@ impl HomeAgent {
         if self.homes.get(&host).is_some_and(|home| home.record.is_none() && home.under_way.is_empty()) {
             self.homes.remove(&host);
         }
-        out.mark(Event::NotStored { host }.into());
+        out.mark(MobileIpEvent::NotStored { host }.into());
         self.reply(now, &request, Code::HomeResources, 0, path, out);
     }
 
@@ -652,10 +652,10 @@ fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: 
         return;
     }
     out.mark(match place(to) {
-        Some(care_of) => Event::BindingChanged { host, care_of }.into(),
-        None => Event::BindingRemoved { host }.into(),
+        Some(care_of) => MobileIpEvent::BindingChanged { host, care_of }.into(),
+        None => MobileIpEvent::BindingRemoved { host }.into(),
     });
-    out.mark(Event::PathSwitched { host }.into());
+    out.mark(MobileIpEvent::PathSwitched { host }.into());
 }
 
 /// Returns the code of an accepted request. With S it asks for simultaneous bindings, which are not supported (section

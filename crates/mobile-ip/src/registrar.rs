@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use crate::config::{Associations, Peer, is_host};
 use crate::home_agent::refusal;
-use crate::mark::Event;
+use crate::mark::MobileIpEvent;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
 use node::{Seed, Value};
@@ -204,7 +204,7 @@ impl Registrar {
     }
 
     /// Returns the next request, its event, and when the wait for its reply ends; `None` without a target.
-    pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, Event, Instant)> {
+    pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent, flags) = (self.home, self.home_agent, RequestFlags::default());
@@ -219,7 +219,7 @@ impl Registrar {
         self.attempts += 1;
         self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
         self.is_denied = false;
-        let event = Event::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
+        let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
         Some((packet, event, now + self.wait(lifetime)))
     }
 

@@ -47,9 +47,9 @@ pub struct DaemonConfig {
     /// The path of the UNIX socket on which programs of this host request connections through its roles (`wayfare
     /// exec`).
     pub clients: Option<PathBuf>,
-    /// The path of the UNIX socket of a lab's radio process.
+    /// The path of the UNIX socket of a lab's link emulator.
     pub radio: Option<PathBuf>,
-    /// The number of this host at that radio process.
+    /// The number of this host at that link emulator.
     #[serde(default)]
     pub number: u32,
     /// The path of the file to which the daemon writes its records when it ends.

@@ -1,7 +1,7 @@
 //! A plan: a scenario in which every name is resolved. Both backends can run it.
 
 use crate::epoch::EPOCH;
-use crate::event::Event;
+use crate::event::PlannedEvent;
 use crate::file::{Repetition, ScenarioError, Setting};
 use crate::program::Program;
 use crate::tree::Tree;
@@ -42,7 +42,7 @@ pub struct Plan {
     /// Its cells.
     pub cells: Vec<CellSpec>,
     /// The events of the scenario, ordered by time.
-    pub events: Vec<Event>,
+    pub events: Vec<PlannedEvent>,
     /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
     pub tree: Option<Arc<Tree>>,
 }

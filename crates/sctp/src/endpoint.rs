@@ -2,7 +2,7 @@
 
 use crate::association::{Association, Open, Transmit};
 use crate::cookie::Cookie;
-use crate::event::{Event, State};
+use crate::event::{AssociationEvent, State};
 use crate::handshake::{acceptable, init_ack, unicast};
 use crate::keys::Keys;
 use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
@@ -208,7 +208,7 @@ impl Endpoint {
     }
 
     /// Returns the next event; call until `None`.
-    pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+    pub fn poll_event(&mut self) -> Option<(AssociationId, AssociationEvent)> {
         while let Some(id) = self.told.first().copied() {
             match self.associations.get_mut(&id).and_then(Association::poll_event) {
                 Some(event) => return Some((id, event)),

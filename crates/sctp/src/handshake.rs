@@ -4,7 +4,7 @@ use crate::Config;
 use crate::asconf_in::AsconfIn;
 use crate::association::{Association, Open, Transmit, introduction};
 use crate::cookie::Cookie;
-use crate::event::{Ended, Event, State};
+use crate::event::{AssociationEvent, Ended, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
 use crate::local_addresses::{AddressUse, LocalAddresses};
@@ -142,15 +142,15 @@ impl Association {
     }
 
     /// Establishes the association, for the first time or after a restart. `was_told`: it was open and lost nothing,
-    /// so the user does not get [`Event::Opened`] and [`Event::Room`] again.
+    /// so the user does not get [`AssociationEvent::Opened`] and [`AssociationEvent::Room`] again.
     pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
         (self.timer, self.second) = (None, None);
         self.moved = true;
         self.heard();
         if !was_told {
-            self.events.push_back(Event::Opened);
-            self.events.push_back(Event::Room(self.outbound.room()));
+            self.events.push_back(AssociationEvent::Opened);
+            self.events.push_back(AssociationEvent::Room(self.outbound.room()));
         }
         self.confirm(now, src);
         self.settle(now);
@@ -242,7 +242,7 @@ impl Association {
         } else {
             self.open_beside(now);
             self.opening.due = true;
-            self.events.push_back(Event::Silent(self.opening.tries));
+            self.events.push_back(AssociationEvent::Silent(self.opening.tries));
         }
     }
 

@@ -54,7 +54,7 @@ mod tsn;
 pub use association::{Association, Open, Transmit, WriteError};
 pub use config::{Config, Hmac};
 pub use endpoint::{AssociationId, Endpoint, Rejection};
-pub use event::{Change, ChangeOutcome, Ended, Event, RequestError, State};
+pub use event::{AssociationEvent, Change, ChangeOutcome, Ended, RequestError, State};
 pub use inbound::Piece;
 pub use message::PROTOCOL;
 pub use outbound::Counts;

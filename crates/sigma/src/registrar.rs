@@ -2,7 +2,7 @@
 //! it.
 
 use crate::config::RegistrarConfig;
-use crate::mark::Event;
+use crate::mark::SigmaEvent;
 use crate::message::{
     Failure, Header, Message, PORT, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
@@ -172,7 +172,7 @@ impl Registrar {
         pending.attempts += 1;
         let (address, attempt) = (pending.address, pending.attempts);
         out.stream(pending.stream, StreamOp::Write(pending.bytes.clone()));
-        out.mark(Event::RegistrationSent { role: self.role, address, attempt }.into());
+        out.mark(SigmaEvent::RegistrationSent { role: self.role, address, attempt }.into());
     }
 
     fn fail(&mut self, now: Instant, why: &str, out: &mut Outbox) {
@@ -180,7 +180,7 @@ impl Registrar {
             out.stream(pending.stream, StreamOp::Finish);
         }
         self.due = Some(now + RELIEF);
-        out.mark(Event::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
+        out.mark(SigmaEvent::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
     }
 
     /// Handles an event of one of the registrar's streams. Returns whether the location manager has confirmed our
@@ -226,7 +226,7 @@ impl Registrar {
                 self.told = Some(address);
                 self.due = Some(now + self.config.refresh);
                 out.stream(stream, StreamOp::Finish);
-                out.mark(Event::Registered { role: self.role, address }.into());
+                out.mark(SigmaEvent::Registered { role: self.role, address }.into());
             }
             // The signature is ours, but its time is not accepted: sign again by the location manager's clock.
             Some(Verdict::Time(theirs)) => {

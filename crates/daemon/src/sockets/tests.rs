@@ -133,7 +133,7 @@ fn a_conversation_with_another_program() {
 }
 
 #[test]
-fn what_goes_wrong_has_the_words_of_both_worlds() {
+fn what_goes_wrong_has_the_words_of_both_backends() {
     in_sandbox(|| {
         at_loopback(&[PEER, MOVES]);
         let closed = |user: &mut User| {

@@ -22,7 +22,7 @@ mod peer_channel;
 mod registration;
 
 use crate::config::SupportRouterConfig;
-use crate::mark::{Event, SUPPORT_ROUTER};
+use crate::mark::{IndirectTcpEvent, SUPPORT_ROUTER};
 use crate::message::{Datagram, PORT, Side, Verdict};
 use auth::Key;
 use connection::{Connection, Next, Stage};
@@ -320,9 +320,9 @@ impl SupportRouter {
                 self.refuse(now, tuple, out);
             }
             out.mark(if connection.entry.unanswered {
-                Event::Undone { host, connection: *number }.into()
+                IndirectTcpEvent::Undone { host, connection: *number }.into()
             } else {
-                Event::Lost { host, connection: *number, why }.into()
+                IndirectTcpEvent::Lost { host, connection: *number, why }.into()
             });
             lost.push(connection.entry.id);
         }

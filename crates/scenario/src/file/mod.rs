@@ -189,7 +189,7 @@ pub(crate) struct Cell {
     /// Contention between radios [default: none].
     pub(crate) contention: Option<Contention>,
     /// The position of the base station, in metres.
-    pub(crate) position: Option<path::Place>,
+    pub(crate) position: Option<path::Position>,
     /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
     #[serde(default, deserialize_with = "node::config::some_text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
@@ -329,7 +329,7 @@ pub(crate) struct Host {
     #[serde(default)]
     pub(crate) course: BTreeMap<String, Vec<Point>>,
     /// The path of the host in metres; the signals of cells follow from it.
-    pub(crate) path: Option<path::Way>,
+    pub(crate) path: Option<path::HostPath>,
     /// The neighbor for packets that match no other route.
     pub(crate) default_route: Option<String>,
     /// The parameters of its TCP, as in the configuration of a daemon.

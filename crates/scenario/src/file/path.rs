@@ -19,13 +19,13 @@ use wire::{Duration, Seed};
 const STEP: Duration = link::SAMPLING;
 
 /// A position in metres, as x and y.
-pub(crate) type Place = [f64; 2];
+pub(crate) type Position = [f64; 2];
 
 /// The path of a host: exactly one of these keys.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = as_written)]
-pub(crate) struct Way {
+pub(crate) struct HostPath {
     /// Positions at given times. Before the first and after the last one the host does not move.
     pub(crate) points: Option<Vec<Stop>>,
     /// Random waypoints.
@@ -64,7 +64,7 @@ pub(crate) struct Stop(
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {
     /// Width and height in metres, from [0, 0] on.
-    pub(crate) area: Place,
+    pub(crate) area: Position,
     /// The lowest and the highest speed, in metres per second. The lowest must be above zero, because otherwise the
     /// average speed goes to zero (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
     pub(crate) speed: [f64; 2],
@@ -84,13 +84,13 @@ pub(crate) struct Propagation {
 }
 
 impl Propagation {
-    fn strength(self, a: Place, b: Place) -> i16 {
+    fn strength(self, a: Position, b: Position) -> i16 {
         let distance = libm::hypot(a[0] - b[0], a[1] - b[1]).max(1.0);
         libm::round(self.at_1m - 10.0 * self.exponent * libm::log10(distance)) as i16
     }
 }
 
-impl Way {
+impl HostPath {
     /// Returns the stops for a run that lasts `duration`. An error has the key and the problem.
     pub(crate) fn stops(
         &self,
@@ -147,7 +147,7 @@ impl Random {
 }
 
 /// Returns the position at a time. Before the first stop and after the last the host does not move.
-pub(crate) fn place(stops: &[Stop], at: Duration) -> Place {
+pub(crate) fn place(stops: &[Stop], at: Duration) -> Position {
     let after = stops.partition_point(|stop| stop.0 <= at);
     let before = after.checked_sub(1).and_then(|index| stops.get(index));
     match (before, stops.get(after)) {
@@ -162,7 +162,12 @@ pub(crate) fn place(stops: &[Stop], at: Duration) -> Place {
 }
 
 /// Returns the samples of the signal strength of a base station, without those in the middle of a constant part.
-pub(crate) fn course(stops: &[Stop], station: Place, signal: Propagation, duration: Duration) -> Vec<Point> {
+pub(crate) fn course(
+    stops: &[Stop],
+    station: Position,
+    signal: Propagation,
+    duration: Duration,
+) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut at = Duration::ZERO;
     loop {

@@ -1,7 +1,9 @@
 //! Two hosts, each with two separate links, and a wire between them in virtual time.
 
 use auth::Key;
-use sctp::{Association, AssociationId, Config, Endpoint, Event, Open, Piece, Rejection, State, Transmit};
+use sctp::{
+    Association, AssociationEvent, AssociationId, Config, Endpoint, Open, Piece, Rejection, State, Transmit,
+};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason, Seed};
 
@@ -29,7 +31,7 @@ pub(crate) struct Weather {
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) id: Option<AssociationId>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<AssociationEvent>,
     /// What its application writes, in messages of `size` bytes, and has read.
     pub(crate) data: Vec<u8>,
     pub(crate) size: usize,
@@ -51,7 +53,7 @@ impl Host {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct Network {
     pub(crate) now: Instant,
     /// The mobile host opens; its correspondent listens.
     pub(crate) hosts: [Host; 2],
@@ -75,7 +77,7 @@ pub(crate) struct World {
     count: u64,
 }
 
-impl World {
+impl Network {
     pub(crate) fn new(config: &Config) -> Self {
         Self::with(config, config, &[mn(1)], &[CN])
     }
@@ -93,7 +95,7 @@ impl World {
             appetite: usize::MAX,
             finishes: false,
         };
-        let mut world = Self {
+        let mut net = Self {
             now: Instant::from_millis(1000),
             hosts: [host(mobile, 1), host(fixed, 2)],
             weather: Weather::default(),
@@ -109,20 +111,20 @@ impl World {
             wire: BTreeMap::new(),
             count: 0,
         };
-        world.hosts[1].endpoint.listen(PORT, theirs);
+        net.hosts[1].endpoint.listen(PORT, theirs);
         let open = Open { local: ours.to_vec(), local_port: 4000, peer: vec![theirs[0]], peer_port: PORT };
-        world.hosts[0].id = world.hosts[0].endpoint.open(world.now, &open);
-        world.flush(0);
-        world
+        net.hosts[0].id = net.hosts[0].endpoint.open(net.now, &open);
+        net.flush(0);
+        net
     }
 
-    /// Returns a world with an association that is open at both ends, over 8 Mb/s.
+    /// Returns a net with an association that is open at both ends, over 8 Mb/s.
     pub(crate) fn opened(config: &Config) -> Self {
-        let mut world = Self::new(config);
-        world.byte = 1000;
-        world.run_for(500);
-        assert_eq!(world.states(), [State::Established; 2]);
-        world
+        let mut net = Self::new(config);
+        net.byte = 1000;
+        net.run_for(500);
+        assert_eq!(net.states(), [State::Established; 2]);
+        net
     }
 
     pub(crate) fn seed(&mut self, seed: u64) {
@@ -137,7 +139,7 @@ impl World {
         self.hosts[who].association()
     }
 
-    pub(crate) fn events(&self, who: usize) -> &[Event] {
+    pub(crate) fn events(&self, who: usize) -> &[AssociationEvent] {
         &self.hosts[who].events
     }
 
@@ -150,7 +152,7 @@ impl World {
         loop {
             while let Some((id, event)) = self.hosts[who].endpoint.poll_event() {
                 let host = &mut self.hosts[who];
-                if event == Event::Opened {
+                if event == AssociationEvent::Opened {
                     host.id = Some(id);
                 }
                 host.events.push(event);

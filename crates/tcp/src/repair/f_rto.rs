@@ -93,17 +93,26 @@ mod tests {
     #[test]
     fn what_was_lost_is_lost() {
         let mut forward = FRto::Asked;
-        assert_eq!((forward.judge(Seen { recovered: true, ..ADVANCED }), forward), (Step::Retransmit, FRto::Off));
+        assert_eq!(
+            (forward.judge(Seen { recovered: true, ..ADVANCED }), forward),
+            (Step::Retransmit, FRto::Off)
+        );
         let mut forward = FRto::NewData;
         let duplicate = Seen { advanced: false, duplicate: true, new_sent: true, ..ADVANCED };
         assert_eq!((forward.judge(duplicate), forward), (Step::Retransmit, FRto::Off));
         let mut forward = FRto::Asked;
-        assert_eq!((forward.judge(Seen { can_send: false, ..ADVANCED }), forward), (Step::Retransmit, FRto::Off));
+        assert_eq!(
+            (forward.judge(Seen { can_send: false, ..ADVANCED }), forward),
+            (Step::Retransmit, FRto::Off)
+        );
     }
 
     #[test]
     fn who_does_not_ask_learns_nothing() {
         let mut forward = FRto::Off;
-        assert_eq!((forward.judge(Seen { original: true, ..ADVANCED }), forward), (Step::Retransmit, FRto::Off));
+        assert_eq!(
+            (forward.judge(Seen { original: true, ..ADVANCED }), forward),
+            (Step::Retransmit, FRto::Off)
+        );
     }
 }

@@ -106,7 +106,7 @@ impl End {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct Network {
     pub(crate) now: Instant,
     pub(crate) ends: [End; 2],
     pub(crate) links: [Link; 2],
@@ -116,7 +116,7 @@ pub(crate) struct World {
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
 }
 
-impl World {
+impl Network {
     /// Two ends, of which the first connects to the second.
     pub(crate) fn new(mut ends: [End; 2], links: [Link; 2]) -> Self {
         let [a, _] = &mut ends;
