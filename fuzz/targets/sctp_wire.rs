@@ -4,7 +4,7 @@ use auth::Key;
 use sctp::message::{Packet, set_checksum};
 use sctp::{AssociationEvent, AssociationId, Change, Config, Endpoint, Hmac, Open, State, Transmit};
 use std::collections::VecDeque;
-use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Seed};
+use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Rng};
 
 const PORT: u16 = 80;
 /// Packets at one instant that would be an answer without end.
@@ -57,7 +57,7 @@ impl Wire {
             ..Config::default()
         };
         let end = |number: u64| End {
-            endpoint: Endpoint::new(config.clone(), Key::new([number as u8; 32]), Seed::new(number)),
+            endpoint: Endpoint::new(config.clone(), Key::new([number as u8; 32]), Rng::new(number)),
             id: None,
             written: 0,
             read: 0,

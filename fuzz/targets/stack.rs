@@ -6,7 +6,7 @@ use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tcp::Profile;
-use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Seed, SocketAddrV4};
+use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Rng, SocketAddrV4};
 
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 const PORT: u16 = 80;
@@ -39,7 +39,7 @@ impl Network {
     fn new() -> Self {
         let profile = Arc::new(Profile { receive_buffer: 8000, send_buffer: 8000, ..Profile::linux_like() });
         let host = |number: usize| Host {
-            stack: Stack::new(Some(HOSTS[number]), 1500, Arc::clone(&profile), Seed::new(number as u64)),
+            stack: Stack::new(Some(HOSTS[number]), 1500, Arc::clone(&profile), Rng::new(number as u64)),
             streams: BTreeMap::new(),
             exported: None,
             next: 0,

@@ -12,7 +12,7 @@ use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
 use indirect_tcp::message::{Call, ConnectionId, Entry, Greeting, PORT, Signed};
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
-use node::{Addr, Boot, Effect, Input, MigrateOp, Outbox, PuntReason, Role, Rx, Seed, StreamId, StreamOp};
+use node::{Addr, Boot, Effect, Input, MigrateOp, Outbox, PuntReason, Rng, Role, Rx, StreamId, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Seq, SocketAddrV4, TcpState, udp};
@@ -142,7 +142,7 @@ enum NetworkEvent {
 
 struct Network {
     now: u64,
-    rng: Seed,
+    rng: Rng,
     loss: u64,
     events: BTreeMap<(u64, u64), NetworkEvent>,
     counted: u64,
@@ -172,7 +172,7 @@ impl Network {
             let config = config::router(address(own), vec![peer(HOST, host_key())], others);
             let config = SupportRouterConfig { patience: Duration::from_mins(1), ..config };
             Router {
-                role: SupportRouter::new(config, Seed::new(seed * 8 + own as u64)).unwrap(),
+                role: SupportRouter::new(config, Rng::new(seed * 8 + own as u64)).unwrap(),
                 halves: BTreeMap::new(),
                 links: BTreeMap::new(),
                 accepted: MOST as u32, // the first are the streams of the host's calls
@@ -181,7 +181,7 @@ impl Network {
         });
         Self {
             now: 0,
-            rng: Seed::new(seed),
+            rng: Rng::new(seed),
             loss: seed % 4 * 10,
             events: BTreeMap::new(),
             counted: 0,
@@ -565,7 +565,7 @@ impl Network {
 
     /// Decides which halves end in this run, and when.
     fn plan_ends(&mut self, seed: u64) {
-        let mut rng = Seed::new(seed).fork("ends");
+        let mut rng = Rng::new(seed).fork("ends");
         let which = (rng.draw() % self.connections as u64) as usize;
         let far = rng.draw().is_multiple_of(2);
         let at = 500_000 + rng.draw() % 8_000_000;

@@ -4,7 +4,7 @@ use crate::air::{Access, Contention, Counters};
 use crate::fabric::Ticket;
 use crate::{PortId, reason};
 use std::collections::{BTreeMap, VecDeque};
-use wire::{Cell, Instant, Reason, Seed};
+use wire::{Cell, Instant, Reason, Rng};
 
 /// The name of a queue in front of a channel: a radio's queue in its own cell, or that of the packets it sends in
 /// another cell (`visits`).
@@ -41,7 +41,7 @@ pub(crate) struct Channel {
     /// Queues that are empty are removed.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
     counters: Counters,
-    rng: Seed,
+    rng: Rng,
 }
 
 /// The decision on a grant.
@@ -54,7 +54,7 @@ pub(crate) enum Grant {
 }
 
 impl Channel {
-    pub(crate) fn new(access: Access, rng: Seed) -> Self {
+    pub(crate) fn new(access: Access, rng: Rng) -> Self {
         Self {
             cells: Vec::new(),
             access,

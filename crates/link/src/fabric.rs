@@ -10,7 +10,7 @@ use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
 use crate::{PortId, SignalCourse, reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wire::Seed;
+use wire::Rng;
 use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
 /// A frame in flight: plain data, which the caller keeps with the frame.
@@ -139,7 +139,7 @@ const KINDS: usize = 64;
 
 impl Fabric {
     /// Adds a wire between two ports.
-    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Seed) {
+    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Rng) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
         for (from, to, character) in [(a, b, there), (b, a, back)] {
@@ -172,7 +172,7 @@ impl Fabric {
     }
 
     /// Adds a cell. `rng` is the root of its random numbers. A cell with the same number is replaced.
-    pub fn add_cell(&mut self, spec: &CellSpec, rng: &Seed) {
+    pub fn add_cell(&mut self, spec: &CellSpec, rng: &Rng) {
         let rng = rng.fork(&format!("cell {}", spec.cell.0));
         let channel = self.channel_of(spec, &rng);
         self.cells.insert(spec.cell, Airspace::new(spec, channel, rng));

@@ -19,7 +19,7 @@ pub(crate) const BYTES: usize = 250 - ethernet::HEADER;
 fn wire(faults: Faults) -> Fabric {
     let mut fabric = Fabric::default();
     let spec = WireSpec { rate: 2_000_000, delay: [MS * 3, MS * 5], queue: 2, mtu: 1500, faults };
-    fabric.add_wire([S, O], &spec, &Seed::new(1));
+    fabric.add_wire([S, O], &spec, &Rng::new(1));
     fabric
 }
 
@@ -32,7 +32,7 @@ fn air(excursion: Duration) -> Fabric {
 pub(crate) fn air_of(excursion: Duration, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for number in [1, 2] {
-        fabric.add_cell(&cell(number, Air::default()), &Seed::new(1));
+        fabric.add_cell(&cell(number, Air::default()), &Rng::new(1));
     }
     let radio = |mac, cell| RadioSpec {
         mac,

@@ -5,7 +5,7 @@ use crate::channel::{Channel, Grant, Sender, Waiting};
 use crate::fabric::{FlightPath, fly};
 use crate::medium::CellSpec;
 use crate::{Fabric, Flight, PortId, Ticket, reason};
-use wire::{Duration, Instant, Reason, Seed};
+use wire::{Duration, Instant, Reason, Rng};
 
 /// The decision on a waiting frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,7 +201,7 @@ impl Fabric {
     }
 
     /// The index of a cell's channel. A missing channel is added.
-    pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Seed) -> usize {
+    pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Rng) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;
         let found =

@@ -4,7 +4,7 @@ use crate::air::Air;
 use crate::reason;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wire::Seed;
+use wire::Rng;
 use wire::{Cell, Duration, Instant, Reason};
 
 /// A full-duplex wire between two ports.
@@ -118,11 +118,11 @@ pub(crate) struct Medium {
     pub(crate) busy_until: Instant,
     /// Whether the state of [`Burst`] is bad.
     is_bad: bool,
-    pub(crate) rng: Seed,
+    pub(crate) rng: Rng,
 }
 
 impl Medium {
-    pub(crate) const fn new(character: Arc<Character>, rng: Seed) -> Self {
+    pub(crate) const fn new(character: Arc<Character>, rng: Rng) -> Self {
         Self { character, busy_until: Instant::ZERO, is_bad: false, rng }
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn lost(faults: Faults, frames: usize) -> (f64, f64) {
         let spec = WireSpec { rate: 1, delay: [Duration::ZERO; 2], queue: 1, mtu: 1500, faults };
         let character = Arc::new(Character::wire(&spec, 0));
-        let mut medium = Medium::new(character, Seed::new(7).fork("burst"));
+        let mut medium = Medium::new(character, Rng::new(7).fork("burst"));
         let fates: Vec<bool> = (0..frames).map(|_| medium.luck().is_err()).collect();
         let begins = fates.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         let all = fates.iter().filter(|lost| **lost).count();

@@ -30,8 +30,8 @@ use crate::pending::{Pending, RequestKey, Standing, Waiting, low};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role, Route,
-    RouteKey, Rx, Seed, Value,
+    Action, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Rng, Role, Route,
+    RouteKey, Rx, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
@@ -105,7 +105,7 @@ impl ForeignAgent {
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
-        rng: Seed,
+        rng: Rng,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;

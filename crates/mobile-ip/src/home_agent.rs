@@ -23,7 +23,7 @@ use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Boot, Encap, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto,
-    Refusals, Role, Route, RouteKey, Rx, Seed, Value, reason,
+    Refusals, Rng, Role, Route, RouteKey, Rx, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self, IcmpError};
@@ -147,7 +147,7 @@ pub struct HomeAgent {
 
 impl HomeAgent {
     /// Creates a home agent on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);

@@ -20,7 +20,7 @@ use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
-    Refusals, Role, Route, RouteKey, Rx, Seed, TimerName, Timers, Value,
+    Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
@@ -105,7 +105,7 @@ const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
     /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         Ok(Self {

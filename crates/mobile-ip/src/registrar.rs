@@ -7,7 +7,7 @@ use crate::home_agent::refusal;
 use crate::mark::MobileIpEvent;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
-use node::{Seed, Value};
+use node::{Rng, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
@@ -90,7 +90,7 @@ pub(crate) struct Registrar {
     /// The low halves of the last Identifications: replies and agents identify a request by these alone (section
     /// 3.7.3.1).
     recent: VecDeque<u32>,
-    rng: Seed,
+    rng: Rng,
     target: Option<Target>,
     pending: Option<Pending>,
     /// The last request was denied, and the next one uses no correction from the reply.
@@ -107,7 +107,7 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Seed) -> Self {
+    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Rng) -> Self {
         Self {
             home,
             home_agent: home_agent.address,

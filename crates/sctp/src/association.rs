@@ -12,8 +12,8 @@ use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::outbound::{Counts, Outbound};
 use crate::path::{PathInfo, PathState, Paths};
-use crate::rng::Rng;
 use crate::route::Routes;
+use crate::secret_rng::SecretRng;
 use crate::tsn::begin;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub enum WriteError {
 #[derive(Clone, Debug)]
 pub struct Association {
     pub(crate) config: Arc<Config>,
-    pub(crate) rng: Rng,
+    pub(crate) rng: SecretRng,
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
     pub(crate) state: State,
@@ -147,7 +147,7 @@ impl Association {
     pub(crate) fn new(
         now: Instant,
         config: &Arc<Config>,
-        rng: Rng,
+        rng: SecretRng,
         init: Init,
         locals: &[Ipv4Addr],
         peer: Ipv4Addr,

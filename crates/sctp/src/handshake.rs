@@ -10,7 +10,7 @@ use crate::keys::{self, Keys, Offer};
 use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::path::{PathState, Paths};
-use crate::rng::Rng;
+use crate::secret_rng::SecretRng;
 use crate::tsn::begin;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
@@ -40,7 +40,7 @@ pub(crate) struct Opening {
 
 impl Association {
     /// Begins an association: INIT is due (section 5.1, A). `None` without an address at either end.
-    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut rng: Rng, open: &Open) -> Option<Self> {
+    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut rng: SecretRng, open: &Open) -> Option<Self> {
         let peer = *open.peer.first()?;
         open.local.first()?;
         let init = introduction(config, rng.tag(), rng.u64() as u32, rng.bytes(), &open.local);
@@ -98,7 +98,7 @@ impl Association {
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
-        rng: Rng,
+        rng: SecretRng,
         cookie: &Cookie,
         dst: Ipv4Addr,
     ) -> Self {
@@ -450,7 +450,7 @@ impl Association {
 }
 
 /// Returns the INIT ACK that carries `cookie`.
-pub(crate) fn init_ack(config: &Config, cookie: &Cookie, rng: &Rng) -> Init {
+pub(crate) fn init_ack(config: &Config, cookie: &Cookie, rng: &SecretRng) -> Init {
     let mut ack = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
     ack.parameters.push(Parameter::Cookie(cookie.emit(rng)));
     ack.parameters.extend(cookie.init.reports().map(Parameter::Unrecognized));

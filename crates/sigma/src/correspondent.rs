@@ -5,7 +5,7 @@ use crate::config::CorrespondentConfig;
 use crate::mark::{CORRESPONDENT, SigmaEvent};
 use crate::transport::{SCTP, Transport, end};
 use node::config::ConfigError;
-use node::{Input, Listen, Outbox, Proto, Role, Seed, Value};
+use node::{Input, Listen, Outbox, Proto, Rng, Role, Value};
 use sctp::AssociationEvent;
 use wire::{Instant, Ipv4Addr};
 
@@ -21,7 +21,7 @@ const LISTENS: [Listen; 2] =
 
 impl Correspondent {
     /// Creates a correspondent with this configuration. Fails if the parameters of SCTP are invalid.
-    pub fn new(config: &CorrespondentConfig, rng: &Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: &CorrespondentConfig, rng: &Rng) -> Result<Self, ConfigError> {
         config.sctp.check()?;
         Ok(Self { address: config.address, transport: Transport::new(&config.sctp, rng.fork("sctp")) })
     }

@@ -7,7 +7,7 @@ use crate::message::{
     Failure, Header, Message, PORT, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
 use crate::request_limits::{LONGEST, PAUSES, STREAMS, port};
-use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
+use node::{Addr, Outbox, Rng, StreamEvent, StreamId, StreamOp, Transport};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 /// Pause after a failed registration.
@@ -37,7 +37,7 @@ pub struct Registrar {
     /// The number of the first of its streams.
     first: u32,
     streams: u32,
-    rng: Seed,
+    rng: Rng,
     zero: WallTime,
     /// How far the location manager's clock is ahead of ours, in seconds.
     ahead: i64,
@@ -53,7 +53,7 @@ pub struct Registrar {
 
 impl Registrar {
     /// Creates a registrar for the role of this name. Its 64 streams are numbered from `first`.
-    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, rng: Seed) -> Self {
+    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, rng: Rng) -> Self {
         let key = config.tsig();
         Self {
             config,

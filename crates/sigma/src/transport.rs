@@ -7,7 +7,7 @@
 use crate::config::SctpConfig;
 use auth::Key;
 use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, MigrateOp, Outbox, Rx, Seed, StreamId, StreamOp, Value};
+use node::{Addr, MigrateOp, Outbox, Rng, Rx, StreamId, StreamOp, Value};
 use sctp::{Association, AssociationEvent, AssociationId, Ended, Endpoint, Open, Rejection, State};
 use std::collections::{BTreeMap, VecDeque};
 use wire::fragment::{self, Reassembly};
@@ -70,11 +70,11 @@ pub(crate) struct Transport {
     last_id: u16,
     /// Fragments of packets that did not fit the MTU of a path.
     fragments: Reassembly,
-    rng: Seed,
+    rng: Rng,
 }
 
 impl Transport {
-    pub(crate) fn new(config: &SctpConfig, mut rng: Seed) -> Self {
+    pub(crate) fn new(config: &SctpConfig, mut rng: Rng) -> Self {
         let secret: Vec<u8> = (0..4).flat_map(|_| rng.draw().to_be_bytes()).collect();
         let config = config.endpoint();
         let patience = config.opening_patience();

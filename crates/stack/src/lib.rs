@@ -26,7 +26,7 @@ use table::Table;
 use tcp::{Profile, Segment};
 use udp::Udp;
 use wire::ipv4::{self, Header};
-use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Seed};
+use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Rng};
 
 /// Why a stack drops a packet. Malformed packets are dropped with the reasons of `wire` and `tcp`, packets of a
 /// connection that is being moved with those of [`node::guard`].
@@ -65,7 +65,7 @@ pub struct Stack {
     address: Option<Ipv4Addr>,
     mtu: u16,
     profile: Arc<Profile>,
-    seed: Seed,
+    rng: Rng,
     /// The number of streams that this driver has accepted.
     accepted: u32,
     next_port: u16,
@@ -79,9 +79,9 @@ const EPHEMERAL: u16 = 49_152;
 impl Stack {
     /// Returns a stack that sends from `address` unless a request names another one. `mtu` is that of the interfaces,
     /// in bytes.
-    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, seed: Seed) -> Self {
+    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, rng: Rng) -> Self {
         let (udp, tcp) = (Udp::default(), None);
-        Self { address, mtu, profile, seed, accepted: 0, next_port: EPHEMERAL, udp, tcp }
+        Self { address, mtu, profile, rng, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
     /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random one, because peers may
@@ -89,7 +89,7 @@ impl Stack {
     #[must_use]
     pub fn restarted(mut self) -> Self {
         let ports = u64::from(u16::MAX - EPHEMERAL) + 1;
-        self.next_port = EPHEMERAL + (self.seed.fork("ports").draw() % ports) as u16;
+        self.next_port = EPHEMERAL + (self.rng.fork("ports").draw() % ports) as u16;
         self
     }
 
@@ -182,7 +182,7 @@ impl Stack {
 
     /// Returns the TCP sockets, which are created at the first use, and the number of accepted streams.
     fn tcp(&mut self) -> (&mut Table, &mut u32) {
-        let make = || Box::new(Table::new(self.mtu, &self.profile, self.seed.fork("tcp")));
+        let make = || Box::new(Table::new(self.mtu, &self.profile, self.rng.fork("tcp")));
         (self.tcp.get_or_insert_with(make), &mut self.accepted)
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Connection, Ended, Profile, Segment, State};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
+use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Rng, Seq, SocketAddrV4, TcpState};
 
 /// The most sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
@@ -36,7 +36,7 @@ pub(crate) struct Table {
     profile: Arc<Profile>,
     /// The profiles of listeners, and of streams that are not open yet, for which an option was set.
     profiles: BTreeMap<StreamId, Arc<Profile>>,
-    seed: Seed,
+    rng: Rng,
     streams: BTreeMap<StreamId, SocketKey>,
     listeners: BTreeMap<Addr, StreamId>,
     sockets: BTreeMap<Tuple, Socket>,
@@ -48,13 +48,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, seed: Seed) -> Self {
-        let profile = fitted(profile, mtu, &seed);
+    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, rng: Rng) -> Self {
+        let profile = fitted(profile, mtu, &rng);
         Self {
             mtu,
             profile,
             profiles: BTreeMap::new(),
-            seed,
+            rng,
             streams: BTreeMap::new(),
             listeners: BTreeMap::new(),
             sockets: BTreeMap::new(),
@@ -301,7 +301,7 @@ impl Table {
     }
 
     fn iss(&mut self) -> Seq {
-        Seq(self.seed.draw() as u32)
+        Seq(self.rng.draw() as u32)
     }
 
     // --- the network -----------------------------------------------------------------------------------------------
@@ -517,9 +517,9 @@ impl Table {
 }
 
 /// Returns the profile for this host: segments fit its link, and its clock has a random phase.
-fn fitted(profile: &Arc<Profile>, mtu: u16, seed: &Seed) -> Arc<Profile> {
+fn fitted(profile: &Arc<Profile>, mtu: u16, rng: &Rng) -> Arc<Profile> {
     let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
-    let timing = profile.timing.with_phase(|| Duration::from_nanos(seed.fork("ticks").draw()));
+    let timing = profile.timing.with_phase(|| Duration::from_nanos(rng.fork("ticks").draw()));
     if mss == profile.mss && timing == profile.timing {
         return Arc::clone(profile);
     }
@@ -542,7 +542,7 @@ mod tests {
     #[test]
     fn each_host_draws_when_its_clock_ticks() {
         let phase = |profile: Profile, seed| {
-            let fitted = fitted(&Arc::new(profile), 1500, &Seed::new(seed));
+            let fitted = fitted(&Arc::new(profile), 1500, &Rng::new(seed));
             match fitted.timing {
                 Timing::Exact => None,
                 Timing::Ticks(ticks) => ticks.phase,

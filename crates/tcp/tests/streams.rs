@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use tcp::{
     Connection, ConnectionRecord, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State, Timestamps,
 };
-use wire::{Duration, Instant, Seed};
+use wire::{Duration, Instant, Rng};
 
 fn bad(seed: u64, loss: u64) -> Link {
-    let seed = Seed::new(seed);
-    Link { loss, reorder: 15, double: 5, seed, ..Link::perfect(20) }
+    let rng = Rng::new(seed);
+    Link { loss, reorder: 15, double: 5, rng, ..Link::perfect(20) }
 }
 
 /// Transfers in both directions at once, over links that lose, reorder and double. Sequence numbers wrap on the way.
@@ -346,7 +346,7 @@ proptest! {
         appetite in 100usize..20_000,
     ) {
         let profile = &profiles()[which].1;
-        let link = |seed| Link { loss, double, reorder, corrupt, seed: Seed::new(seed), ..Link::perfect(delay) };
+        let link = |seed| Link { loss, double, reorder, corrupt, rng: Rng::new(seed), ..Link::perfect(delay) };
         let ends = [End::new(profile, iss, noise(seed, up)), End::new(profile, !iss, noise(!seed, down))];
         let mut net = Network::new(ends, [link(seed), link(!seed)]);
         net.ends[1].appetite = appetite;

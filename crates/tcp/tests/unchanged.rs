@@ -4,7 +4,7 @@
 use crate::harness;
 use harness::{End, Link, Network, noise};
 use tcp::{Ended, Profile, State};
-use wire::{Duration, Instant, Seed};
+use wire::{Duration, Instant, Rng};
 
 /// The fingerprint of transfers in both directions. The links queue, lose, reorder and double, there is an outage, and
 /// one reader is slow.
@@ -16,7 +16,7 @@ fn number(profile: &Profile, seed: u64, loss: u64) -> u64 {
         loss,
         reorder: loss,
         double: loss,
-        seed: Seed::new(seed),
+        rng: Rng::new(seed),
         ..Link::perfect(20)
     };
     let ends = [

@@ -9,7 +9,7 @@ use cellular_ip::config::MobileConfig;
 use cellular_ip::update_request::{self, UpdateRequest};
 use cellular_ip::{Gateway, Mobile, Station};
 use node::config::{Interfaces, parse_span};
-use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Role, Seed, Value};
+use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Rng, Role, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use wire::icmp;
@@ -112,7 +112,7 @@ impl Teller {
                     .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
                 let changes = format!("session_key = \"{key}\"\n{}", self.changes);
                 let config: MobileConfig = configured(MOBILE, &changes);
-                Box::new(Mobile::new(config, Interfaces(&["air".to_owned()]), Seed::new(1)).unwrap())
+                Box::new(Mobile::new(config, Interfaces(&["air".to_owned()]), Rng::new(1)).unwrap())
             }
             _ => panic!("no role {kind}"),
         };

@@ -227,8 +227,8 @@ fn has(program: &str) -> bool {
 }
 
 fn noise(len: usize) -> Vec<u8> {
-    let mut chance = wire::Seed::new(5);
-    (0..len).map(|_| chance.draw() as u8).collect()
+    let mut rng = wire::Rng::new(5);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn at_loopback(addresses: &[Ipv4Addr]) -> Netlink {
 }
 
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut chance = wire::Seed::new(seed);
-    (0..len).map(|_| chance.draw() as u8).collect()
+    let mut rng = wire::Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }
 
 /// The user of one stream. It writes what it has as far as it has credit, and reads what the test asks for.

@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
 use std::path::Path as File;
 use toml::{Table, Value};
-use wire::{Duration, Seed};
+use wire::{Duration, Rng};
 
 /// The interval between samples of a path: that of the radios.
 const STEP: Duration = link::SAMPLING;
@@ -92,11 +92,7 @@ impl Propagation {
 
 impl HostPath {
     /// Returns the stops for a run that lasts `duration`. An error has the key and the problem.
-    pub(crate) fn stops(
-        &self,
-        duration: Duration,
-        chance: &Seed,
-    ) -> Result<Vec<Stop>, (&'static str, String)> {
+    pub(crate) fn stops(&self, duration: Duration, rng: &Rng) -> Result<Vec<Stop>, (&'static str, String)> {
         match (&self.points, &self.random, &self.file) {
             (Some(points), None, None) => {
                 let in_order = points.is_sorted_by_key(|stop| stop.0);
@@ -110,7 +106,7 @@ impl HostPath {
                 Ok(points.clone())
             }
             (None, Some(random), None) => {
-                random.stops(duration, chance.fork("way")).map_err(|why| ("random", why))
+                random.stops(duration, rng.fork("way")).map_err(|why| ("random", why))
             }
             _ => Err(("", "give exactly one of `points`, `random` and `file`".to_owned())),
         }
@@ -118,7 +114,7 @@ impl HostPath {
 }
 
 impl Random {
-    fn stops(&self, duration: Duration, mut chance: Seed) -> Result<Vec<Stop>, String> {
+    fn stops(&self, duration: Duration, mut rng: Rng) -> Result<Vec<Stop>, String> {
         let [slowest, fastest] = self.speed;
         if !(slowest > 0.0 && fastest >= slowest && fastest.is_finite()) {
             return Err("`speed` is a list of two numbers above 0, the lowest first".to_owned());
@@ -126,7 +122,7 @@ impl Random {
         if !self.area.iter().all(|side| *side > 0.0 && side.is_finite()) {
             return Err("`area` is a list of two numbers above 0, in metres".to_owned());
         }
-        let mut share = || (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut share = || (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let mut at = Duration::ZERO;
         let mut here = [share() * self.area[0], share() * self.area[1]];
         let mut stops = vec![Stop(at, here[0], here[1])];
@@ -333,17 +329,17 @@ mod tests {
     #[test]
     fn random_ways_stay_in_their_area_and_keep_their_speed() {
         let random = Random { area: [100.0, 50.0], speed: [1.0, 5.0], pause: s(2.0) };
-        let stops = random.stops(s(600.0), Seed::new(3)).unwrap();
+        let stops = random.stops(s(600.0), Rng::new(3)).unwrap();
         assert!(stops.iter().all(|stop| (0.0..=100.0).contains(&stop.1) && (0.0..=50.0).contains(&stop.2)));
         for pair in stops.windows(2) {
             let way = libm::hypot(pair[1].1 - pair[0].1, pair[1].2 - pair[0].2);
             let speed = way / pair[1].0.saturating_sub(pair[0].0).as_secs_f64();
             assert!(way < 1e-9 || (0.999..=5.001).contains(&speed), "{speed}");
         }
-        let others = random.stops(s(600.0), Seed::new(4)).unwrap();
+        let others = random.stops(s(600.0), Rng::new(4)).unwrap();
         assert_ne!(stops[0].1.to_bits(), others[0].1.to_bits(), "another seed, another way");
         let still = Random { speed: [0.0, 1.0], ..random };
-        assert!(still.stops(s(1.0), Seed::new(3)).is_err());
+        assert!(still.stops(s(1.0), Rng::new(3)).is_err());
     }
 
     #[test]

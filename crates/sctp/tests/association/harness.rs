@@ -5,7 +5,7 @@ use sctp::{
     Association, AssociationEvent, AssociationId, Config, Endpoint, Open, Piece, Rejection, State, Transmit,
 };
 use std::collections::BTreeMap;
-use wire::{Duration, Instant, Ipv4Addr, Reason, Seed};
+use wire::{Duration, Instant, Ipv4Addr, Reason, Rng};
 
 pub(crate) const fn mn(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, last, 0, 7)
@@ -16,7 +16,7 @@ pub(crate) const CN2: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 9);
 pub(crate) const PORT: u16 = 80;
 
 pub(crate) fn endpoint(config: &Config, seed: u64) -> Endpoint {
-    Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Seed::new(seed))
+    Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Rng::new(seed))
 }
 
 /// What the wire does to packets, each in percent.
@@ -72,7 +72,7 @@ pub(crate) struct Network {
     /// All packets that were sent, and by which host.
     pub(crate) sent: Vec<(Instant, usize, Transmit)>,
     pub(crate) refused: Vec<Reason>,
-    seed: Seed,
+    rng: Rng,
     wire: BTreeMap<(Instant, u64), (usize, Transmit)>,
     count: u64,
 }
@@ -107,7 +107,7 @@ impl Network {
             narrow: Vec::new(),
             sent: Vec::new(),
             refused: Vec::new(),
-            seed: Seed::new(1),
+            rng: Rng::new(1),
             wire: BTreeMap::new(),
             count: 0,
         };
@@ -128,7 +128,7 @@ impl Network {
     }
 
     pub(crate) fn seed(&mut self, seed: u64) {
-        self.seed = Seed::new(seed);
+        self.rng = Rng::new(seed);
     }
 
     pub(crate) fn states(&self) -> [State; 2] {
@@ -144,7 +144,7 @@ impl Network {
     }
 
     fn happens(&mut self, percent: u64) -> bool {
-        self.seed.draw() % 100 < percent
+        self.rng.draw() % 100 < percent
     }
 
     /// Runs the application, and puts what the host has to send onto the wire.
@@ -219,11 +219,11 @@ impl Network {
         *free = leaves;
         let copies = 1 + usize::from(self.happens(self.weather.double));
         for _ in 0..copies {
-            let late = if self.happens(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
+            let late = if self.happens(self.weather.reorder) { self.rng.draw() % 40_000_000 } else { 0 };
             let mut copy = transmit.clone();
             if self.happens(self.weather.corrupt) {
-                let at = self.seed.draw() as usize % copy.bytes.len();
-                copy.bytes[at] ^= (self.seed.draw() as u8).max(1);
+                let at = self.rng.draw() as usize % copy.bytes.len();
+                copy.bytes[at] ^= (self.rng.draw() as u8).max(1);
             }
             self.count += 1;
             self.wire.insert((leaves + self.delay + Duration::from_nanos(late), self.count), (1 - who, copy));
@@ -302,6 +302,6 @@ impl Network {
 }
 
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut seed = Seed::new(seed);
-    (0..len).map(|_| seed.draw() as u8).collect()
+    let mut rng = Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }

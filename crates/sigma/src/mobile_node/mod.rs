@@ -26,8 +26,8 @@ use crate::signal_monitor::SignalMonitor;
 use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Role,
-    Route, RouteKey, Seed, StreamEvent, TimerName, Timers, Value,
+    Action, Announcer, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Rng,
+    Role, Route, RouteKey, StreamEvent, TimerName, Timers, Value,
 };
 use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,11 +130,7 @@ const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 impl MobileNode {
     /// Creates a mobile node with this configuration, on a host with these interfaces. Fails if a radio is not one of
     /// the interfaces, or if [`MobileNodeConfig::check`] does.
-    pub fn new(
-        config: MobileNodeConfig,
-        interfaces: Interfaces<'_>,
-        rng: &Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: &Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = |name: &String| Ok((interfaces.number("radios", name)?, Standing::Idle));
         let location_manager = config.location_manager.clone();

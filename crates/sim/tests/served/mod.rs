@@ -8,7 +8,7 @@ mod push;
 mod users;
 
 use link::{Fabric, Faults, PortId, WireSpec};
-use node::{Action, Command, Hop, Lifetime, Node, Role, Route, RouteKey, Seed, Value};
+use node::{Action, Command, Hop, Lifetime, Node, Rng, Role, Route, RouteKey, Value};
 use push::{Fault, Push, RECEIVE_BUFFER, SEND_BUFFER};
 use sim::{HostSpec, InterfaceSpec, World};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn host(number: usize, roles: Vec<Box<dyn Role>>, mtu: u16) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac: MACS[number], mtu, port, tunes: false }],
         wall: WallTime::default(),
         tcp: Arc::new(tcp::Profile::rfc6298_reno()),
-        seed: Seed::new(1),
+        rng: Rng::new(1),
     }
 }
 
@@ -94,7 +94,7 @@ fn run(trial: &Trial, fault: Fault) -> Served {
     let Trial { rate, delay, queue, loss, .. } = *trial;
     let faults = Faults { loss, ..Faults::default() };
     let spec = WireSpec { rate, delay: [delay; 2], queue, mtu: 1500, faults };
-    fabric.add_wire([PortId(0), PortId(1)], &spec, &Seed::new(7));
+    fabric.add_wire([PortId(0), PortId(1)], &spec, &Rng::new(7));
     let at = SocketAddrV4::new(ADDRESSES[1], 80);
     let writer = Writer::new(at, trial.bytes);
     let reader = Reader::new(at, trial.size, trial.rest);

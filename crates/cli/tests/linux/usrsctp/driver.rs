@@ -8,7 +8,7 @@ use sctp::{Association, AssociationEvent, AssociationId, Change, Config, Endpoin
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
-use wire::{Duration, Ipv4Addr, Reason, Seed};
+use wire::{Duration, Ipv4Addr, Reason, Rng};
 
 /// The program of our end: it writes the bytes of [`byte`], or checks that it receives them.
 pub(crate) struct Driver {
@@ -41,7 +41,7 @@ impl Driver {
         Self {
             clock: Clock::start(),
             sockets,
-            endpoint: Endpoint::new(config, auth::Key::new([7; 32]), Seed::new(seed)),
+            endpoint: Endpoint::new(config, auth::Key::new([7; 32]), Rng::new(seed)),
             id: None,
             events: Vec::new(),
             to_write: 0,
