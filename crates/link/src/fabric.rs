@@ -334,7 +334,12 @@ impl Fabric {
     }
 
     /// Returns the ports that receive a flight that lands now. `dst` is its destination address.
+    ///
+    /// # Panics
+    ///
+    /// The fabric did not send this flight: it ends before it begins, or its sender has no link of this kind.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
+        assert!(self.could_send(flight), "{flight:?} lands, and was not offered");
         let (cell, visiting) = match flight.way {
             FlightPath::Wire(_) | FlightPath::Rejoined(..) if !self.is_whole(flight) => {
                 return Landing::Lost(reason::CUT);
@@ -363,6 +368,16 @@ impl Fabric {
             }
         });
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
+    }
+
+    /// Whether a flight can be one that this fabric has returned.
+    fn could_send(&self, flight: &Flight) -> bool {
+        let wire = self.wires.get(flight.from.0 as usize).and_then(Option::as_ref);
+        let has_link = match flight.far_end() {
+            Some(to) => wire.is_some_and(|wire| wire.to == to),
+            None => wire.is_none() && self.radios.get(flight.from).is_some(),
+        };
+        has_link && flight.start <= flight.lands && flight.copies > 0
     }
 
     /// Lets a radio leave its cell for another one; `None` if the port has no radio or there is no such cell. Frames
@@ -409,6 +424,7 @@ pub(crate) fn fly(
     way: FlightPath,
     (start, out): (Instant, Instant),
 ) -> Result<Flight, Reason> {
+    assert!(start <= out, "a frame is sent before it begins: {start} to {out}");
     let copies = medium.luck()?;
     Ok(Flight { from, start, lands: out + medium.character.delay, copies, way })
 }

@@ -202,8 +202,14 @@ impl Queue {
         1 + rest.len()
     }
 
-    /// Appends a frame. The caller must have called [`Queue::waiting`] at `now`.
+    /// Appends a frame that is sent by `out`. The caller must have called [`Queue::waiting`] at `now`.
+    ///
+    /// # Panics
+    ///
+    /// The frame is sent before the one in front of it.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
+        let last = self.rest.as_ref().and_then(|rest| rest.back()).map_or(self.first, |last| *last);
+        assert!(last <= out && now <= out, "a frame overtakes another one: {out} after {last}, at {now}");
         if self.first <= now {
             self.first = out;
         } else {
@@ -242,6 +248,15 @@ mod tests {
         let mean = Faults { burst: Some(burst), ..Faults::default() }.mean_loss();
         let (share, length) = lost(Faults { loss: mean, ..Faults::default() }, 400_000);
         assert!((share / mean - 1.0).abs() < 0.05 && length < 1.1, "{share}, {length}");
+    }
+
+    #[test]
+    #[should_panic(expected = "a frame overtakes another one")]
+    fn a_queue_keeps_its_order() {
+        let mut queue = Queue::default();
+        for out in [20, 30, 25] {
+            queue.push(Instant(10), Instant(out));
+        }
     }
 
     #[test]
