@@ -81,6 +81,11 @@ enum Idle {
 }
 
 impl Orders {
+    /// Whether an order has this number.
+    pub(crate) const fn has(&self, number: u32) -> bool {
+        (number as usize) < self.all.len()
+    }
+
     /// Whether a host runs.
     pub(crate) fn runs(&self, host: HostId) -> bool {
         self.idle.is_empty() || !self.idle.contains_key(&host)

@@ -205,7 +205,11 @@ impl<W: Witness> World<W> {
         }
     }
 
+    /// Handles an event. What earlier events caused at once is done: its effects would be executed as those of another
+    /// host.
     pub(crate) fn happen(&mut self, event: FutureEvent) {
+        let is_done = self.out.first_act().is_none() && self.output.is_empty();
+        assert!(is_done || self.stopped.is_some(), "what an earlier event caused is not done");
         match event {
             FutureEvent::Due(host) => self.due(host),
             FutureEvent::Land(flight, packet) => self.land(&flight, packet),
@@ -249,6 +253,7 @@ impl<W: Witness> World<W> {
     }
 
     fn land(&mut self, flight: &Flight, packet: Packet) {
+        assert_eq!(flight.lands, self.now, "a frame lands when its last bit arrives: {flight:?}");
         if let Some(port) = flight.far_end().filter(|_| self.fabric.is_whole(flight)) {
             return self.arrive(port, flight, packet);
         }
@@ -550,7 +555,9 @@ impl<W: Witness> World<W> {
         }
         self.grant_due = Instant::NEVER;
         for decision in self.fabric.decide(self.now) {
-            let Some((port, packet)) = self.waiting.remove(&decision.ticket) else { continue };
+            let waited = self.waiting.remove(&decision.ticket);
+            assert!(waited.is_some(), "no frame waits with this ticket: {decision:?}");
+            let Some((port, packet)) = waited else { continue };
             match decision.fate {
                 Ok(flight) => self.fly(flight, packet),
                 Err(reason) => self.lost(port, packet.id, reason),
@@ -656,8 +663,29 @@ impl<W: Witness> World<W> {
         }
     }
 
+    /// Schedules an event.
+    ///
+    /// # Panics
+    ///
+    /// It is earlier than now, or of a host or link that does not exist.
     pub(crate) fn schedule(&mut self, at: Instant, event: FutureEvent) {
+        assert!(at >= self.now, "an event is in the past: {at}, and now it is {}", self.now);
+        assert!(self.has_place(&event), "an event has no host: {event:?}");
         self.queue.schedule(at, event);
+    }
+
+    /// Whether the host, the port or the order of an event exists.
+    fn has_place(&self, event: &FutureEvent) -> bool {
+        match event {
+            FutureEvent::Due(host) | FutureEvent::Command(host, _) | FutureEvent::Synced(host) => {
+                host.index() < self.hosts.len()
+            }
+            FutureEvent::Land(Flight { from: port, .. }, _)
+            | FutureEvent::Tuned(Tuning { port, .. })
+            | FutureEvent::Sample(port) => self.owner(*port).is_some(),
+            FutureEvent::Grant => true,
+            FutureEvent::Ordered(number) => self.orders.has(*number),
+        }
     }
 
     pub(crate) fn record(&mut self, host: HostId, what: What) {
@@ -685,3 +713,7 @@ fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) 
         fingerprint.add(&(host, role, act));
     }
 }
+
+#[cfg(test)]
+#[path = "world_tests.rs"]
+mod tests;

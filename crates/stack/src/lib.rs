@@ -59,6 +59,13 @@ pub struct Output {
     pub buffers: BufferPool,
 }
 
+impl Output {
+    /// Returns whether the caller has taken out everything.
+    pub const fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.packets.is_empty() && self.lost.is_empty() && self.marks.is_empty()
+    }
+}
+
 /// The sockets of one host. A host that has opened none needs only the size of this struct.
 #[derive(Debug)]
 pub struct Stack {
