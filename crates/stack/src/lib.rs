@@ -133,6 +133,7 @@ impl Stack {
                 out.events.push(OwnedStreamEvent::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
             }
         }
+        self.check();
     }
 
     /// Receives a datagram that is addressed to this host.
@@ -140,6 +141,7 @@ impl Stack {
         if let Err(reason) = self.take(now, id, bytes, out) {
             out.lost.push((id, reason));
         }
+        self.check();
     }
 
     /// Returns when `timeout` is due next, or `None` if it is not.
@@ -151,6 +153,15 @@ impl Stack {
     pub fn timeout(&mut self, now: Instant, out: &mut Output) {
         if let Some(tcp) = &mut self.tcp {
             tcp.timeout(now, &mut self.accepted, out);
+        }
+        self.check();
+    }
+
+    /// Checks the tables of sockets, after each call.
+    fn check(&self) {
+        self.udp.check();
+        if let Some(tcp) = &self.tcp {
+            tcp.check();
         }
     }
 

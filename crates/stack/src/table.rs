@@ -15,6 +15,8 @@ use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Rng, Seq, SocketAddrV4
 
 /// The most sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
+/// The most sockets of a table whose consistency is checked after each call.
+const CHECKED: usize = 64;
 /// The length of the IP and TCP headers without options.
 const HEADERS: u16 = (ipv4::HEADER + tcp::HEADER) as u16;
 
@@ -300,6 +302,34 @@ impl Table {
         }
     }
 
+    /// Checks that streams, sockets, listeners and relays agree. It is in debug builds only, and skipped for large tables: it
+    /// looks at all sockets.
+    ///
+    /// # Panics
+    ///
+    /// They do not agree.
+    pub(crate) fn check(&self) {
+        assert!(self.sockets.len() <= MOST, "{} sockets", self.sockets.len());
+        if !cfg!(debug_assertions) || self.sockets.len() > CHECKED {
+            return;
+        }
+        for (id, key) in &self.streams {
+            let has = match key {
+                SocketKey::Listens(at) => self.listeners.get(at) == Some(id),
+                SocketKey::Connected(tuple) => {
+                    self.sockets.get(tuple).is_some_and(|socket| socket.stream == Some(*id))
+                }
+            };
+            assert!(has, "{id:?} is open without a socket: {key:?}");
+        }
+        let users = self.sockets.values().filter(|socket| socket.stream.is_some()).count();
+        assert_eq!(users + self.listeners.len(), self.streams.len(), "a socket without its stream");
+        for (one, other) in &self.relays {
+            let is_mutual = self.relays.get(other) == Some(one) && self.sockets.contains_key(one);
+            assert!(is_mutual, "a relay without its other side: {one:?}");
+        }
+    }
+
     fn iss(&mut self) -> Seq {
         Seq(self.rng.draw() as u32)
     }
@@ -537,6 +567,50 @@ pub(crate) fn refuse(header: &Header, segment: &Segment<'_>, out: &mut Output) {
 mod tests {
     use super::*;
     use tcp::{Ticks, Timing};
+
+    fn table() -> (Table, Tuple) {
+        let local = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 80);
+        let mut table = Table::new(1500, &Profile::linux_like().into(), Rng::new(1));
+        let tuple = Tuple { local, remote: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80) };
+        table.connect(Instant::ZERO, StreamId(1), tuple, &mut Output::default());
+        table.check();
+        (table, tuple)
+    }
+
+    #[test]
+    #[should_panic(expected = "is open without a socket")]
+    fn a_stream_has_a_socket() {
+        let (mut table, tuple) = table();
+        table.sockets.remove(&tuple);
+        table.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "a socket without its stream")]
+    fn a_socket_has_its_stream() {
+        let (mut table, _) = table();
+        table.streams.clear();
+        table.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "a relay without its other side")]
+    fn a_relay_has_two_sides() {
+        let (mut table, tuple) = table();
+        let other = Tuple { local: tuple.remote, remote: tuple.local };
+        table.relays.insert(tuple, other);
+        table.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "StreamId(1) may write 99999999 bytes")]
+    fn credit_is_room() {
+        let (mut table, tuple) = table();
+        let socket = table.sockets.get_mut(&tuple).unwrap();
+        socket.opened = true;
+        socket.plant_credit(99_999_999);
+        table.serve(Instant::ZERO, tuple, &mut 0, &mut Output::default());
+    }
 
     /// If the clocks of all hosts ticked together, every periodic move would happen at the same phase of them.
     #[test]
