@@ -133,6 +133,10 @@ impl Ledger {
 }
 
 /// Builds the ledger of a finished run from its records.
+///
+/// # Panics
+///
+/// The ledger contradicts itself.
 pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
     let mut books = Running::new(plan);
     let mut losses = Vec::new();
@@ -142,7 +146,9 @@ pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
             losses.push(Loss { at: *at, packet, place, reason: reason.to_owned() });
         }
     }
-    Ledger { losses, ..books.close() }
+    let ledger = books.close();
+    assert_eq!(losses.len() as u64, ledger.dropped_total(), "the list of losses and their number differ");
+    Ledger { losses, ..ledger }
 }
 
 impl Ledger {

@@ -397,6 +397,13 @@ fn what_has_ended_takes_no_room() {
     assert_eq!(running.close().delivered, 1000);
 }
 
+#[test]
+#[should_panic(expected = "a packet ends again, and none was delivered")]
+fn a_packet_that_was_never_delivered_is_not_taken_back() {
+    let lost = What::Lost(Iface::HOST, PacketId(1), "frozen".into());
+    Running::new(&WIRE.plan).happened(Instant(0), HostId(0), lost);
+}
+
 /// A segment that this host sends.
 fn segment(from: HostId, is_for_all: bool) -> Packet {
     let (maker, fate, hops) = (Maker::Role, Fate::Read, Vec::new());
