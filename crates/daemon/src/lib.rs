@@ -266,7 +266,8 @@ impl Daemon {
         Ok(Self {
             node: spec.node,
             out: Outbox::default(),
-            clock: Clock::start(),
+            // Commands are answered before the run begins. Its time must not run backwards when it begins.
+            clock: Clock::pending(),
             net,
             links,
             ports,

@@ -8,7 +8,7 @@ use wire::{Duration, Instant};
 /// A time without a path, in milliseconds: from, and to.
 type Gap = (f64, f64);
 
-/// The longest time-out, in seconds (RFC 6298, section 2.5).
+/// The longest time-out, in seconds: the least maximum that RFC 6298, rule 2.5, allows.
 const LONGEST: f64 = 60.0;
 /// The shortest time-out of Linux and the simulator, in seconds: a lost packet costs at least this.
 const SHORTEST: f64 = 0.2;
@@ -17,7 +17,7 @@ const PAUSE: f64 = 1000.0;
 /// The time in which SIGMA's monitor notices a new cell, in milliseconds: a sampling of 100 ms and a hold of 250 ms.
 pub const NOTICED: f64 = 350.0;
 /// The time in which soft state that a crash removed is refreshed, in milliseconds. It is the longest period of an
-/// agent's advertisement (1 s, RFC 5944, section 2.3.1) and a route-update (3 s).
+/// agent's advertisement (1 s, this project's default) and a route-update (3 s).
 const REFRESH: f64 = 3000.0;
 /// The queue length of a station or a wire, in frames of 1500 bytes (the simulator's default).
 const QUEUE: f64 = 64.0;
@@ -85,7 +85,7 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
 ///
 /// The answer also acknowledges data that was never retransmitted. So the time-out counts as spurious, and the other
 /// lost segments count as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section
-/// 7.2). The time-out after it is longer by `R/8 + 4 R/4` (RFC 6298, section 2.3).
+/// 7.2). The time-out after it is longer by `R/8 + 4 R/4` (RFC 6298, rule 2.3).
 ///
 /// Linux sends probes in the states Open and CWR only (`tcp_schedule_loss_probe`). A spurious time-out leaves the state
 /// Open (`tcp_try_undo_loss`), and since 5.11 the timer is set after that. In the state Loss there is no probe and no
@@ -125,7 +125,7 @@ fn in_a_row(draft: &Draft) -> usize {
 }
 
 /// Returns the seconds that a delayed first round trip explains: `5 R` for its length `R`, or 0 if nothing delayed it.
-/// The time-out after it is `R + 4 R/2` (RFC 6298, section 2.2), and a probe comes after `2 R` (RFC 8985, section 7.2).
+/// The time-out after it is `R + 4 R/2` (RFC 6298, rule 2.2), and a probe comes after `2 R` (RFC 8985, section 7.2).
 /// `R` includes failed attempts, as timestamps echo the first copy of a retransmitted segment (see [`stale_echo`]).
 ///
 /// Each attempt waits twice as long as the last, from 1 s on. So the attempt after a failure comes at most 1 s after

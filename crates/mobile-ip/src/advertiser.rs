@@ -98,7 +98,7 @@ impl Advertiser {
     /// Answers a packet if it is a solicitation; the error is the reason to drop it.
     ///
     /// A sender with a host's address is answered alone, at the link address that the packet came from. Its IP address
-    /// may belong to another network, and then ARP would not resolve it (section 2.3).
+    /// may belong to another network, and then ARP would not resolve it (section 2.1).
     pub(crate) fn solicited(
         &mut self,
         now: Instant,

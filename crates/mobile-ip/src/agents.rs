@@ -86,7 +86,7 @@ impl Agents {
         let change = match self.list.get(&advertisement.src) {
             None => AgentChange::New,
             Some(old) if !old.takes_registrations() && agent.takes_registrations() => AgentChange::New,
-            // A lower number of 256 or more is a rollover (section 2.3.2).
+            // A lower number of 256 or more is a rollover (section 2.4.4).
             Some(old) if advertisement.sequence < old.sequence && advertisement.sequence < ROLLOVER => {
                 AgentChange::Restarted
             }

@@ -11,7 +11,7 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
 /// The minimum length of an association's key, in bytes (RFC 5944, section 5.1).
 const SHORTEST_KEY: usize = 16;
-/// The greatest reserved security parameter index; 0 to this one are reserved (RFC 5944, section 5.1).
+/// The greatest reserved security parameter index; 0 to this one are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
 
 /// The configuration of a home agent.
@@ -35,7 +35,7 @@ pub struct HomeAgentConfig {
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
     /// How far the timestamp of a request may differ from the home agent's clock, more than `3s`; default `7s` (RFC
-    /// 5944, section 5.7).
+    /// 5944, section 5.7.1).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
@@ -99,7 +99,7 @@ pub struct ForeignAgentConfig {
     #[serde(default = "pending")]
     pub pending: usize,
     /// How long a registration waits for the home agent's reply, greater than zero; default `7s` (RFC 5944, section
-    /// 3.7.2.2).
+    /// 3.7.1).
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
@@ -112,8 +112,8 @@ pub struct ForeignAgentConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertise {
-    /// The interval of advertisements, greater than zero; default `1s` (recommended by RFC 2002, and used in the
-    /// experiments).
+    /// The interval of advertisements, greater than zero; default `1s` (the shortest that RFC 2002 recommends, and used
+    /// in the experiments).
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub interval: Duration,
@@ -123,7 +123,7 @@ pub struct Advertise {
     #[schemars(schema_with = "node::config::schema::span")]
     pub jitter: Duration,
     /// The lifetime of an advertisement, in whole seconds from three times `interval` to `9000s`; default `3s` (RFC
-    /// 5944, section 2.3).
+    /// 5944, section 2.1).
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
@@ -163,7 +163,7 @@ pub struct MobileNodeConfig {
     /// How it detects that it has moved.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether it solicits and registers at once when its interface comes up (allowed by RFC 5944, appendix B);
+    /// Whether it solicits and registers at once when its interface comes up (allowed by RFC 5944, appendix A);
     /// default true.
     #[serde(default = "yes")]
     pub link_trigger: bool,
@@ -183,7 +183,7 @@ pub struct MobileNodeConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Movement {
-    /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 2.4.2.3,
+    /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 3.6,
     /// recommends to stay while its own agent is heard.
     #[default]
     Eager,
@@ -195,7 +195,7 @@ pub enum Movement {
 pub struct Peer {
     /// The address of the peer; of a mobile node, its home address.
     pub address: Ipv4Addr,
-    /// The security parameter index, at least 256 (RFC 5944, section 5.1).
+    /// The security parameter index, at least 256 (RFC 5944, section 1.6).
     pub spi: u32,
     /// The algorithm of the authenticator: `hmac-sha256`, or `hmac-md5` for a peer that supports nothing else;
     /// default `hmac-sha256`.
@@ -310,7 +310,7 @@ impl Advertise {
         // The maximum lifetime is RFC 1256's (section 4.1).
         if self.lifetime < least || self.lifetime > Duration::from_mins(150) {
             let problem = format!(
-                "`lifetime` must be at least three times `interval` ({least:?}; RFC 5944, section 2.3) and at most 9000s"
+                "`lifetime` must be at least three times `interval` ({least:?}; RFC 5944, section 2.1) and at most 9000s"
             );
             return Err(ConfigError::new("advertise", problem));
         }

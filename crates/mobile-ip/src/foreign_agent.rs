@@ -360,7 +360,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Denies a request, at most once a second for each link address (section 3.7.2.3). It is an error if that is too
+    /// Denies a request, at most once a second for each link address (section 3.7.2). It is an error if that is too
     /// soon.
     fn deny(&mut self, now: Instant, pending: &Pending, code: Code, out: &mut Outbox) -> Result<(), Reason> {
         if !self.denials.may(now, pending.mac) {

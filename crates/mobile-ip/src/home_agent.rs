@@ -332,7 +332,7 @@ impl HomeAgent {
     /// Checks the Foreign-Home Authentication: whether it is authentic, or `Some(false)` if it is required and missing.
     /// `None` if it is neither there nor required.
     ///
-    /// A foreign agent does not add it to a deregistration (section 3.7.3.1), so it is not required there.
+    /// A foreign agent does not add it to a deregistration (section 3.7.2.2), so it is not required there.
     fn judge_foreign_agent(&self, src: Ipv4Addr, request: &Request) -> Result<Option<bool>, Denial> {
         let known = self.foreign_agents.first(src).is_some();
         match request.authentication(Between::ForeignHome) {
@@ -546,8 +546,8 @@ impl HomeAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Ends a binding whose route has expired, without a message (section 3.8.3.1). The route of a newer binding may wait for a record, so that the table
-    /// still had the old one.
+    /// Ends a binding whose route has expired, without a message (section 3.8). The route of a newer binding may wait for
+    /// a record, so that the table still had the old one.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
         let Some(record) = &mut home.record else { return };

@@ -19,8 +19,8 @@ pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 /// The shortest wait for the reply to the first request. It is longer if the round trip is, because a reply that
 /// arrives after the next request is dropped (section 3.6.3).
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait before the first registration, when the round trip is not known (ours; section 3.6.3 sets no
-/// limit).
+/// The longest wait before the first registration, when the round trip is not known (ours; section 3.6.3
+/// limits it only by the requested lifetime).
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
 /// The longest wait after the first registration: it limits the time to register after an outage of the path.
 const LONGEST_WAIT_LATER: Duration = Duration::from_secs(8);

@@ -1,5 +1,5 @@
-//! What a home agent learns about its tunnels from ICMP errors (RFC 2003, section 4): the path MTU to each care-of
-//! address, and errors for the sender of the inner datagram.
+//! What a home agent learns about its tunnels from ICMP errors (RFC 2003, sections 4 and 5.1): the path MTU to each
+//! care-of address, and errors for the sender of the inner datagram.
 
 use node::Expiry;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 /// How long a path MTU is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
 /// The smallest MTU inside a tunnel that a report or `tunnel_mtu` may set, in bytes (ours). With the outer header it is
-/// less than the 576 bytes that each host accepts (RFC 791, section 3.1). A link may carry less, down to 68 bytes, but an
-/// ICMP error is easily forged: it need only quote the tunnel's two addresses.
+/// 568, less than the 576 that each host must accept (RFC 791, section 3.1). A link may carry less, down to 68 bytes,
+/// but an ICMP error is easily forged: it need only quote the tunnel's two addresses.
 pub(crate) const SMALLEST_MTU: u16 = 548;
 
 /// An ICMP error about a tunnel.

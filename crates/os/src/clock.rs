@@ -19,6 +19,11 @@ impl Clock {
         Self { t0: boottime() }
     }
 
+    /// Returns the clock of a run that has no begin yet: its time is zero.
+    pub const fn pending() -> Self {
+        Self { t0: u64::MAX }
+    }
+
     /// Returns the time since the run's begin; zero before it.
     pub fn now(self) -> Instant {
         self.at(boottime())
@@ -132,6 +137,13 @@ mod tests {
             assert!(now >= last);
             last = now;
         }
+    }
+
+    #[test]
+    fn the_time_of_a_run_without_a_begin_is_zero() {
+        let clock = Clock::pending();
+        assert_eq!(clock.now(), Instant::ZERO);
+        assert!(!clock.has_begun());
     }
 
     #[test]

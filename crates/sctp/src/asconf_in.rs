@@ -67,7 +67,7 @@ impl Association {
             return; // E5
         }
         if ahead < 1 {
-            // E3, E4: the answer was lost, so the peer is alive. It repeats an ASCONF at most this often, but any
+            // E2: the answer was lost, so the peer is alive. It repeats an ASCONF at most this often, but any
             // host that has read the chunk can replay it without end.
             if ahead == 0 && self.asconf_in.repeated < self.config.association_max_retrans {
                 self.asconf_in.repeated += 1;
@@ -78,14 +78,14 @@ impl Association {
             return;
         }
         if !std::mem::replace(&mut context.asconf, true) {
-            self.asconf_in.answers.clear(); // E2: the peer has received those
+            self.asconf_in.answers.clear(); // E1: the peer has received those
         }
         (self.asconf_in.serial, self.asconf_in.repeated) = (asconf.serial, 0);
         // A new ASCONF shows that the peer is alive. What was not answered may have gone to its old address. RFC
         // 9260, section 8.1, names only SACK and HEARTBEAT ACK, but it does not consider peers that move.
         self.heard();
-        // Requests whose response does not fit the answer are not applied (section 4.3): the peer would take them as
-        // refused.
+        // Requests whose response does not fit the answer are refused for lack of resources (section 4.3.2): the peer
+        // would take them as refused.
         let told = AsconfAck::tells_of(self.answer_room(context.src));
         let mut short = false;
         let mut respond = |(at, request): (usize, &Request)| {
@@ -111,7 +111,7 @@ impl Association {
     }
 
     /// Applies one request. `short` records that an address found no room: then no later request of the chunk is
-    /// applied, except for a primary address (section 4.3).
+    /// applied, except for a primary address (section 5.3, F11).
     fn carry_out(
         &mut self,
         context: &PacketContext<'_>,
@@ -124,7 +124,7 @@ impl Association {
         let refuse = |code: Code| Err(Cause::new(code, request.emit()));
         let Address::Ipv4(address) = *address else { return refuse(Code::UNRESOLVABLE_ADDRESS) };
         if address.is_unspecified() {
-            // The wildcard address means the source of the packet, which AUTH does not cover (RFC 5061, section 8).
+            // The wildcard address means the source of the packet, which AUTH does not cover (RFC 5061, section 6).
             return refuse(Code::NO_AUTHORIZATION);
         }
         if !unicast(address) {
@@ -144,7 +144,7 @@ impl Association {
         }
     }
 
-    /// Adds an address of the peer (section 5.2).
+    /// Adds an address of the peer (section 5.3, F1 and F9).
     fn add_peer(&mut self, context: &PacketContext<'_>, address: Ipv4Addr) -> Result<(), Code> {
         if let Some(path) = self.paths.get_mut(address) {
             path.hearsay = false;
@@ -172,7 +172,7 @@ impl Association {
             return Err(Code::UNRESOLVABLE_ADDRESS);
         }
         if self.paths.len() == 1 {
-            return Err(Code::DELETE_LAST_ADDRESS); // this check precedes the next: section 5.2, D6 and D7
+            return Err(Code::DELETE_LAST_ADDRESS); // this check precedes the next: section 5.3, F7 and F8
         }
         if address == context.src {
             return Err(Code::DELETE_SOURCE_ADDRESS);

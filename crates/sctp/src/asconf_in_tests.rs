@@ -66,7 +66,7 @@ fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code>
     }
 }
 
-/// RFC 5061, sections 4.3 and 5.2, and further refusals of this implementation.
+/// RFC 5061, sections 4.3 and 5.3, and further refusals of this implementation.
 #[test]
 fn each_refusal_has_its_cause() {
     let mut it = association(Config::default());
@@ -95,7 +95,7 @@ fn each_refusal_has_its_cause() {
     }
 }
 
-/// Section 5.2, E2 to E5: the next one is applied, the last one is answered again, all others are dropped.
+/// Section 5.2, E1 to E5: the next one is applied, the last one is answered again, all others are dropped.
 #[test]
 fn numbers_are_carried_out_once_and_in_order() {
     let mut it = association(Config::default());
@@ -113,7 +113,7 @@ fn numbers_are_carried_out_once_and_in_order() {
     assert_eq!(it.paths.len(), 1);
 }
 
-/// Section 4.3: once an address finds no room, no later one of the chunk is added or deleted.
+/// Section 5.3, F11: once an address finds no room, no later one of the chunk is added or deleted.
 #[test]
 fn addresses_have_a_bound_and_a_rate() {
     let mut it = association(Config { max_addresses: 3, ..Config::default() });
@@ -136,7 +136,7 @@ fn addresses_have_a_bound_and_a_rate() {
     assert_eq!(outcomes, [true, true, false, false, true, false, true]);
 }
 
-/// One chunk replaces the only address of a peer: RFC 5061, section 5.1.1, and SIGMA's break before make.
+/// One chunk replaces the only address of a peer: RFC 5061, section 5.3.2, and SIGMA's break before make.
 #[test]
 fn a_single_address_is_replaced_from_the_new_one() {
     let mut it = association(Config::default());
@@ -155,8 +155,8 @@ fn a_single_address_is_replaced_from_the_new_one() {
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
 
-/// RFC 5061, section 5.2: the answer must fit one packet. All requests are processed, and the peer learns the result
-/// of each: those without a response follow a refusal, and were refused too.
+/// RFC 5061, section 5.1.1, C5: the answer must fit one packet. All requests are processed, and the peer learns the
+/// result of each: those without a response follow a refusal, and were refused too.
 #[test]
 fn an_answer_that_is_too_long_is_cut() {
     let mut it = association(Config::default());
@@ -180,7 +180,7 @@ fn an_answer_that_is_too_long_is_cut() {
     assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
 }
 
-/// RFC 5061, section 5.1, C: a request without a response was applied if it precedes the first refusal, and refused
+/// RFC 5061, section 5.1, A7: a request without a response was applied if it precedes the first refusal, and refused
 /// if it follows it. A cut answer of any length reports the true result of each request.
 #[test]
 fn an_answer_that_is_cut_says_the_same() {
@@ -259,7 +259,7 @@ fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {
     assert_eq!(it.paths.for_retransmission(peer(1), true), peer(1));
 }
 
-/// RFC 5061, section 5.1, D: an answer to a request that was not sent ends the association; a late answer does not.
+/// RFC 5061, section 5.3, F0: an answer to a request that was not sent ends the association; a late answer does not.
 #[test]
 fn an_answer_to_what_was_not_asked_ends_the_association() {
     let mut it = association(Config::default());
@@ -275,7 +275,7 @@ fn an_answer_to_what_was_not_asked_ends_the_association() {
     assert_eq!(causes[0].code, Code::ILLEGAL_ASCONF_ACK);
 }
 
-/// RFC 5061, section 5.1, C2: the answer to a change clears the errors of the path that the change went to, and of
+/// RFC 5061, section 5.1, A5: the answer to a change clears the errors of the path that the change went to, and of
 /// the association.
 #[test]
 fn the_answer_to_a_change_clears_the_errors_of_its_path() {

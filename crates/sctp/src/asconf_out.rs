@@ -38,7 +38,7 @@ struct Outstanding {
 pub(crate) struct AsconfOut {
     /// Both ends support address changes.
     pub(crate) supported: bool,
-    /// The serial number of the next chunk. The first is our initial TSN (section 5.1, A1).
+    /// The serial number of the next chunk. The first is our initial TSN (section 5.1, A2).
     serial: u32,
     correlation: u32,
     queue: VecDeque<Batch>,
@@ -165,12 +165,12 @@ impl Association {
 
     // --- the chunk that leaves -------------------------------------------------------------------------------------
 
-    /// Returns the ASCONF that is due, at most one at a time (section 5.1, A6).
+    /// Returns the ASCONF that is due, at most one at a time (section 5.1.1, C1).
     pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.next_change();
         let out = self.asconf_out.out.as_mut().filter(|out| out.due)?;
         out.due = false;
-        // Section 5.1, B3: the peer's address may have been removed since.
+        // Section 5.1, B4, allows another destination: the peer's address may have been removed since.
         if self.paths.get(out.to).is_none() {
             out.to = self.paths.for_data();
         }
@@ -199,7 +199,7 @@ impl Association {
 
     fn begin_change(&mut self, batch: Batch) {
         let source = self.locals.source_of_change(&batch.deleted());
-        // Section 5.1, A4 and A5: an address that the peer knows, in case it does not know the source.
+        // Section 5.3.2: an address that the peer knows, in case it does not know the source.
         let lookup = source.and_then(|source| self.locals.known_to_peer(source));
         let Some(lookup) = lookup else { return self.refuse(&batch) };
         let first = self.asconf_out.correlation;
@@ -221,7 +221,7 @@ impl Association {
         self.asconf_out.out = Some(Outstanding { asconf, batch, to, due, t4, left, again });
     }
 
-    /// Handles the expiry of T4: the same chunk is sent again, to another address if there is one (section 5.1, B).
+    /// Handles the expiry of T4: the same chunk is sent again, to another address if there is one (section 5.1, B4).
     pub(crate) fn change_timeout(&mut self) {
         let Some(out) = &mut self.asconf_out.out else { return };
         out.t4 = None;
@@ -238,7 +238,7 @@ impl Association {
 
     // --- the answer ------------------------------------------------------------------------------------------------
 
-    /// Handles ASCONF-ACK (section 5.1, C and D).
+    /// Handles ASCONF-ACK (section 5.1, A5 to A8, and section 5.3, F0).
     pub(crate) fn asconf_ack_came(&mut self, now: Instant, ack: &AsconfAck) {
         let Some(out) = self.asconf_out.out.take_if(|out| out.asconf.serial == ack.serial) else {
             if ack.serial.wrapping_sub(self.asconf_out.serial).cast_signed() >= 0 {
@@ -323,7 +323,7 @@ impl Association {
     }
 }
 
-/// Returns the outcome of each request (RFC 5061, section 5.1, C). A request without a response is done if it
+/// Returns the outcome of each request (RFC 5061, section 5.1, A7). A request without a response is done if it
 /// precedes the first refusal, and refused if it follows it.
 pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<ChangeOutcome> {
     let mut refused = false;

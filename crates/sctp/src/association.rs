@@ -131,7 +131,7 @@ pub(crate) fn introduction(
     locals: &[Ipv4Addr],
 ) -> Init {
     let mut parameters = Vec::new();
-    // A single address is in the IP header (RFC 9260, section 3.3.2).
+    // A single address is in the IP header (RFC 9260, section 5.1.2).
     if locals.len() > 1 {
         parameters.extend(locals.iter().map(|address| Parameter::Ipv4(*address)));
     }
@@ -283,8 +283,8 @@ impl Association {
 
     /// Prefers `local` as the source of packets to `peer`, or to all of the peer's addresses, as soon as it may be
     /// used (RFC 5061, section 5.3). This changes the route, so measurements of the old one are reset (RFC 9260,
-    /// section 7.2). A change that waits for an answer is sent again at once, as the old address may no longer work.
-    /// It leaves from `local` even if it deletes `local`: the host has returned there, and packets to the other
+    /// section 7.2.5.2). A change that waits for an answer is sent again at once, as the old address may no longer
+    /// work. It leaves from `local` even if it deletes `local`: the host has returned there, and packets to the other
     /// address do not reach it. Fails with [`RequestError::Unknown`] if `local` is not ours, or `peer` not the peer's.
     pub fn prefer(
         &mut self,
@@ -334,8 +334,8 @@ impl Association {
         self.prefer(now, None, local)
     }
 
-    /// Sends new data to this address of the peer (RFC 9260, section 11.1.5). Fails with [`RequestError::Unknown`] if the
-    /// peer does not have it, or if it is not confirmed.
+    /// Sends new data to this address of the peer (RFC 9260, section 11.1.6). Fails with [`RequestError::Unknown`] if
+    /// the peer does not have it, or if it is not confirmed.
     pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), RequestError> {
         let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(RequestError::Unknown)?;
         path.superseded = false;

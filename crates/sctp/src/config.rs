@@ -88,7 +88,7 @@ impl Hmac {
 }
 
 impl Config {
-    /// Returns the time from the first INIT until the opening fails (RFC 9260, section 5.1): the sum of all
+    /// Returns the time from the first INIT until the opening fails (RFC 9260, section 5.1.6): the sum of all
     /// time-outs.
     pub fn opening_patience(&self) -> Duration {
         let rto = Rto::new(self.rto_bounds());

@@ -123,8 +123,8 @@ impl Association {
         let backed_off: Vec<(Ipv4Addr, u32)> =
             self.paths.iter().map(|path| (path.address, path.rto.backing().1)).collect();
         self.rerouted(&before);
-        // The back-off belongs to the peer's address, and ends when data are acknowledged (RFC 9260, section 6.3.3).
-        // An answered HEARTBEAT does not prove that the route carries full packets.
+        // The back-off belongs to the peer's address (RFC 9260, section 6.3.3, E2). After a change of the route it
+        // ends when data are acknowledged: an answered HEARTBEAT does not prove that the route carries full packets.
         for (peer, doublings) in backed_off {
             if let Some(path) = self.paths.get_mut(peer) {
                 path.rto.back_off_to(doublings);

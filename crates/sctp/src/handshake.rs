@@ -229,7 +229,7 @@ impl Association {
         turn.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
     }
 
-    /// Handles the expiry of T1 (sections 5.1.2 and 5.1.6).
+    /// Handles the expiry of T1 (section 5.1.6).
     pub(crate) fn opening_timeout(&mut self, now: Instant) {
         let dst = self.opening_destination();
         if let Some(path) = self.paths.get_mut(dst) {
@@ -270,7 +270,7 @@ impl Association {
             return; // a peer with the key authenticates
         }
         if self.config.require_reconfiguration && offer != Offer::Authenticated {
-            // RFC 5061, section 4.2.7: drop the packet, destroy the TCB, notify the user.
+            // RFC 5061, section 6: drop the packet, destroy the TCB, notify the user.
             self.end(Ended::Unsupported);
             return;
         }

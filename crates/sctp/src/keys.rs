@@ -50,7 +50,7 @@ pub(crate) enum Offer {
     Plain,
     /// Authenticated address changes.
     Authenticated,
-    /// Address changes without authentication: the association must be refused (RFC 5061, section 4.2.7).
+    /// Address changes without authentication: the association must be refused (RFC 5061, section 6).
     Unsafe,
     /// RANDOM is not 32 bytes long (RFC 4895, section 6.1), or SHA-1 is missing (section 3.3).
     Broken,

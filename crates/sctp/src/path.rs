@@ -177,7 +177,7 @@ impl Path {
         matches!(self.state, PathState::Active)
     }
 
-    /// Resets what was measured, because the route has changed (section 7.2).
+    /// Resets what was measured, because the route has changed (section 7.2.5.2).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
         self.rto = Rto::new(config.rto_bounds());
         self.woken = None;
@@ -374,7 +374,7 @@ impl Paths {
     }
 
     /// Returns the destination of new data: the primary path. While that is inactive, an active one (section 6.4).
-    /// While it is silent, one where the peer was heard since (like RFC 7829, section 5.1, for a path that may have
+    /// While it is silent, one where the peer was heard since (like RFC 7829, section 3.2, for a path that may have
     /// failed).
     pub(crate) fn for_data(&self) -> Ipv4Addr {
         if self.get(self.primary).is_some_and(Path::usable) {

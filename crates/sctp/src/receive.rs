@@ -145,8 +145,8 @@ impl Association {
         if expected == 0 || packet.tag != expected {
             return Err(Reason("sctp_tag"));
         }
-        // Another host may have our old address now, and must not end the association (RFC 5061, section 5.3). Not if
-        // we have returned to it.
+        // Another host may have our old address now, and must not end the association (RFC 5061, section 5.3, F4). Not
+        // if we have returned to it.
         let leaving = matches!(self.locals.get(dst), Some(AddressUse::Deleting | AddressUse::Gone(_)))
             && self.locals.preferred != Some(dst);
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
@@ -383,7 +383,7 @@ impl Association {
                     let micros = cause.info.as_slice().try_into().map_or(0, u32::from_be_bytes);
                     self.stale_cookie(micros);
                 }
-                // RFC 5061, section 5.1, C: no more changes in this association.
+                // RFC 5061, section 5.1, A9: no more changes in this association.
                 Code::UNRECOGNIZED_CHUNK if cause.info.first() == Some(&kind::ASCONF) => self.cannot_change(),
                 Code::UNSUPPORTED_HMAC => self.cannot_change(),
                 _ => {}

@@ -1,4 +1,4 @@
-//! Restart of an association by a peer that has lost its state (RFC 9260, section 5.2.4.1).
+//! Restart of an association by a peer that has lost its state (RFC 9260, section 5.2.4, A).
 
 use crate::asconf_out::AsconfOut;
 use crate::association::{Association, introduction};
@@ -51,7 +51,7 @@ impl Association {
 
     /// Returns whether no data came from the peer and none of ours were acknowledged. Then all data can be sent again
     /// and nothing is lost, as for a peer that opened again because COOKIE ACK was lost. "DATA chunks MAY be
-    /// retained" (section 5.2.4.1), if the peer accepts as many streams as before.
+    /// retained" (section 5.2.4, A), if the peer accepts as many streams as before.
     fn is_intact(&self, cookie: &Cookie) -> bool {
         let sends = matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent);
         let streams = cookie.init.inbound.min(self.config.streams);

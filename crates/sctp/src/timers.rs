@@ -163,7 +163,7 @@ impl Association {
 
     /// Repeats data to `address` that wait for a backed-off time-out, because the peer was heard there or our link
     /// has returned. This happens once in a time-out without back-off, so a host that replays packets causes no more
-    /// than one packet each. T3 itself stays until data are acknowledged (RFC 9260, section 6.3.3): a packet that
+    /// than one packet each. T3 itself stays until data are acknowledged (RFC 9260, section 6.3.2): a packet that
     /// comes does not show that ours arrive.
     pub(crate) fn wake(&mut self, now: Instant, address: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(address).filter(|path| path.asleep(now)) else { return };
@@ -236,7 +236,7 @@ impl Association {
         path.rto.back_off();
         let (mut counts, inactive) = (path.confirmed, path.failed(most));
         // A HEARTBEAT that was not answered is repeated after a time-out, without HB.interval (like RFC 7829, section
-        // 5.1). So an end that only receives notices a dead peer as soon as one that sends.
+        // 3.2). So an end that only receives notices a dead peer as soon as one that sends.
         if path.state != PathState::Inactive || in_use {
             path.heartbeat = now;
         }

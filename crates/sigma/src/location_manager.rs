@@ -37,7 +37,7 @@ const VERIFIED: u16 = 20_000;
 /// The same for each mobile node from the address of its last update, in addition. So a flood from other addresses
 /// does not use up what such a host needs.
 const VERIFIED_OF_KNOWN: u16 = 2000;
-/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.3): it fits a link.
+/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4): it fits a link.
 const PAYLOAD: u16 = 1232;
 const NANOS: i64 = 1_000_000_000;
 /// Records of one mobile node whose storage is not finished, at most (our limit): as many as MACs are remembered.

@@ -341,7 +341,7 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
 
 /// Decides about a packet that was decapsulated. It has no port and therefore no ingress policy: its time to live is
 /// decremented, and ICMP errors go to its sender. But no error is sent when a closed class has no route (RFC 5944,
-/// section 3.7).
+/// section 4.2.2).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
     let mut verdict = Verdict { disposition: Disposition::Host, ttl: true, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);

@@ -41,7 +41,7 @@ impl Connection {
     }
 
     /// Continues a connection of another host. Unacknowledged data is sent again, in slow start, with a time-out
-    /// that starts from the former host's round trip (RFC 9040, section 7). An acknowledgment is sent to the peer at
+    /// that starts from the former host's round trip (RFC 9040, section 6). An acknowledgment is sent to the peer at
     /// once, so that it need not wait for its timer.
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);

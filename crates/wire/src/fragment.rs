@@ -51,7 +51,7 @@ impl Partial {
     }
 
     /// Inserts a fragment. Returns false if it overlaps another one or reaches beyond the end: both are attacks (RFC
-    /// 5722, section 3, for IPv6; the same applies here).
+    /// 5722, section 4, for IPv6; the same applies here).
     fn put(&mut self, at: usize, piece: &[u8], last: bool) -> bool {
         let end = at + piece.len();
         let before = self.pieces.range(..=at).next_back();

@@ -47,7 +47,7 @@ impl Rto {
         rto
     }
 
-    /// Undoes the last doubling (RFC 6069, section 4, step 2b). Returns whether there was one.
+    /// Undoes the last doubling (RFC 6069, section 4, step 7). Returns whether there was one.
     pub const fn take_back(&mut self) -> bool {
         let any = self.shift > 0;
         self.shift = self.shift.saturating_sub(1);

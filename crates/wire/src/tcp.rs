@@ -91,7 +91,7 @@ pub struct TcpState {
     /// Whether selective acknowledgments were negotiated (RFC 2018).
     pub sack_permitted: bool,
     /// The round trip to the peer, or `None` if it was not measured. Only a hint, because the path from the other host
-    /// may differ (RFC 9040, section 7).
+    /// may differ (RFC 9040, section 8.1).
     pub round_trip: Option<RoundTripTime>,
 }
 

@@ -2,7 +2,7 @@
 //! received.
 //!
 //! The kernel gets all of it as not sent yet, so that it is sent at once. Data that the kernel gets as sent would
-//! wait for a time-out. That is 3 s for a connection without a round-trip time (RFC 6298, section 5.7), or 1 s for
+//! wait for a time-out. That is 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for
 //! the tail loss probe.
 //!
 //! But a peer that has received more than was sent again acknowledges bytes that this kernel has not sent, and the

@@ -7,7 +7,7 @@
 //!  48 SND.UNA u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
 //!  60 sequence of the first byte received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
 //!  72 SND.WL1 u32 · 76 SND.WND u32 · 80 largest SND.WND u32 · 84 RCV.WND u32 · 88 RCV.NXT when it was announced u32
-//!  92 smoothed round trip u32 · 96 its variation u32: microseconds, or both zero (a hint: RFC 9040, section 7)
+//!  92 smoothed round trip u32 · 96 its variation u32: microseconds, or both zero (a hint: RFC 9040, section 8.1)
 //! 100 hints, zero here: congestion window, buffers, options (28) · 128 congestion control's name (16)
 //! 144 bytes received · bytes to send
 //! ```

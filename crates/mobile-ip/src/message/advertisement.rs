@@ -1,4 +1,4 @@
-//! The Agent Advertisement: a Router Advertisement (RFC 1256, section 4.1) with the Mobility Agent Advertisement
+//! The Agent Advertisement: a Router Advertisement (RFC 1256, section 3) with the Mobility Agent Advertisement
 //! Extension (RFC 5944, section 2.1.1) and optionally the Prefix-Lengths Extension (2.1.2).
 //!
 //! ```text

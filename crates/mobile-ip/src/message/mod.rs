@@ -81,7 +81,7 @@ impl Received {
         if ip.is_fragment() {
             return Err(Malformed("mip_fragment"));
         }
-        // A wrong checksum is an error; a missing one is not (RFC 5944, section 3.2).
+        // A wrong checksum is an error; a missing one is not (RFC 5944, section 3.1).
         let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
         let message = Registration::parse(datagram.payload)?;
         Ok(Self { ip, src_port: datagram.src_port, message })
@@ -101,7 +101,7 @@ pub fn datagram(src: SocketAddrV4, dst: SocketAddrV4, ttl: u8, payload: &[u8]) -
 }
 
 /// Returns the code and body of an ICMP message of type `kind`. It is an error if the time to live is not 1: the
-/// message was not sent to the link only (RFC 1256, section 4.3).
+/// message was not sent to the link only (RFC 5944, sections 2.1 and 2.2).
 fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malformed> {
     if ip.protocol != ipv4::ICMP {
         return Err(Malformed("mip_protocol"));

@@ -1,4 +1,4 @@
-//! The Agent Solicitation: a Router Solicitation (RFC 1256, section 4.2) with a time to live of 1.
+//! The Agent Solicitation: a Router Solicitation (RFC 1256, section 3) with a time to live of 1.
 
 use super::one_hop;
 use wire::icmp::Message;

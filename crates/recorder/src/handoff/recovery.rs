@@ -16,13 +16,13 @@ pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
     LEAST.max(packets.round_trip(before).unwrap_or_default()).max(packets.spacing * 2)
 }
 
-/// The minimum retransmission time-out (RFC 6298, section 2.4; RFC 9260, section 16: RTO.Min). Linux's TCP has 200
+/// The minimum retransmission time-out (RFC 6298, rule 2.4; RFC 9260, section 16: RTO.Min). Linux's TCP has 200
 /// ms, so the rule is generous there.
 const RTO_MIN: Duration = Duration::from_secs(1);
 
 /// Returns whether the run ended (`end`) before the sender of a stream had to retransmit what its receiver has missed
 /// since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298,
-/// section 2.2), and at least 1 s. Whether new data would have come is then unknown.
+/// rule 2.2), and at least 1 s. Whether new data would have come is then unknown.
 pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: Instant) -> bool {
     let sent = packets.first_sent(place);
     let waits = packets.waits.iter().filter(|wait| wait.to > end).map(|wait| wait.from);

@@ -193,9 +193,9 @@ impl AsconfAck {
         Ok(Self { serial, responses })
     }
 
-    /// Removes responses until the chunk has at most `most` bytes (RFC 5061, section 5.2), without a change of
+    /// Removes responses until the chunk has at most `most` bytes (RFC 5061, section 5.1.1, C5), without a change of
     /// meaning. A request without a response was applied if it precedes the first refusal, and refused if it follows
-    /// it (section 5.1, C). So the first refusal and all successes behind it are kept. Other responses are kept if
+    /// it (section 5.1, A7). So the first refusal and all successes behind it are kept. Other responses are kept if
     /// there is room. If the former do not fit, the information in the first refusal, which repeats its request, is
     /// removed.
     pub(crate) fn cut(&mut self, most: usize) {

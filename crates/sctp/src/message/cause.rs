@@ -1,5 +1,5 @@
 //! Error causes: why a chunk or a request was refused (RFC 9260, section 3.3.10; RFC 5061, section 4.3; RFC 4895,
-//! section 3.1).
+//! section 4.1).
 
 use super::tlv;
 use wire::{Malformed, Reader};

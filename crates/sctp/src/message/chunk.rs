@@ -131,7 +131,7 @@ pub struct Sack {
     pub duplicates: Vec<u32>,
 }
 
-/// AUTH (RFC 4895, section 4.1).
+/// AUTH (RFC 4895, section 5.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Auth {
     /// The identifier of the shared key; 0 is the empty key.

@@ -180,7 +180,7 @@ impl Init {
         })
     }
 
-    /// Returns unknown parameters that must be reported to the sender (RFC 9260, section 3.2.1), whole.
+    /// Returns unknown parameters that must be reported to the sender (RFC 9260, section 3.2.2), whole.
     pub fn reports(&self) -> impl Iterator<Item = Vec<u8>> {
         let unknown = self
             .parameters

@@ -99,7 +99,7 @@ impl Packet {
         if init && self.tag != 0 {
             return Err(Malformed("sctp_init_tag"));
         }
-        // RFC 4895, section 4.1: at most one in a packet.
+        // RFC 4895, section 5.1: at most one in a packet.
         if self.chunks.iter().filter(|chunk| chunk.kind() == kind::AUTH).count() > 1 {
             return Err(Malformed("sctp_auth_twice"));
         }
@@ -165,7 +165,8 @@ fn next_chunk<'a>(r: &mut Reader<'a>) -> Result<(u8, u8, &'a [u8]), Malformed> {
     let (kind, flags, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
     let body = len.checked_sub(CHUNK_HEADER).ok_or(Malformed("sctp_chunk_length"))?;
     let body = r.take(body).map_err(|_| Malformed("sctp_chunk_overrun"))?;
-    // The padding of the last chunk may be missing (RFC 9260, section 3.2).
+    // A packet without the padding of its last chunk is accepted, although its sender must add it (RFC 9260,
+    // section 3.2).
     let padding = (len.next_multiple_of(4) - len).min(r.rest().len());
     r.take(padding)?;
     Ok((kind, flags, body))

@@ -110,7 +110,8 @@ fn what_is_emitted_is_read_back() {
     assert_eq!(whole.emit().len() % 4, 0);
 }
 
-/// RFC 9260, figures 1, 3 and 6. Another program computed the checksum (tshark agrees, see `tests/tshark.rs`).
+/// RFC 9260, sections 3.1, 3.3.1 and 3.3.4. Another program computed the checksum (tshark agrees, see
+/// `tests/tshark.rs`).
 #[test]
 fn golden_bytes_of_data_and_sack() {
     let data =
@@ -127,7 +128,7 @@ fn golden_bytes_of_data_and_sack() {
     assert_eq!(bytes[8..12], crc32c(&[&zeroed]).to_le_bytes());
 }
 
-/// RFC 5061, sections 4.1.1, 4.2.1 and 4.2.3; RFC 4895, section 4.1.
+/// RFC 5061, sections 4.1.1, 4.2.1 and 4.2.3; RFC 4895, section 5.1.
 #[test]
 fn golden_bytes_of_asconf_and_auth() {
     let change = |action, correlation| Request::Change { action, correlation, address: Address::Ipv4(B) };
@@ -229,7 +230,7 @@ fn refusals_of_chunks() {
     assert_eq!(changed(of(0xc1), |b| b[19] = 7), "sctp_asconf_parameter");
 }
 
-/// RFC 9260, section 3.2: the padding of the last chunk may be missing; that between chunks may not.
+/// The padding of the last chunk may be missing; that between chunks may not.
 #[test]
 fn the_last_padding_may_be_missing() {
     let cookie = [Chunk::CookieEcho(vec![1])];

@@ -32,7 +32,7 @@ struct Sent {
     from: Ipv4Addr,
     fate: Fate,
     misses: u8,
-    /// It was sent again because of a gap. This happens only once (section 7.2.4, 4).
+    /// It was sent again because of a gap. This happens only once (section 7.2.4, 5).
     hurried: bool,
     /// It was sent more than once, so its acknowledgment does not measure the round trip.
     again: bool,
@@ -319,7 +319,7 @@ impl Outbound {
                 begins: message.at == 0,
                 ends: len == left.len(),
                 unordered: message.unordered,
-                // RFC 9260, section 3.3.1: a shutdown must not wait for a delayed SACK.
+                // The I bit (RFC 9260, section 3.3.1): a shutdown must not wait for a delayed SACK.
                 immediate: self.finishing && last_message && len == left.len(),
                 tsn: tsn as u32,
                 stream: message.stream,

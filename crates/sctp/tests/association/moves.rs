@@ -229,7 +229,7 @@ fn a_refusal_is_told_with_its_cause() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(1), mn(2)]);
 }
 
-/// The peer does not support ASCONF although it announced it (RFC 5061, section 5.1, C): no more changes are
+/// The peer does not support ASCONF although it announced it (RFC 5061, section 5.1, A9): no more changes are
 /// requested, and late packets are accepted.
 #[test]
 fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {

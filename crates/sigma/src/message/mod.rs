@@ -39,7 +39,7 @@ pub mod kind {
 pub mod class {
     /// The Internet.
     pub const IN: u16 = 1;
-    /// In an update: delete this record. As a prerequisite: no such records exist (RFC 2136, section 1.2).
+    /// In an update: delete this record. As a prerequisite: no such records exist (RFC 2136).
     pub const NONE: u16 = 254;
     /// In an update: delete all such records. As a prerequisite: such records exist.
     pub const ANY: u16 = 255;

@@ -138,7 +138,7 @@ impl MobileNode {
                 match event {
                     // A restarted peer knows only the addresses of INIT ACK.
                     AssociationEvent::Opened | AssociationEvent::Restarted { intact: true } => {
-                        self.opened(now, id, out)
+                        self.opened(now, id, out);
                     }
                     AssociationEvent::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
                     AssociationEvent::Silent(_) => self.seek(now, [id].into(), out),

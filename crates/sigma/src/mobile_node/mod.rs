@@ -36,7 +36,7 @@ use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Pref
 /// Drop reason: a late packet to an address that was given up.
 pub const OLD_ADDRESS: Reason = Reason("old_address");
 
-/// How long late packets are dropped for this reason: two time-outs of a usual size (RFC 5061, section 5.3.6).
+/// How long late packets are dropped for this reason: two time-outs of a usual size (RFC 5061, section 5.3).
 const LATE: Duration = Duration::from_secs(2);
 /// When an address that has moved to another radio is announced, counted from the move: `ANNOUNCE_NUM` times, every
 /// `ANNOUNCE_INTERVAL` (RFC 5227, section 1.1).

@@ -3,7 +3,7 @@
 //!
 //! | what | by | where |
 //! |---|---|---|
-//! | the state of each segment | RFC 6675, RFC 8985 5.1 | `segments.rs` |
+//! | the state of each segment | RFC 6675, RFC 8985 5.2 | `segments.rs` |
 //! | losses by time | RFC 8985, sections 5, 6 | `rack.rs` |
 //! | tail loss probes | RFC 8985, section 7 | `tail.rs` |
 //! | the amount sent in a recovery | RFC 6937 | `prr.rs` |

@@ -38,7 +38,7 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937, section 4, figure: 20 in flight, one lost, to be reduced to 10. One segment is sent for every second
+    /// RFC 6937, section 3.1, figure: 20 in flight, one lost, to be reduced to 10. One segment is sent for every second
     /// that arrives.
     #[test]
     fn one_loss_of_twenty() {
@@ -55,8 +55,8 @@ mod tests {
         assert_eq!(pipe, 10, "the threshold, and no burst on the way");
     }
 
-    /// RFC 6937, section 4: 15 of 20 are lost. Four acknowledgments release at most eight segments, and the window does
-    /// not jump to the threshold.
+    /// RFC 6937, section 3.1: 15 of 20 are lost. Four acknowledgments release at most eight segments, and the window
+    /// does not jump to the threshold.
     #[test]
     fn a_burst_of_losses() {
         let mut prr = Prr::new(20);

@@ -10,7 +10,7 @@ const PERSIST: u32 = 16;
 /// The widest window, in quarters of the minimum round trip. The smoothed round trip bounds it too.
 const MOST_STEPS: u32 = 255;
 
-/// The state of RACK. Names are those of RFC 8985, section 5.2.
+/// The state of RACK. Names are those of RFC 8985, section 5.3.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rack {
     /// `RACK.xmit_ts`: the latest transmission time of all segments that arrived; `None` before one has.
@@ -50,7 +50,7 @@ impl Default for Rack {
 }
 
 /// Whether a segment was sent after another. Of two that were sent at the same time, the later is the one with the
-/// higher numbers (RFC 8985, section 6.1).
+/// higher numbers (RFC 8985, section 6.2, step 2).
 fn sent_after(one: (Instant, Seq), other: (Instant, Seq)) -> bool {
     one.0 > other.0 || (one.0 == other.0 && one.1.after(other.1))
 }
@@ -185,7 +185,8 @@ mod tests {
         segments.iter().filter(|sent| sent.lost).map(|sent| sent.from.0 / 1000).collect()
     }
 
-    /// RFC 8985, section 3.2: the third of three arrives; the first two wait a quarter of the minimum round trip.
+    /// RFC 8985, section 6.2, step 5: the third of three arrives; the first two wait a quarter of the minimum round
+    /// trip.
     #[test]
     fn lost_after_the_reordering_window() {
         let (mut rack, mut segments) = flight(&[0, 1, 2]);

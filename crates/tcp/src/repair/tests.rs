@@ -82,7 +82,7 @@ impl Talk {
     }
 }
 
-/// RFC 8985, section 3.3: the last of ten are lost. A probe after two round trips and 2 ms shows it, long before the
+/// RFC 8985, section 3.2: the last of ten are lost. A probe after two round trips and 2 ms shows it, long before the
 /// time-out.
 #[test]
 fn a_lost_tail_is_repaired_without_a_time_out() {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// RFC 6937, section 3.1: the loss of a retransmission is a further loss. The window grows by no more than what
-/// arrives.
+/// The loss of a retransmission is a further loss. The window grows by no more than what arrives (RFC 6937, section
+/// 3: PRR-CRB).
 #[test]
 fn a_lost_copy_is_a_further_loss() {
     let mut segments = crate::Segments::default();
@@ -120,7 +120,7 @@ fn a_loss_that_the_probe_repaired_is_no_recovery() {
     assert_eq!((talk.cwnd(), talk.0.congestion.ssthresh), (9, 9000));
 }
 
-/// RFC 5681: the end of a spurious recovery restores window and threshold; neither becomes smaller than it is now.
+/// The end of a spurious recovery restores window and threshold; neither becomes smaller than it is now.
 #[test]
 fn what_is_taken_back_is_the_window_and_the_threshold() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
