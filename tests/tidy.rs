@@ -298,6 +298,24 @@ fn the_table_of_arrows_has_no_circle() {
     }
 }
 
+/// The tests of a crate may use any crate above it in the table, and none below: a crate is tested without what is built
+/// on it.
+#[test]
+fn tests_depend_on_crates_above_too() {
+    let place: BTreeMap<&str, usize> = ARROWS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+    let downward = |name: &str, tests: &toml::Table| -> Vec<String> {
+        let inside = tests.keys().filter_map(|to| Some((to, place.get(to.as_str())?)));
+        inside.filter(|(_, at)| **at >= place[name]).map(|(to, _)| format!("{name} -> {to}")).collect()
+    };
+    for name in crates() {
+        let manifest = manifest(&name);
+        let tests = manifest.get("dev-dependencies").and_then(toml::Value::as_table);
+        none("tests depend on a crate below", &tests.map_or(Vec::new(), |tests| downward(&name, tests)));
+    }
+    let planted: toml::Table = "experiments.workspace = true\nlink.workspace = true".parse().unwrap();
+    assert_eq!(downward("recorder", &planted), ["recorder -> experiments"]);
+}
+
 #[test]
 fn pure_crates_know_no_operating_system_and_little_else() {
     let crates = crates();

@@ -3,7 +3,7 @@
 use crate::laws::player::{Arrival, Script, Step, Talk};
 use crate::laws::serving::Served;
 use node::{
-    Act, Action, CommandId, Effect, FailedAct, Input, MirrorAct, Node, Outbox, Role, Rx, Seed, StreamId,
+    Act, Action, CommandId, Effect, FailedAct, Input, MirrorAct, Node, Outbox, Rng, Role, Rx, StreamId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -144,9 +144,9 @@ impl Subject for Within {
 }
 
 /// Plays one script to two instances, and checks the laws for both.
-pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: usize) -> Result<(), Broken> {
+pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, rng: Rng, steps: usize) -> Result<(), Broken> {
     let mut bench = Bench { pair: [one, two], now: Instant::ZERO, served: Served::default() };
-    let mut script = Script::new(talk, seed);
+    let mut script = Script::new(talk, rng);
     for _ in 0..steps {
         let subject = &bench.pair[0];
         let step = script.next(bench.now, subject.deadline(), subject.is_alone());
@@ -160,12 +160,12 @@ pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: u
 pub(crate) fn watch<S: Subject>(
     subject: S,
     talk: &Talk,
-    seed: Seed,
+    rng: Rng,
     steps: usize,
     seen: &mut BTreeSet<String>,
 ) {
     let mut bench = Bench { pair: [subject], now: Instant::ZERO, served: Served::default() };
-    let mut script = Script::new(talk, seed);
+    let mut script = Script::new(talk, rng);
     for _ in 0..steps {
         let step = script.next(bench.now, bench.pair[0].deadline(), true);
         let effects = bench.carry_out(&step).swap_remove(0);

@@ -58,4 +58,4 @@ pub use table::{
 };
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;
-pub use wire::{InterfaceAddress, Seed};
+pub use wire::{InterfaceAddress, Rng};

@@ -44,7 +44,7 @@ pub mod reason {
 
 /// One protocol role of one host: a base station, a mobile host, a workload.
 ///
-/// A role has no sockets, no clock, and no random numbers except from its [`Seed`](wire::Seed). The laws are in the
+/// A role has no sockets, no clock, and no random numbers except from its [`Rng`](wire::Rng). The laws are in the
 /// crate's documentation.
 pub trait Role: Debug + Send {
     /// Returns its name in records and reports.
