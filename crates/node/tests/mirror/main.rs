@@ -23,7 +23,7 @@ use table::{Disposition, Verdict, decide, decide_opened};
 use twin::Twin;
 use wire::ipv4::Header;
 use wire::{
-    EtherType, Frame, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId, Seed, WallTime,
+    EtherType, Frame, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId, Rng, WallTime,
 };
 
 const STEPS: usize = 3000;
@@ -237,7 +237,7 @@ impl World {
             twin: Twin::new(reads_clock),
             reads_clock,
             now: Instant::ZERO,
-            choices: Choices(Seed::new(seed)),
+            choices: Choices(Rng::new(seed)),
             defect,
             counts: Counts::default(),
         };
