@@ -17,7 +17,7 @@ const DEPTH: u8 = 2;
 
 /// The state of a packet on its path through the node.
 #[derive(Clone, Copy)]
-struct Progress {
+struct Path {
     port: Port,
     /// The outer source and destination of the last tunnel out of which it came.
     tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
@@ -56,7 +56,7 @@ impl Node {
     ) {
         let verdict = decide(self, now, port, &datagram(header, &packet));
         let origin = if port.iface == Iface::HOST { Origin::Host } else { Origin::Forwarded };
-        self.follow(now, Progress { port, tunnel: None, depth: 0, origin }, verdict, header, packet, out);
+        self.follow(now, Path { port, tunnel: None, depth: 0, origin }, verdict, header, packet, out);
     }
 
     /// Sends a packet of a role as the table decides.
@@ -95,14 +95,7 @@ impl Node {
                 {
                     self.tell_inner_sender(now, error, &packet, out);
                 }
-                self.follow(
-                    now,
-                    Progress { port, tunnel: None, depth, origin },
-                    verdict,
-                    &header,
-                    packet,
-                    out,
-                );
+                self.follow(now, Path { port, tunnel: None, depth, origin }, verdict, &header, packet, out);
             }
             Err(malformed) => drop(out, Iface::HOST, packet, malformed.into()),
         }
@@ -111,7 +104,7 @@ impl Node {
     fn follow(
         &mut self,
         now: Instant,
-        way: Progress,
+        way: Path,
         verdict: Verdict,
         header: &Header,
         mut packet: Packet,
@@ -156,7 +149,7 @@ impl Node {
 
     // --- tunnels ---------------------------------------------------------------------------------------------------
 
-    fn enter(&mut self, now: Instant, way: Progress, encap: Encap, mut packet: Packet, out: &mut Outbox) {
+    fn enter(&mut self, now: Instant, way: Path, encap: Encap, mut packet: Packet, out: &mut Outbox) {
         match ipip::encapsulate(&packet.bytes, encap.src, encap.dst) {
             Ok(bytes) => {
                 packet.bytes = bytes;
@@ -166,7 +159,7 @@ impl Node {
         }
     }
 
-    fn open(&mut self, now: Instant, way: Progress, class: Class, mut packet: Packet, out: &mut Outbox) {
+    fn open(&mut self, now: Instant, way: Path, class: Class, mut packet: Packet, out: &mut Outbox) {
         let (outer, inner) = match ipip::decapsulate(&packet.bytes) {
             Ok((outer, inner)) => (outer, inner.to_vec()),
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
@@ -186,7 +179,7 @@ impl Node {
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
         let verdict = decide_opened(self, now, class, &datagram(&header, &packet));
-        let way = Progress { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
+        let way = Path { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
         self.follow(now, way, verdict, &header, packet, out);
     }
 
