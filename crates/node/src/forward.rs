@@ -185,13 +185,8 @@ impl Node {
             };
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
-<<<<<<< HEAD
         let verdict = decide_opened(self, now, class, &datagram(&header, &packet));
-        let way = Way { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
-=======
-        let verdict = decide_opened(&self.view(), now, class, &datagram(&header, &packet));
         let way = Progress { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
->>>>>>> s36-names
         self.follow(now, way, verdict, &header, packet, out);
     }
 

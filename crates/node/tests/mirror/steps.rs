@@ -6,7 +6,7 @@ use node::{
 };
 use table::Datagram;
 use wire::ipv4;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, Seed};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, Rng};
 
 /// The number of interfaces, besides that of the host.
 pub(crate) const IFACES: u16 = 3;
@@ -50,7 +50,7 @@ pub(crate) struct Arrival {
 }
 
 /// The random choices.
-pub(crate) struct Choices(pub(crate) Seed);
+pub(crate) struct Choices(pub(crate) Rng);
 
 impl Choices {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
