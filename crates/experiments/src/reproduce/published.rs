@@ -173,7 +173,7 @@ impl Judged<'_> {
             match on.word(&self.published) {
                 None => parts.push(format!("{}: not evaluated, a run was invalid", on.backend.name())),
                 Some(other) if other != word => {
-                    parts.push(format!("{}: {}", on.backend.name(), other.name()))
+                    parts.push(format!("{}: {}", on.backend.name(), other.name()));
                 }
                 Some(_) => {}
             }
