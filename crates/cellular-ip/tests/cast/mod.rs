@@ -147,7 +147,8 @@ impl Cast for CellularIp {
 }
 
 fn mobile(changes: &str) -> Mobile {
-    let key: String = key_of(HOST).as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = key_of(HOST);
+    let key = key.as_bytes().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let config: MobileConfig = configured(MOBILE, &format!("session_key = \"{key}\"\n{changes}"));
     Mobile::new(config, Interfaces(&["air".to_owned()]), Rng::new(1)).unwrap()
 }
