@@ -218,7 +218,7 @@ struct Counts {
 }
 
 /// Two nodes, and the twin of the second.
-struct World {
+struct Pair {
     alone: Side,
     beside: Side,
     twin: Twin,
@@ -229,9 +229,9 @@ struct World {
     counts: Counts,
 }
 
-impl World {
+impl Pair {
     fn new(seed: u64, reads_clock: bool, defect: Option<Defect>) -> Self {
-        let mut world = Self {
+        let mut pair = Self {
             alone: Side::new(),
             beside: Side::new(),
             twin: Twin::new(reads_clock),
@@ -241,8 +241,8 @@ impl World {
             defect,
             counts: Counts::default(),
         };
-        world.beside.node.begin_mirror();
-        world
+        pair.beside.node.begin_mirror();
+        pair
     }
 
     fn has(&self, defect: Defect) -> bool {
@@ -408,7 +408,7 @@ fn agree(twin: &Verdict, alone: &Verdict, beside: &Verdict) -> Result<(), String
 }
 
 fn run(seed: u64, defect: Option<Defect>) -> Result<Counts, String> {
-    World::new(seed, seed.is_multiple_of(2), defect).run()
+    Pair::new(seed, seed.is_multiple_of(2), defect).run()
 }
 
 #[test]
