@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process;
 use trace::{Fingerprint, HostId};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4, WallTime, udp};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Rng, SocketAddrV4, WallTime, udp};
 
 fn plan(seed: u64) -> Plan {
     let (file, text) = Scenario::find("first").unwrap();
@@ -106,7 +106,7 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
-        seed: Seed::new(1),
+        rng: Rng::new(1),
     }
 }
 
@@ -120,7 +120,7 @@ fn shouted(bytes: Vec<u8>) -> Fingerprint {
         faults: link::Faults::default(),
     };
     let mut fabric = Fabric::default();
-    fabric.add_wire([PortId(1), PortId(2)], &spec, &Seed::new(1));
+    fabric.add_wire([PortId(1), PortId(2)], &spec, &Rng::new(1));
     let packet = Packet::new(Mac([2, 0, 0, 0, 0, 2]), bytes);
     let world = World::new(fabric, vec![host(1, Some(packet)), host(2, None)]);
     world.run(Instant::from_millis(100)).fingerprint

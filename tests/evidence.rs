@@ -44,14 +44,14 @@ fn ns3() -> Option<&'static Path> {
 
 /// An event inside ns-3's sender.
 #[derive(Clone, PartialEq, Debug)]
-struct Event {
+struct Observed {
     at: f64,
     what: String,
     value: f64,
 }
 
 /// Returns the events of a run, if requested by the options, and its last line.
-fn run(program: &Path, options: &[&str]) -> (Vec<Event>, serde_json::Value) {
+fn run(program: &Path, options: &[&str]) -> (Vec<Observed>, serde_json::Value) {
     let output = Command::new(program).args(options).output().unwrap();
     assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -59,7 +59,7 @@ fn run(program: &Path, options: &[&str]) -> (Vec<Event>, serde_json::Value) {
     for line in text.lines() {
         if let [at, what, value] = line.split_whitespace().collect::<Vec<_>>()[..] {
             let (at, value) = (at.parse().unwrap(), value.parse().unwrap());
-            events.push(Event { at, what: what.to_owned(), value });
+            events.push(Observed { at, what: what.to_owned(), value });
         }
     }
     (events, serde_json::from_str(text.lines().last().unwrap()).unwrap())
@@ -98,7 +98,7 @@ fn sixteen_mebibytes_take_as_long_as_in_ns3() {
     }
 }
 
-fn of<'a>(events: &'a [Event], what: &'a str) -> impl Iterator<Item = &'a Event> {
+fn of<'a>(events: &'a [Observed], what: &'a str) -> impl Iterator<Item = &'a Observed> {
     events.iter().filter(move |event| event.what == what)
 }
 
@@ -125,7 +125,7 @@ fn ns3_does_not_count_duplicates_as_outstanding() {
 fn ns3_forgets_the_threshold_and_the_backing_off() {
     let Some(program) = ns3() else { return };
     let (events, _) = run(program, &["--trace", "--bytes=2000000", "--down=5", "--up=8.5"]);
-    let after: Vec<Event> = events.into_iter().filter(|event| event.at > 5.5).collect();
+    let after: Vec<Observed> = events.into_iter().filter(|event| event.at > 5.5).collect();
     // RFC 5681, section 3.1: ssthresh is kept when the timer retransmits the same segment again.
     let thresholds: Vec<f64> = of(&after, "ssthresh").map(|event| event.value).take(2).collect();
     println!("thresholds after two time-outs of one segment: {thresholds:?}");

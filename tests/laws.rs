@@ -18,7 +18,7 @@ mod serving;
 mod toys;
 
 use harness::{Alone, Broken, Subject, Within};
-use node::{Act, Effect, Input, Node, Role, Seed};
+use node::{Act, Effect, Input, Node, Rng, Role};
 use player::Talk;
 use rows::{ROWS, Row};
 use serving::{Manner, Server};
@@ -32,7 +32,7 @@ const STEPS: usize = 80;
 
 fn play<S: Subject>(make: impl Fn() -> S, talk: &Talk, scripts: u64) -> Result<(), Broken> {
     (0..scripts).try_for_each(|seed| {
-        let result = harness::play(make(), make(), talk, Seed::new(seed), STEPS);
+        let result = harness::play(make(), make(), talk, Rng::new(seed), STEPS);
         result.map_err(|broken| Broken { what: format!("script {seed}: {}", broken.what), ..broken })
     })
 }
@@ -41,7 +41,7 @@ fn role(row: &Row) -> Box<dyn Role> {
     let interfaces = row.interfaces();
     row.config()
         .on_host(&row.surroundings())
-        .build(node::config::Interfaces(&interfaces), &Seed::new(1))
+        .build(node::config::Interfaces(&interfaces), &Rng::new(1))
         .unwrap()
 }
 
@@ -83,7 +83,7 @@ fn scripts_reach_what_a_role_is_there_for() {
     for row in ROWS {
         let mut seen = BTreeSet::new();
         for seed in 0..SCRIPTS {
-            harness::watch(alone(row), &row.talk(), Seed::new(seed), STEPS, &mut seen);
+            harness::watch(alone(row), &row.talk(), Rng::new(seed), STEPS, &mut seen);
         }
         for wanted in row.reached {
             assert!(seen.iter().any(|effect| effect.contains(wanted)), "{}: never {wanted}", row.kind);

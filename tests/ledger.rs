@@ -458,7 +458,7 @@ fn a_handoff_without_the_event_that_cut_the_path_is_not_passed_over() {
         .iter()
         .position(|record| record.at >= outcome.handoffs[0].begun && matches!(record.what, What::Tuned(..)));
     let records = without(&outcome.records, cut.unwrap());
-    let again = Outcome::new(outcome.plan.clone(), outcome.world, records.clone(), None);
+    let again = Outcome::new(outcome.plan.clone(), outcome.backend, records.clone(), None);
     assert_eq!(again.handoffs.len(), outcome.handoffs.len() - 1);
     let doubts = judge(&outcome.plan, records).doubts;
     assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::Uncut { .. })), "{doubts:?}");

@@ -8,6 +8,8 @@ mod cast;
 mod judge;
 #[path = "moves/real_time.rs"]
 mod real_time;
+#[path = "moves/sandbox.rs"]
+mod sandbox;
 #[path = "moves/script.rs"]
 mod script;
 #[path = "moves/scripted.rs"]
@@ -16,8 +18,6 @@ mod scripted;
 mod virtual_time;
 #[path = "moves/voice.rs"]
 mod voice;
-#[path = "moves/world.rs"]
-mod world;
 
 use judge::Verdict;
 use std::io::Write;
@@ -55,12 +55,12 @@ fn a_connection_moves_a_thousand_times_in_the_simulator() {
 
 #[test]
 fn a_connection_moves_between_kernels() {
-    world::in_world(Duration::from_mins(3), || check(&real_time::moves(FEW), FEW, "Linux"));
+    sandbox::in_sandbox(Duration::from_mins(3), || check(&real_time::moves(FEW), FEW, "Linux"));
 }
 
 #[test]
 fn a_connection_moves_between_kernels_without_any_rights() {
-    world::in_world_of_nobody(Duration::from_mins(3), || {
+    sandbox::in_sandbox_of_nobody(Duration::from_mins(3), || {
         check(&real_time::moves(FEW), FEW, "Linux, as the user nobody");
     });
 }
@@ -68,5 +68,5 @@ fn a_connection_moves_between_kernels_without_any_rights() {
 #[test]
 #[ignore = "ten minutes: `make moves-linux`"]
 fn a_connection_moves_a_thousand_times_between_kernels() {
-    world::in_world(Duration::from_mins(30), || check(&real_time::moves(MANY), MANY, "Linux"));
+    sandbox::in_sandbox(Duration::from_mins(30), || check(&real_time::moves(MANY), MANY, "Linux"));
 }

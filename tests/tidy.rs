@@ -298,6 +298,24 @@ fn the_table_of_arrows_has_no_circle() {
     }
 }
 
+/// The tests of a crate may use any crate above it in the table, and none below: a crate is tested without what is built
+/// on it.
+#[test]
+fn tests_depend_on_crates_above_too() {
+    let place: BTreeMap<&str, usize> = ARROWS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+    let downward = |name: &str, tests: &toml::Table| -> Vec<String> {
+        let inside = tests.keys().filter_map(|to| Some((to, place.get(to.as_str())?)));
+        inside.filter(|(_, at)| **at >= place[name]).map(|(to, _)| format!("{name} -> {to}")).collect()
+    };
+    for name in crates() {
+        let manifest = manifest(&name);
+        let tests = manifest.get("dev-dependencies").and_then(toml::Value::as_table);
+        none("tests depend on a crate below", &tests.map_or(Vec::new(), |tests| downward(&name, tests)));
+    }
+    let planted: toml::Table = "experiments.workspace = true\nlink.workspace = true".parse().unwrap();
+    assert_eq!(downward("recorder", &planted), ["recorder -> experiments"]);
+}
+
 #[test]
 fn pure_crates_know_no_operating_system_and_little_else() {
     let crates = crates();
@@ -413,10 +431,11 @@ fn variants_of(source: &str, name: &str) -> Vec<String> {
 }
 
 /// The enums of the core, and the file of each.
-const CORE: [(&str, &str); 7] = [
+const CORE: [(&str, &str); 8] = [
     ("Input", "input.rs"),
     ("Effect", "act.rs"),
     ("Act", "act.rs"),
+    ("MirrorAct", "mirror.rs"),
     ("StreamOp", "stream.rs"),
     ("MigrateOp", "stream.rs"),
     ("StreamEvent", "stream.rs"),
@@ -519,7 +538,15 @@ fn the_users_of_each_variant_are_those_that_the_page_names() {
 /// A new variant of these enums must not be missed: a `match` of them names each variant.
 #[test]
 fn the_enums_of_the_core_are_matched_without_a_wildcard() {
-    let enums = ["Input::", "Effect::", "Act::", "StreamEvent::", "OwnedStreamEvent::", "MigrateEvent::"];
+    let enums = [
+        "Input::",
+        "Effect::",
+        "Act::",
+        "MirrorAct::",
+        "StreamEvent::",
+        "OwnedStreamEvent::",
+        "MigrateEvent::",
+    ];
     let is_of_core = |arm: &String| {
         let words = || arm.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
         words().any(|word| enums.iter().any(|name| word.starts_with(name)))
@@ -540,22 +567,56 @@ fn the_enums_of_the_core_are_matched_without_a_wildcard() {
     none("matches with a wildcard", &found);
 }
 
+/// Returns the drop reasons of all product files, with their files.
+fn reasons() -> Vec<(String, String)> {
+    let opening = word(&["Reason", "(\""]);
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        if path.contains("test") || path.contains("fuzz") {
+            continue;
+        }
+        for rest in without_tests(&text).split(&opening).skip(1) {
+            found.push((path.clone(), rest.split('"').next().unwrap_or_default().to_owned()));
+        }
+    }
+    found
+}
+
 /// A reader of a table must find each drop reason in the glossary.
 #[test]
 fn every_reason_of_a_drop_is_in_the_glossary() {
     let glossary = read(&root().join("docs/glossary.md"));
-    let opening = word(&["Reason", "(\""]);
-    let mut missing = BTreeSet::new();
-    for (path, text) in sources() {
-        let is_test = path.contains("test") || path.contains("fuzz");
-        for rest in without_tests(&text).split(&opening).skip(1).filter(|_| !is_test) {
-            let reason = rest.split('"').next().unwrap_or_default();
-            if !reason.starts_with("sctp_") && !glossary.contains(&format!("`{reason}`")) {
-                missing.insert(format!("{path}: {reason}"));
-            }
+    let is_missing =
+        |reason: &str| !reason.starts_with("sctp_") && !glossary.contains(&format!("`{reason}`"));
+    let missing: BTreeSet<String> = reasons()
+        .into_iter()
+        .filter(|(_, reason)| is_missing(reason))
+        .map(|(path, reason)| format!("{path}: {reason}"))
+        .collect();
+    none("reasons that docs/glossary.md does not have", &missing.into_iter().collect::<Vec<_>>());
+}
+
+/// Returns the reasons that have the number of another one.
+fn with_equal_numbers<'a>(reasons: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (mut known, mut equal) = (BTreeMap::new(), Vec::new());
+    for reason in reasons {
+        let number = wire::Reason(reason.to_owned().leak()).code();
+        if known.insert(number, reason).is_some_and(|other| other != reason) {
+            equal.push(format!("{reason}: {number}"));
         }
     }
-    none("reasons that docs/glossary.md does not have", &missing.into_iter().collect::<Vec<_>>());
+    equal
+}
+
+/// A kernel map has the number of a reason only (`wire::Reason::code`).
+#[test]
+fn each_reason_of_a_drop_has_its_own_number() {
+    let all = reasons();
+    let names: BTreeSet<&str> = all.iter().map(|(_, reason)| reason.as_str()).collect();
+    assert!(names.len() > 100, "{} reasons: they are not where they were", names.len());
+    none("reasons with the number of another", &with_equal_numbers(names.into_iter()));
+    let collision = ["costarring", "liquid"]; // a known one of 32-bit FNV-1a
+    assert_eq!(with_equal_numbers(collision.into_iter()).len(), 1);
 }
 
 /// Returns the tests named in a row: `path::test`, or `::test` for another one in the same file.

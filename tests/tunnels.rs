@@ -13,7 +13,7 @@ use recorder::run::{Backend, Outcome, simulate};
 use scenario::{Plan, Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4, icmp, udp};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Rng, SocketAddrV4, icmp, udp};
 
 const SCENARIO: &str = r#"
     about = "A narrow link inside a tunnel"
@@ -228,7 +228,7 @@ fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
             if id == sender {
                 config.node_of(vec![Box::new(Divisible { from, next })])
             } else {
-                config.node(&Seed::new(1).fork(&config.name))
+                config.node(&Rng::new(1).fork(&config.name))
             }
             .unwrap()
         };

@@ -1,7 +1,7 @@
 //! Mobile IP: a whole datagram, as an agent or a mobile node gets it.
 
 use auth::Key;
-use fuzz::{set_checksum, patch};
+use fuzz::{patch, set_checksum};
 use mobile_ip::message::{
     Advertisement, Algorithm, Association, Between, Received, Registration, Solicitation,
 };

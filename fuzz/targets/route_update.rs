@@ -3,7 +3,7 @@
 use auth::Key;
 use cellular_ip::message::{self, RouteUpdate};
 use cellular_ip::update_request::UpdateRequest;
-use fuzz::{set_checksum, patch};
+use fuzz::{patch, set_checksum};
 use wire::ipv4::Header;
 
 /// Runs the target on one input.

@@ -2,9 +2,9 @@
 
 use auth::Key;
 use sctp::message::{Packet, set_checksum};
-use sctp::{AssociationId, Change, Config, Endpoint, Event, Hmac, Open, State, Transmit};
+use sctp::{AssociationEvent, AssociationId, Change, Config, Endpoint, Hmac, Open, State, Transmit};
 use std::collections::VecDeque;
-use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Seed};
+use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Rng};
 
 const PORT: u16 = 80;
 /// Packets at one instant that would be an answer without end.
@@ -57,7 +57,7 @@ impl Wire {
             ..Config::default()
         };
         let end = |number: u64| End {
-            endpoint: Endpoint::new(config.clone(), Key::new([number as u8; 32]), Seed::new(number)),
+            endpoint: Endpoint::new(config.clone(), Key::new([number as u8; 32]), Rng::new(number)),
             id: None,
             written: 0,
             read: 0,
@@ -204,14 +204,14 @@ impl Wire {
         let end = &mut self.ends[who];
         while let Some((id, event)) = end.endpoint.poll_event() {
             match event {
-                Event::Opened if end.id != Some(id) => {
+                AssociationEvent::Opened if end.id != Some(id) => {
                     // Another handshake of the same two: its streams begin again.
                     self.honest &= end.id.is_none();
                     end.id = Some(id);
                     end.credit = 0;
                 }
-                Event::Restarted { intact: false } => (self.honest, end.credit) = (false, 0),
-                Event::Room(more) => end.credit += more,
+                AssociationEvent::Restarted { intact: false } => (self.honest, end.credit) = (false, 0),
+                AssociationEvent::Room(more) => end.credit += more,
                 _ => {}
             }
             assert!(end.credit <= BUFFER as usize || !self.honest, "more credit than buffer");

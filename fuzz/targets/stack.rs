@@ -6,7 +6,7 @@ use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tcp::Profile;
-use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Seed, SocketAddrV4};
+use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Rng, SocketAddrV4};
 
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 const PORT: u16 = 80;
@@ -16,8 +16,8 @@ const MOST: usize = 20_000;
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes, Malformed("end"));
-    let mut world = World::new();
-    while world.step(&mut r).is_ok() {}
+    let mut net = Network::new();
+    while net.step(&mut r).is_ok() {}
 }
 
 struct Host {
@@ -28,28 +28,28 @@ struct Host {
     next: u32,
 }
 
-struct World {
+struct Network {
     now: Instant,
     hosts: [Host; 2],
     /// Towards each.
     wires: [VecDeque<Vec<u8>>; 2],
 }
 
-impl World {
+impl Network {
     fn new() -> Self {
         let profile = Arc::new(Profile { receive_buffer: 8000, send_buffer: 8000, ..Profile::linux_like() });
         let host = |number: usize| Host {
-            stack: Stack::new(Some(HOSTS[number]), 1500, Arc::clone(&profile), Seed::new(number as u64)),
+            stack: Stack::new(Some(HOSTS[number]), 1500, Arc::clone(&profile), Rng::new(number as u64)),
             streams: BTreeMap::new(),
             exported: None,
             next: 0,
         };
-        let mut world = Self { now: Instant::ZERO, hosts: [host(0), host(1)], wires: Default::default() };
+        let mut net = Self { now: Instant::ZERO, hosts: [host(0), host(1)], wires: Default::default() };
         for (number, address) in HOSTS.into_iter().enumerate() {
             let local = SocketAddrV4::new(address, PORT);
-            world.makes(number, StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
+            net.makes(number, StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
         }
-        world
+        net
     }
 
     /// One thing happens; the lowest bit of its code says to whom.

@@ -1,6 +1,6 @@
 //! UDP in IPv4: what is read is written back and read the same.
 
-use fuzz::{set_checksum_over, patch};
+use fuzz::{patch, set_checksum_over};
 use wire::udp::{self, Datagram};
 use wire::{Checksum, Ipv4Addr, Malformed, Reader, SocketAddrV4, ipv4};
 

@@ -2,9 +2,12 @@
 
 use crate::laws::player::{Arrival, Script, Step, Talk};
 use crate::laws::serving::Served;
-use node::{Act, CommandId, Effect, FailedAct, Input, Node, Outbox, Role, Rx, Seed, StreamId};
+use node::{
+    Act, Action, CommandId, Effect, FailedAct, Input, MirrorAct, Node, Outbox, Rng, Role, Rx, StreamId,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use table::map::{MapKey, MapPolicy, MapPort, MapRoute};
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Packet, PacketId};
 
@@ -75,8 +78,33 @@ pub(crate) struct Within {
 }
 
 impl Within {
-    pub(crate) fn new(node: Node) -> Self {
+    /// Begins the mirror, so that the node checks after each step that it has reported each change of its rules.
+    pub(crate) fn new(mut node: Node) -> Self {
+        node.begin_mirror();
         Self { node, out: Outbox::default(), ran_away: false }
+    }
+}
+
+/// Whether an entry of the rules survives the conversion to its form in a kernel map.
+fn fits_a_map(act: &MirrorAct) -> bool {
+    match *act {
+        MirrorAct::Route(key, Some((found, used))) => {
+            let reason = |code| match found.route.action {
+                Action::Drop(reason) if reason.code() == code => Some(reason),
+                _ => None,
+            };
+            let bytes = MapRoute::new(&found, used).to_bytes();
+            MapKey::new(&key).read() == Ok(key)
+                && MapRoute::from_bytes(bytes).read(reason) == Ok((found, used))
+        }
+        MirrorAct::IngressPolicy(port, Some(policy)) => {
+            let bytes = MapPolicy::new(policy.0, &policy.1).to_bytes();
+            MapPort::new(port).read() == Ok(port) && MapPolicy::from_bytes(bytes).read() == Ok(policy)
+        }
+        MirrorAct::Route(_, None)
+        | MirrorAct::IngressPolicy(_, None)
+        | MirrorAct::Address(..)
+        | MirrorAct::Mtu(..) => true,
     }
 }
 
@@ -90,6 +118,9 @@ impl Subject for Within {
             other => self.node.handle(now, other, &mut self.out),
         }
         self.ran_away = self.out.take_runaway().is_some();
+        while let Some(act) = self.node.next_mirror_act() {
+            assert!(fits_a_map(&act), "{act:?}");
+        }
         std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)).collect()
     }
     fn deadline(&self) -> Option<Instant> {
@@ -113,9 +144,9 @@ impl Subject for Within {
 }
 
 /// Plays one script to two instances, and checks the laws for both.
-pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: usize) -> Result<(), Broken> {
+pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, rng: Rng, steps: usize) -> Result<(), Broken> {
     let mut bench = Bench { pair: [one, two], now: Instant::ZERO, served: Served::default() };
-    let mut script = Script::new(talk, seed);
+    let mut script = Script::new(talk, rng);
     for _ in 0..steps {
         let subject = &bench.pair[0];
         let step = script.next(bench.now, subject.deadline(), subject.is_alone());
@@ -129,12 +160,12 @@ pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: u
 pub(crate) fn watch<S: Subject>(
     subject: S,
     talk: &Talk,
-    seed: Seed,
+    rng: Rng,
     steps: usize,
     seen: &mut BTreeSet<String>,
 ) {
     let mut bench = Bench { pair: [subject], now: Instant::ZERO, served: Served::default() };
-    let mut script = Script::new(talk, seed);
+    let mut script = Script::new(talk, rng);
     for _ in 0..steps {
         let step = script.next(bench.now, bench.pair[0].deadline(), true);
         let effects = bench.carry_out(&step).swap_remove(0);

@@ -7,7 +7,7 @@ use ::indirect_tcp::message::{
     Welcome,
 };
 use auth::Key;
-use node::{Addr, Notification, PuntReason, Seed};
+use node::{Addr, Notification, PuntReason, Rng};
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 
@@ -32,8 +32,8 @@ pub(super) const MOBILE_HOST: &str = r#"
 
 pub(super) const NEWS: &[Notification] = &[Notification::Gateway(LEFT), Notification::Gateway(RIGHT)];
 
-fn key(chance: &mut Seed) -> Key {
-    let wrong = u8::from(chance.draw().is_multiple_of(8));
+fn key(rng: &mut Rng) -> Key {
+    let wrong = u8::from(rng.draw().is_multiple_of(8));
     Key::new((wrong..16 + wrong).collect::<Vec<u8>>())
 }
 
@@ -49,38 +49,37 @@ fn entry(host: Ipv4Addr, number: u32) -> Entry {
 }
 
 /// The sequences are near each other, so that some come too late.
-fn greeting(chance: &mut Seed, now: Instant, router: Ipv4Addr) -> Signed<Greeting> {
-    let host = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize];
-    let late = chance.draw() % 3_000_000_000;
+fn greeting(rng: &mut Rng, now: Instant, router: Ipv4Addr) -> Signed<Greeting> {
+    let host = HOSTS[(rng.draw() % 6).saturating_sub(3) as usize];
+    let late = rng.draw() % 3_000_000_000;
     let sequence = WALL.plus(now.since(Instant::ZERO)).0.cast_unsigned() - late;
-    let entries = (0..chance.draw() % 4).map(|number| entry(host, number as u32)).collect();
-    let previous = [vec![LEFT], vec![RIGHT], Vec::new()][(chance.draw() % 3) as usize].clone();
+    let entries = (0..rng.draw() % 4).map(|number| entry(host, number as u32)).collect();
+    let previous = [vec![LEFT], vec![RIGHT], Vec::new()][(rng.draw() % 3) as usize].clone();
     Signed::new(
         Greeting { host, sequence, router, previous, entries, again: false, codes: Vec::new() },
-        &key(chance),
+        &key(rng),
     )
 }
 
-pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {
-    let (src, payload) = match chance.draw() % 8 {
+pub(super) fn to_support_router(rng: &mut Rng, now: Instant) -> Post {
+    let (src, payload) = match rng.draw() % 8 {
         0..=2 => {
-            let greeting = greeting(chance, now, LEFT);
+            let greeting = greeting(rng, now, LEFT);
             (greeting.message.host, greeting.emit())
         }
         3 | 4 => {
-            let greeting = greeting(chance, now, RIGHT);
+            let greeting = greeting(rng, now, RIGHT);
             let pointer = ForwardPointer { new: RIGHT, old: LEFT, greeting };
-            (RIGHT, Signed::new(pointer, &key(chance)).emit())
+            (RIGHT, Signed::new(pointer, &key(rng)).emit())
         }
         5 => {
             let (old, host) = (RIGHT, HOSTS[0]);
-            let reply = ForwardReply { old, host, sequence: chance.draw() % 4, connections: 1 };
-            (RIGHT, Signed::new(reply, &key(chance)).emit())
+            let reply = ForwardReply { old, host, sequence: rng.draw() % 4, connections: 1 };
+            (RIGHT, Signed::new(reply, &key(rng)).emit())
         }
         6 => (
             RIGHT,
-            Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![id(1)] }, &key(chance))
-                .emit(),
+            Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![id(1)] }, &key(rng)).emit(),
         ),
         // A segment that it intercepts.
         _ => {
@@ -93,23 +92,23 @@ pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {
     Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[3]]), bytes }
 }
 
-pub(super) fn to_mobile_host(chance: &mut Seed, _now: Instant) -> Post {
-    let connections = vec![id((chance.draw() % 4) as u32)];
+pub(super) fn to_mobile_host(rng: &mut Rng, _now: Instant) -> Post {
+    let connections = vec![id((rng.draw() % 4) as u32)];
     let lost = Lost { host: HOSTS[0], router: LEFT, connections };
-    let payload = Signed::new(lost, &key(chance)).emit();
+    let payload = Signed::new(lost, &key(rng)).emit();
     let bytes = udp::packet(Addr::new(LEFT, PORT), Addr::new(HOSTS[0], PORT), &payload);
     Post { rx: rx(1, PuntReason::Listen), from: Mac([2; 6]), bytes }
 }
 
 /// Returns the answer to a greeting that the role sent.
-pub(super) fn answer(chance: &mut Seed, sent: &Packet) -> Option<Post> {
+pub(super) fn answer(rng: &mut Rng, sent: &Packet) -> Option<Post> {
     let (ip, payload) = Header::parse(&sent.bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;
     let Ok(Datagram::Greeting(greeting)) = Datagram::parse(datagram.payload) else { return None };
     let Greeting { host, sequence, router, .. } = greeting.message;
-    let welcome = [Welcome::Ready, Welcome::Stale][(chance.draw() % 2) as usize];
-    let sequence = sequence + chance.draw() % 2;
-    let reply = Signed::new(GreetingReply { host, sequence, router, welcome }, &key(chance));
+    let welcome = [Welcome::Ready, Welcome::Stale][(rng.draw() % 2) as usize];
+    let sequence = sequence + rng.draw() % 2;
+    let reply = Signed::new(GreetingReply { host, sequence, router, welcome }, &key(rng));
     let bytes = udp::packet(Addr::new(router, PORT), Addr::new(host, PORT), &reply.emit());
     Some(Post { rx: rx(1, PuntReason::Listen), from: Mac([2; 6]), bytes })
 }

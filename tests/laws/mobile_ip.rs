@@ -7,7 +7,7 @@ use ::mobile_ip::message::{
     Received, Registration, Request, RequestFlags, Solicitation, datagram,
 };
 use auth::Key;
-use node::{Command, PuntReason, Seed};
+use node::{Command, PuntReason, Rng};
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4};
 
 pub(super) const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -47,19 +47,19 @@ pub(super) fn commands() -> Vec<Command> {
     ]
 }
 
-fn association(chance: &mut Seed) -> Association {
-    let wrong = u8::from(chance.draw().is_multiple_of(8));
+fn association(rng: &mut Rng) -> Association {
+    let wrong = u8::from(rng.draw().is_multiple_of(8));
     let key: Vec<u8> = (wrong..16 + wrong).collect();
     Association { spi: 256, algorithm: Algorithm::HmacSha256, key: Key::new(key) }
 }
 
-fn request(chance: &mut Seed, now: Instant) -> Request {
-    let home = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize];
-    let lifetime = [0, 1, 2, 300][(chance.draw() % 4) as usize];
-    let care_of = if lifetime == 0 && chance.draw().is_multiple_of(2) { home } else { VISITED };
+fn request(rng: &mut Rng, now: Instant) -> Request {
+    let home = HOSTS[(rng.draw() % 6).saturating_sub(3) as usize];
+    let lifetime = [0, 1, 2, 300][(rng.draw() % 4) as usize];
+    let care_of = if lifetime == 0 && rng.draw().is_multiple_of(2) { home } else { VISITED };
     // Some timestamps are used twice, some differ by minutes.
-    let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() % 3 };
-    let flags = if chance.draw().is_multiple_of(8) { chance.draw() as u8 } else { 0 };
+    let off = if rng.draw().is_multiple_of(16) { 300 << 32 } else { rng.draw() % 3 };
+    let flags = if rng.draw().is_multiple_of(8) { rng.draw() as u8 } else { 0 };
     let mut request = Request {
         flags: RequestFlags(flags),
         lifetime,
@@ -69,7 +69,7 @@ fn request(chance: &mut Seed, now: Instant) -> Request {
         identification: WALL.plus(now.since(Instant::ZERO)).to_ntp().wrapping_add(off),
         extensions: Vec::new(),
     };
-    request.sign(Between::MobileHome, &association(chance));
+    request.sign(Between::MobileHome, &association(rng));
     request
 }
 
@@ -77,50 +77,50 @@ fn socket(address: Ipv4Addr) -> SocketAddrV4 {
     SocketAddrV4::new(address, PORT)
 }
 
-pub(super) fn to_home_agent(chance: &mut Seed, now: Instant) -> Post {
-    if chance.draw().is_multiple_of(16) {
-        let reply = request(chance, now).reply(Code::Accepted);
+pub(super) fn to_home_agent(rng: &mut Rng, now: Instant) -> Post {
+    if rng.draw().is_multiple_of(16) {
+        let reply = request(rng, now).reply(Code::Accepted);
         let bytes = datagram(socket(VISITED), socket(AGENT), 64, &reply.emit());
         return Post { rx: rx(2, PuntReason::Listen), from: Mac([2; 6]), bytes };
     }
-    if chance.draw().is_multiple_of(16) {
-        return solicitation(chance);
+    if rng.draw().is_multiple_of(16) {
+        return solicitation(rng);
     }
-    let request = request(chance, now);
+    let request = request(rng, now);
     let at_home = request.care_of == request.home;
     let src = if at_home { request.home } else { VISITED };
     let bytes = datagram(socket(src), socket(AGENT), 64, &request.emit());
     Post { rx: rx(if at_home { 1 } else { 2 }, PuntReason::Listen), from: Mac([2; 6]), bytes }
 }
 
-pub(super) fn to_foreign_agent(chance: &mut Seed, now: Instant) -> Post {
-    if chance.draw().is_multiple_of(4) {
-        return solicitation(chance);
+pub(super) fn to_foreign_agent(rng: &mut Rng, now: Instant) -> Post {
+    if rng.draw().is_multiple_of(4) {
+        return solicitation(rng);
     }
-    let request = request(chance, now);
-    let iface = if chance.draw().is_multiple_of(16) { 2 } else { 1 };
-    let from = Mac([2, 0, 0, 0, 0, (chance.draw() % 3) as u8]);
+    let request = request(rng, now);
+    let iface = if rng.draw().is_multiple_of(16) { 2 } else { 1 };
+    let from = Mac([2, 0, 0, 0, 0, (rng.draw() % 3) as u8]);
     let bytes = datagram(socket(request.home), socket(VISITED), 255, &request.emit());
     Post { rx: rx(iface, PuntReason::Listen), from, bytes }
 }
 
-fn solicitation(chance: &mut Seed) -> Post {
-    let src = [HOSTS[0], Ipv4Addr::UNSPECIFIED][(chance.draw() % 2) as usize];
+fn solicitation(rng: &mut Rng) -> Post {
+    let src = [HOSTS[0], Ipv4Addr::UNSPECIFIED][(rng.draw() % 2) as usize];
     let bytes = Solicitation { src, dst: ALL_ROUTERS }.emit();
     Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, 7]), bytes }
 }
 
-pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
-    let src = [AGENT, VISITED, FAR][(chance.draw() % 3) as usize];
+pub(super) fn to_mobile_node(rng: &mut Rng, _now: Instant) -> Post {
+    let src = [AGENT, VISITED, FAR][(rng.draw() % 3) as usize];
     let home = src == AGENT;
-    let busy = if chance.draw().is_multiple_of(8) { AgentFlags::BUSY } else { AgentFlags::default() };
+    let busy = if rng.draw().is_multiple_of(8) { AgentFlags::BUSY } else { AgentFlags::default() };
     let said = Advertisement {
         src,
         dst: ALL_SYSTEMS,
-        registered_only: chance.draw().is_multiple_of(4),
-        lifetime: (chance.draw() % 4) as u16,
+        registered_only: rng.draw().is_multiple_of(4),
+        lifetime: (rng.draw() % 4) as u16,
         routers: vec![(src, 0)],
-        sequence: (chance.draw() % 512) as u16,
+        sequence: (rng.draw() % 512) as u16,
         registration_lifetime: 300,
         flags: busy | if home { AgentFlags::HOME } else { AgentFlags::FOREIGN },
         care_of: if home { Vec::new() } else { vec![src] },
@@ -130,16 +130,16 @@ pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
 }
 
 /// Returns the reply to a request that the role sent, as it arrives at `to`.
-pub(super) fn answer(chance: &mut Seed, sent: &Packet, to: Ipv4Addr) -> Option<Post> {
+pub(super) fn answer(rng: &mut Rng, sent: &Packet, to: Ipv4Addr) -> Option<Post> {
     let received = Received::parse(&sent.bytes).ok()?;
     let Registration::Request(request) = received.message else { return None };
     let codes = [0, 0, 0, 1, 66, 69, 133, 136];
-    let mut reply = request.reply(Code::from_number(codes[(chance.draw() % 8) as usize]));
-    reply.lifetime = reply.lifetime.min((chance.draw() % 8) as u16);
-    if chance.draw().is_multiple_of(8) {
+    let mut reply = request.reply(Code::from_number(codes[(rng.draw() % 8) as usize]));
+    reply.lifetime = reply.lifetime.min((rng.draw() % 8) as u16);
+    if rng.draw().is_multiple_of(8) {
         reply.identification ^= 1;
     }
-    reply.sign(Between::MobileHome, &association(chance));
+    reply.sign(Between::MobileHome, &association(rng));
     let bytes = datagram(socket(received.ip.dst), socket(to), 64, &reply.emit());
     let iface = if to == VISITED { 2 } else { 1 };
     Some(Post { rx: rx(iface, PuntReason::Listen), from: Mac([2; 6]), bytes })

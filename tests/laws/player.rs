@@ -3,7 +3,7 @@
 
 use node::stream::OwnedStreamEvent;
 use node::{
-    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, RoleId, RouteKey, Seed,
+    Act, Boot, Command, CommandId, Effect, Fault, Lifetime, Link, Notification, Rng, RoleId, RouteKey,
     StreamEvent,
 };
 use node::{FailedAct, PuntReason, StreamId, StreamOp, Transport, Value};
@@ -24,15 +24,15 @@ pub(crate) struct Talk {
     /// Commands that it knows, with valid and invalid arguments.
     pub(crate) commands: Vec<Command>,
     /// Returns a packet that it may receive at this time.
-    pub(crate) packet: fn(&mut Seed, Instant) -> Post,
+    pub(crate) packet: fn(&mut Rng, Instant) -> Post,
     /// Whether it receives packets at all.
     pub(crate) takes_packets: bool,
     /// Returns a message that a peer may send to it, on a stream of datagrams that it accepts.
-    pub(crate) datagram: Option<fn(&mut Seed, Instant) -> Vec<u8>>,
+    pub(crate) datagram: Option<fn(&mut Rng, Instant) -> Vec<u8>>,
     /// A transport that it serves.
     pub(crate) serves: Option<Transport>,
     /// Returns a peer's answer to the packet that it sent last, if there is one.
-    pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
+    pub(crate) answer: Option<fn(&mut Rng, &Packet) -> Option<Post>>,
     /// News that other roles of its host may report.
     pub(crate) news: &'static [Notification],
 }
@@ -79,7 +79,7 @@ pub(crate) enum Step {
 
 pub(crate) struct Script<'a> {
     talk: &'a Talk,
-    chance: Seed,
+    rng: Rng,
     started: bool,
     last_id: u64,
     /// Routes whose lifetime may end.
@@ -102,10 +102,10 @@ pub(crate) struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    pub(crate) const fn new(talk: &'a Talk, chance: Seed) -> Self {
+    pub(crate) const fn new(talk: &'a Talk, rng: Rng) -> Self {
         Self {
             talk,
-            chance,
+            rng,
             started: false,
             last_id: 0,
             lives: BTreeMap::new(),
@@ -159,7 +159,7 @@ impl<'a> Script<'a> {
             self.fails = true;
             return failed(FailedAct::Store(key));
         }
-        match self.chance.draw() % 16 {
+        match self.rng.draw() % 16 {
             0 | 1 => self.time(now, deadline),
             2..=4 => self.time_out(now, deadline),
             5..=10 if self.talk.takes_packets => self.packet(now),
@@ -186,7 +186,7 @@ impl<'a> Script<'a> {
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        self.chance.draw() % end.max(1)
+        self.rng.draw() % end.max(1)
     }
 
     /// Returns a gap of time, not past the deadline: a driver would have given a time-out by then.
@@ -213,12 +213,10 @@ impl<'a> Script<'a> {
 
     fn packet(&mut self, now: Instant) -> Step {
         let answer = match (self.talk.answer, &self.sent) {
-            (Some(answer), Some(sent)) if self.chance.draw().is_multiple_of(2) => {
-                answer(&mut self.chance, sent)
-            }
+            (Some(answer), Some(sent)) if self.rng.draw().is_multiple_of(2) => answer(&mut self.rng, sent),
             _ => None,
         };
-        let post = answer.unwrap_or_else(|| (self.talk.packet)(&mut self.chance, now));
+        let post = answer.unwrap_or_else(|| (self.talk.packet)(&mut self.rng, now));
         let Post { rx, from, mut bytes } = post;
         self.damage(&mut bytes);
         self.last_id += 1;
@@ -237,7 +235,7 @@ impl<'a> Script<'a> {
             }
             1 => bytes.truncate(self.below(bytes.len() as u64) as usize),
             2 if self.below(4) == 0 => {
-                *bytes = (0..self.below(64)).map(|_| self.chance.draw() as u8).collect();
+                *bytes = (0..self.below(64)).map(|_| self.rng.draw() as u8).collect();
             }
             _ => {}
         }
@@ -249,7 +247,7 @@ impl<'a> Script<'a> {
             return self.link();
         };
         if let Some(fresh) = self.fresh.take() {
-            let mut bytes = message(&mut self.chance, now);
+            let mut bytes = message(&mut self.rng, now);
             self.damage(&mut bytes);
             return Step::Stream(fresh, StreamEvent::Data(bytes.leak()));
         }

@@ -3,7 +3,7 @@
 use crate::laws::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use node::{PuntReason, Seed, Transport};
+use node::{PuntReason, Rng, Transport};
 use roles::{RoleConfig, Surroundings};
 use wire::{Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
@@ -338,7 +338,7 @@ impl Row {
     }
 
     pub(crate) fn talk(&self) -> Talk {
-        let (packet, commands): (fn(&mut Seed, Instant) -> Post, _) = match self.says {
+        let (packet, commands): (fn(&mut Rng, Instant) -> Post, _) = match self.says {
             Says::Station => (to_station, Vec::new()),
             Says::Mobile => {
                 let kinds = [("b2", "hard"), ("b3", "hard"), ("b2", "semisoft"), ("b3", "semisoft")];
@@ -367,13 +367,13 @@ impl Row {
         let takes_packets = !matches!(self.says, Says::LocationManager | Says::Workload | Says::Carrier);
         let tunes =
             matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
-        let answer: Option<fn(&mut Seed, &Packet) -> Option<Post>> = match self.says {
-            Says::ForeignAgent => Some(|chance, sent| mobile_ip::answer(chance, sent, mobile_ip::VISITED)),
-            Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
+        let answer: Option<fn(&mut Rng, &Packet) -> Option<Post>> = match self.says {
+            Says::ForeignAgent => Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED)),
+            Says::MobileNode => Some(|rng, sent| mobile_ip::answer(rng, sent, HOSTS[0])),
             Says::IndirectHost => Some(indirect_tcp::answer),
             _ => None,
         };
-        let datagram: Option<fn(&mut Seed, Instant) -> Vec<u8>> = match self.says {
+        let datagram: Option<fn(&mut Rng, Instant) -> Vec<u8>> = match self.says {
             Says::LocationManager => Some(sigma::to_location_manager),
             _ => None,
         };
@@ -390,53 +390,52 @@ impl Row {
 }
 
 /// Route-updates and data of three hosts by three neighbors, and data to them.
-fn to_station(chance: &mut Seed, now: Instant) -> Post {
-    let host = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize]; // one of them more often than the others
-    let down = (chance.draw() % 3) as u16 + 2;
+fn to_station(rng: &mut Rng, now: Instant) -> Post {
+    let host = HOSTS[(rng.draw() % 6).saturating_sub(3) as usize]; // one of them more often than the others
+    let down = (rng.draw() % 3) as u16 + 2;
     let neighbor = |iface: u16| Mac([2, 0, 0, 0, 0, iface as u8]);
-    match chance.draw() % 8 {
+    match rng.draw() % 8 {
         0..=2 => {
-            let rx = rx(if chance.draw().is_multiple_of(16) { 1 } else { down }, PuntReason::Listen);
-            Post { rx, from: neighbor(rx.iface.0), bytes: route_update(chance, now, host) }
+            let rx = rx(if rng.draw().is_multiple_of(16) { 1 } else { down }, PuntReason::Listen);
+            Post { rx, from: neighbor(rx.iface.0), bytes: route_update(rng, now, host) }
         }
         3 => {
-            let why =
-                if chance.draw().is_multiple_of(2) { PuntReason::ReversePath } else { PuntReason::Check };
-            Post { rx: rx(down, why), from: neighbor(down), bytes: datagram(chance, host, FAR) }
+            let why = if rng.draw().is_multiple_of(2) { PuntReason::ReversePath } else { PuntReason::Check };
+            Post { rx: rx(down, why), from: neighbor(down), bytes: datagram(rng, host, FAR) }
         }
-        _ => Post { rx: rx(1, PuntReason::Action), from: neighbor(1), bytes: datagram(chance, FAR, host) },
+        _ => Post { rx: rx(1, PuntReason::Action), from: neighbor(1), bytes: datagram(rng, FAR, host) },
     }
 }
 
-fn route_update(chance: &mut Seed, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
+fn route_update(rng: &mut Rng, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
     let network_key: Key = "000102030405060708090a0b0c0d0e0f".parse().unwrap();
     let mut update = RouteUpdate {
         mobile,
         gateway: GATEWAY,
         timestamp: WALL.plus(now.since(Instant::ZERO)).to_ntp(),
-        semisoft: chance.draw().is_multiple_of(2),
+        semisoft: rng.draw().is_multiple_of(2),
         auth: Authentication::unsigned(1, R_MH),
         serving_bs: Some(1),
         skipped: Skipped::default(),
     };
     // The clock is off by up to a second, or by minutes.
-    let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() >> 32 };
+    let off = if rng.draw().is_multiple_of(16) { 300 << 32 } else { rng.draw() >> 32 };
     update.timestamp = update.timestamp.wrapping_add(off);
-    let r_mh = if chance.draw().is_multiple_of(16) { [0; 8] } else { R_MH }; // its key is wrong
+    let r_mh = if rng.draw().is_multiple_of(16) { [0; 8] } else { R_MH }; // its key is wrong
     update.sign(&session_key(&network_key, 1, mobile, r_mh));
     update.emit()
 }
 
 /// Returns a datagram that the host itself sends.
-fn of_the_host(chance: &mut Seed, _now: Instant) -> Post {
-    Post { rx: rx(0, PuntReason::Action), from: Mac::ZERO, bytes: datagram(chance, HOSTS[0], FAR) }
+fn of_the_host(rng: &mut Rng, _now: Instant) -> Post {
+    Post { rx: rx(0, PuntReason::Action), from: Mac::ZERO, bytes: datagram(rng, HOSTS[0], FAR) }
 }
 
-fn datagram(chance: &mut Seed, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+fn datagram(rng: &mut Rng, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     let ends = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
-    let bytes = udp::packet(ends[0], ends[1], &chance.draw().to_be_bytes());
+    let bytes = udp::packet(ends[0], ends[1], &rng.draw().to_be_bytes());
     let (header, payload) = ipv4::Header::parse(&bytes).unwrap();
-    let ttl = if chance.draw().is_multiple_of(8) { 1 } else { 64 };
-    let tos = if chance.draw().is_multiple_of(8) { 46 << 2 } else { 0 };
+    let ttl = if rng.draw().is_multiple_of(8) { 1 } else { 64 };
+    let tos = if rng.draw().is_multiple_of(8) { 46 << 2 } else { 0 };
     ipv4::Header { ttl, tos, ..header }.emit(payload)
 }

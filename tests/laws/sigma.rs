@@ -4,7 +4,7 @@ use crate::laws::player::{Post, WALL, rx};
 use ::sctp::message::{Chunk, Init, Packet};
 use ::sigma::message::{Header, Message, Name, Question, ResourceRecord, TsigKey, class, kind, opcode};
 use auth::Key;
-use node::{PuntReason, Seed};
+use node::{PuntReason, Rng};
 use wire::{Instant, Ipv4Addr, Mac, ipv4};
 
 pub(super) const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -25,41 +25,41 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn one_of<T: Copy>(chance: &mut Seed, all: &[T]) -> T {
-    all[(chance.draw() % all.len() as u64) as usize]
+fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
+    all[(rng.draw() % all.len() as u64) as usize]
 }
 
 /// Returns a query or an update, signed by one of several names, with a wrong key, or not at all.
-pub(super) fn to_location_manager(chance: &mut Seed, now: Instant) -> Vec<u8> {
+pub(super) fn to_location_manager(rng: &mut Rng, now: Instant) -> Vec<u8> {
     const NAMES: [&str; 5] =
         ["a.sigma.example", "a.sigma.example", "b.sigma.example", "sigma.example", "elsewhere.example"];
-    let (own, asked) = (one_of(chance, &NAMES), one_of(chance, &NAMES));
-    let id = chance.draw() as u16;
-    let is_update = !chance.draw().is_multiple_of(4);
-    let opcode = if is_update { opcode::UPDATE } else { one_of(chance, &[opcode::QUERY, 4]) };
-    let header = Header { id, opcode, is_response: chance.draw().is_multiple_of(16), ..Header::default() };
+    let (own, asked) = (one_of(rng, &NAMES), one_of(rng, &NAMES));
+    let id = rng.draw() as u16;
+    let is_update = !rng.draw().is_multiple_of(4);
+    let opcode = if is_update { opcode::UPDATE } else { one_of(rng, &[opcode::QUERY, 4]) };
+    let header = Header { id, opcode, is_response: rng.draw().is_multiple_of(16), ..Header::default() };
     let record = |class, kind, data| ResourceRecord { name: name(own), kind, class, ttl: 0, data };
     let mut message = Message { header, ..Message::default() };
     if is_update {
-        let zone = one_of(chance, &["sigma.example", "sigma.example", "sigma.example", "example"]);
+        let zone = one_of(rng, &["sigma.example", "sigma.example", "sigma.example", "example"]);
         message.questions.push(Question { name: name(zone), kind: kind::SOA, class: class::IN });
-        if chance.draw().is_multiple_of(8) {
+        if rng.draw().is_multiple_of(8) {
             message.answers.push(record(class::NONE, kind::A, Vec::new()));
         }
         message.authority.push(record(class::ANY, kind::A, Vec::new()));
-        message.authority.push(record(class::IN, kind::A, vec![10, 1, 0, chance.draw() as u8]));
+        message.authority.push(record(class::IN, kind::A, vec![10, 1, 0, rng.draw() as u8]));
     } else {
-        let kind = one_of(chance, &[kind::A, kind::TXT, kind::SOA, kind::ANY]);
+        let kind = one_of(rng, &[kind::A, kind::TXT, kind::SOA, kind::ANY]);
         message.questions.push(Question { name: name(asked), kind, class: class::IN });
     }
     let bytes = message.emit();
-    if !is_update || chance.draw().is_multiple_of(16) {
+    if !is_update || rng.draw().is_multiple_of(16) {
         return bytes;
     }
-    let wrong = u8::from(chance.draw().is_multiple_of(8));
+    let wrong = u8::from(rng.draw().is_multiple_of(8));
     let key = TsigKey { name: name(own), secret: Key::new((wrong..16 + wrong).collect::<Vec<_>>()) };
     let seconds = (WALL.0 / 1_000_000_000).cast_unsigned() + now.0 / 1_000_000_000;
-    let off = one_of(chance, &[0, 0, 0, 0, 0, 1, 1000]);
+    let off = one_of(rng, &[0, 0, 0, 0, 0, 1, 1000]);
     key.sign(&bytes, None, seconds - off).0
 }
 
@@ -83,10 +83,10 @@ pub(super) const MOBILE_NODE: &str = r#"
 "#;
 
 /// Packets that begin an association, and packets that belong to none.
-fn of_sctp(chance: &mut Seed, own: Ipv4Addr) -> Post {
-    let tag = chance.draw() as u32;
+fn of_sctp(rng: &mut Rng, own: Ipv4Addr) -> Post {
+    let tag = rng.draw() as u32;
     let init = Init { tag: tag | 1, a_rwnd: 9000, outbound: 2, inbound: 2, tsn: tag, parameters: Vec::new() };
-    let (tag, chunk) = match chance.draw() % 8 {
+    let (tag, chunk) = match rng.draw() % 8 {
         0..=3 => (0, Chunk::Init(init)),
         4 => (tag, Chunk::InitAck(init)),
         5 => (tag, Chunk::Heartbeat(vec![0, 1, 0, 8, 1, 2, 3, 4])),
@@ -98,10 +98,10 @@ fn of_sctp(chance: &mut Seed, own: Ipv4Addr) -> Post {
     Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, 1]), bytes: header.emit(&packet.emit()) }
 }
 
-pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
-    of_sctp(chance, OWN)
+pub(super) fn to_mobile_node(rng: &mut Rng, _now: Instant) -> Post {
+    of_sctp(rng, OWN)
 }
 
-pub(super) fn to_correspondent(chance: &mut Seed, _now: Instant) -> Post {
-    of_sctp(chance, CORRESPONDENT)
+pub(super) fn to_correspondent(rng: &mut Rng, _now: Instant) -> Post {
+    of_sctp(rng, CORRESPONDENT)
 }

@@ -58,10 +58,10 @@ impl Toy {
             interfaces: vec!["eth".to_owned()],
             tunes: false,
             commands: vec![command("ping", &[])],
-            packet: |chance, _| Post {
+            packet: |rng, _| Post {
                 rx: rx(1, PuntReason::Action),
                 from: Mac([2; 6]),
-                bytes: Header::new(200, PEER, OWN).emit(&vec![0x45; chance.draw() as usize % 40]),
+                bytes: Header::new(200, PEER, OWN).emit(&vec![0x45; rng.draw() as usize % 40]),
             },
             takes_packets: true,
             datagram: None,

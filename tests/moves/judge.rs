@@ -114,8 +114,8 @@ fn gaps(records: &[Record]) -> (Vec<Duration>, Vec<Duration>) {
 
 impl Verdict {
     /// Returns the result as text, for a manual run.
-    pub(crate) fn text(&self, world: &str) -> String {
-        let mut text = format!("{world}: {} moves, {} attempts, ", self.silent.len(), self.attempts);
+    pub(crate) fn text(&self, backend: &str) -> String {
+        let mut text = format!("{backend}: {} moves, {} attempts, ", self.silent.len(), self.attempts);
         let _ = writeln!(text, "{} times with bytes in every queue", self.full);
         for (name, times) in [("freeze to thaw", &self.silent), ("freeze to the first byte", &self.deaf)] {
             let mut sorted = times.clone();

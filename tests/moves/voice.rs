@@ -1,19 +1,19 @@
 //! The bytes sent and received by one end of the conversation. They belong to the service, not to a host, so they move.
 
 use sha2::{Digest, Sha256};
-use wire::Seed;
+use wire::Rng;
 
 /// An endless stream that is determined by its seed, and the bytes received from the other end.
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
-    words: Seed,
+    words: Rng,
     said: (u64, Sha256),
     heard: (u64, Sha256),
 }
 
 impl Voice {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { words: Seed::new(seed), said: Default::default(), heard: Default::default() }
+        Self { words: Rng::new(seed), said: Default::default(), heard: Default::default() }
     }
 
     /// Returns the next bytes of the stream.

@@ -35,16 +35,16 @@ fn variable(name: &str) -> Option<String> {
 
 /// Runs the body of the calling test in a new [`Sandbox`]; the body is given as a closure of the test function.
 pub(crate) fn in_sandbox<F: FnOnce()>(body: F) {
-    if role().as_deref() == Some("world") {
+    if role().as_deref() == Some("sandbox") {
         return body();
     }
-    let spawned = Sandbox::spawn(again::<F>("world"));
+    let spawned = Sandbox::spawn(again::<F>("sandbox"));
     let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
     if !need(&format!("a sandbox {refusal}"), spawned.is_ok()) {
         return;
     }
-    let mut world = spawned.unwrap();
-    let ended = world.wait(Some(Duration::from_mins(1))).unwrap();
+    let mut sandbox = spawned.unwrap();
+    let ended = sandbox.wait(Some(Duration::from_mins(1))).unwrap();
     assert!(ended.is_some_and(|status| status.success()), "inside its sandbox: {ended:?}");
 }
 

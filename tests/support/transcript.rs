@@ -18,6 +18,10 @@ pub(crate) trait Cast: Default {
     /// Returns the node of this kind with these changes to its configuration, and the names of its interfaces, from
     /// number 1.
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]);
+    /// Whether an interface is up from the start. A radio waits for a script's command.
+    fn comes_up(&self, interface: &str) -> bool {
+        !interface.starts_with("air")
+    }
     /// Runs a step that only this protocol knows.
     fn step(teller: &mut Teller<Self>, words: &[&str]);
     /// Returns a packet as text.
@@ -169,19 +173,21 @@ impl<C: Cast> Teller<C> {
         }
     }
 
-    /// Starts a new role with its stored records. Its wires come up; its radio waits for a script's command.
+    /// Starts a new role with its stored records.
     fn start(&mut self, clean: bool) {
         let (node, interfaces) = self.cast.node(&self.kind, &self.changes);
         (self.node, self.interfaces) = (Some(node), interfaces);
         self.asked.clear(); // as kill -9 does
         let stored = self.stored.clone().into_iter().collect();
         self.give(Input::Start(&Boot { wall: WALL, stored, clean }));
-        for name in interfaces.iter().filter(|name| !name.starts_with("air")) {
-            self.link_up(name, None);
+        for name in interfaces {
+            if self.cast.comes_up(name) {
+                self.link_up(name, None);
+            }
         }
     }
 
-    fn link_up(&mut self, name: &str, cell: Option<Cell>) {
+    pub(crate) fn link_up(&mut self, name: &str, cell: Option<Cell>) {
         let iface = self.iface(name);
         self.give(Input::Link(iface, Link::Up { cell, mac: own(iface), mtu: 1500, name: "any" }));
     }
@@ -256,7 +262,7 @@ impl<C: Cast> Teller<C> {
             let line = self.act(&act);
             self.line(&line);
             match act {
-                Act::Transmit(_, packet) => self.cast.heed(&packet),
+                Act::Transmit(_, packet) | Act::SendInCell(_, _, packet) => self.cast.heed(&packet),
                 Act::Stream(id, op) => self.cast.heed_stream(id, &op),
                 Act::Store(key, value) => self.asked.push_back((key, value)),
                 _ => {}

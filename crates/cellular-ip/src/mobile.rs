@@ -19,7 +19,7 @@ use crate::update_request::UpdateRequest;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Listen, Mark, Outbox,
-    Proto, PuntReason, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value,
+    Proto, PuntReason, Rng, Role, Rx, Span, Stage, TimerName, Timers, Value,
 };
 use table::{Action, Class, Hop, Lifetime, Route, RouteKey};
 use wire::icmp::{self, Quote};
@@ -126,7 +126,7 @@ const HOST_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl Mobile {
     /// Creates a mobile host on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
+    pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
         config.interface = String::new(); // its number is known now, and a world may have a million hosts

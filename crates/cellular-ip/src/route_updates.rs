@@ -2,7 +2,7 @@
 
 use crate::config::{MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
-use node::Seed;
+use node::Rng;
 use std::num::NonZeroU64;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
@@ -61,7 +61,7 @@ struct Clock {
 
 impl Clock {
     /// Makes the next timestamp. Strictly increasing; the bits that nanoseconds leave unused are random (draft 3.3.2).
-    fn stamp(&mut self, now: Instant, rng: &mut Seed) {
+    fn stamp(&mut self, now: Instant, rng: &mut Rng) {
         let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
         let next = self.last.wrapping_add(1);
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
@@ -95,7 +95,7 @@ pub(crate) struct Clocks {
     clock: Clock,
     /// Boxed, as few hosts have former clocks.
     before: Option<Box<Before>>,
-    rng: Seed,
+    rng: Rng,
 }
 
 /// The clocks that a host had before.
@@ -127,7 +127,7 @@ impl Before {
 }
 
 impl Clocks {
-    pub(crate) fn new(rng: Seed) -> Self {
+    pub(crate) fn new(rng: Rng) -> Self {
         Self { clock: Clock::default(), before: None, rng }
     }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn clocks(seed: u64) -> Clocks {
-        let mut clocks = Clocks::new(Seed::new(seed));
+        let mut clocks = Clocks::new(Rng::new(seed));
         clocks.start(RIGHT);
         clocks
     }
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn whatever_steps_a_clock_makes_one_of_its_timestamps_is_accepted() {
         for seed in 0..300 {
-            let (mut clocks, mut node, mut rng) = (clocks(seed), Node::default(), Seed::new(seed));
+            let (mut clocks, mut node, mut rng) = (clocks(seed), Node::default(), Rng::new(seed));
             let mut now = Instant::ZERO;
             for turn in 0..60 {
                 now += Duration::from_millis(1 + rng.draw() % 700);

@@ -5,7 +5,9 @@
 #[macro_use]
 #[path = "../../../tests/support/told.rs"]
 mod told;
+mod cast;
 mod common;
 mod refusals;
-mod teller;
+#[path = "../../../tests/support/transcript.rs"]
+mod transcript;
 mod transcripts;

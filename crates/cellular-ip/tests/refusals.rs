@@ -9,7 +9,7 @@ use common::{
     CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update,
 };
 use node::config::Interfaces;
-use node::{Act, Boot, Effect, Input, Link, Node, Outbox, PuntReason, Role, Rx, Seed, Value};
+use node::{Act, Boot, Effect, Input, Link, Node, Outbox, PuntReason, Rng, Role, Rx, Value};
 use wire::ipv4::{self, Header};
 use wire::{
     Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, SocketAddrV4,
@@ -590,7 +590,7 @@ const MOBILE: &str = r#"
 /// A mobile host with a radio and a wire.
 fn mobile(changes: &str) -> Bench<Mobile> {
     let names = ["air", "wire"].map(str::to_owned);
-    Bench::new(Mobile::new(configured(MOBILE, changes), Interfaces(&names), Seed::new(1)).unwrap())
+    Bench::new(Mobile::new(configured(MOBILE, changes), Interfaces(&names), Rng::new(1)).unwrap())
 }
 
 const LINK_UP: Link<'_> = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };

@@ -17,13 +17,12 @@
 //! With `WAYFARE_BLESS=1` in the environment, the present answers are written to the files. Commit them only if you can
 //! explain every line that changed.
 
-use crate::teller;
-
+use crate::cast::CellularIp;
+use crate::transcript::Teller;
 use std::fs;
-use teller::Teller;
 
 transcripts! {
-    in "transcripts", told by Teller::tell;
+    in "transcripts", told by Teller::<CellularIp>::tell;
     a_hard_handoff_announces_first_and_sends_what_waited_second: "mobile-hard";
     a_semisoft_handoff_visits_first_and_stays_silent_until_it_moves: "mobile-semisoft";
     a_handoff_that_cannot_be_is_refused_or_undone: "mobile-refused";
@@ -59,6 +58,6 @@ fn a_transcript_that_tells_something_else_is_not_equal() {
     for at in answers {
         let without: Vec<&str> =
             told.lines().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line).collect();
-        assert_ne!(Teller::tell(&without.join("\n")), without.join("\n") + "\n");
+        assert_ne!(Teller::<CellularIp>::tell(&without.join("\n")), without.join("\n") + "\n");
     }
 }

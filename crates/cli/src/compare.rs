@@ -55,7 +55,7 @@ pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     let names = FILES.map(|end| format!("compare.{end}"));
     let names = names.each_ref().map(String::as_str);
     let mut folder = measuring::folder(args.out.as_deref(), "compare", &names, args.force)?;
-    let on_linux = args.on.worlds().contains(&Backend::Linux);
+    let on_linux = args.on.backends().contains(&Backend::Linux);
     let estimate = if on_linux {
         contest::span(course, &wanted, repeat.on_linux(), args.jobs.into())
     } else {
@@ -63,11 +63,11 @@ pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     };
     let comparison = means
         .carry_out("compare", estimate, |how| {
-            contest::compare(course, &wanted, repeat, args.on.worlds(), how)
+            contest::compare(course, &wanted, repeat, args.on.backends(), how)
         })
         .map_err(|problem| means.failure(problem))?;
-    for (world, why) in &comparison.absent {
-        args.on.without(format!("{}: {why}", world.name()))?;
+    for (backend, why) in &comparison.absent {
+        args.on.without(format!("{}: {why}", backend.name()))?;
     }
     let json = format!("{:#}\n", contest::json(&comparison));
     match args.format {

@@ -66,7 +66,7 @@ enum Verb {
     Doctor(doctor::Args),
     /// Pid 1 of a lab's sandbox.
     #[command(hide = true)]
-    LabWorld(supervisor::Args),
+    LabSupervisor(supervisor::Args),
 }
 
 /// How a verb fails. The exit codes are part of the interface.
@@ -131,7 +131,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Node(args) => node::node(&args),
         Verb::Exec(args) => exec::exec(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
-        Verb::LabWorld(args) => supervisor::supervise(&args),
+        Verb::LabSupervisor(args) => supervisor::supervise(&args),
     }
 }
 
@@ -170,6 +170,6 @@ pub(crate) fn linux_failure(error: &emulator::run::LinuxError) -> Failure {
         LinuxError::NotReady { host, why } => {
             Failure::Untrusted(vec![Doubt::NotReady { host: host.clone(), why: why.clone() }.into()])
         }
-        LinuxError::World(_) | LinuxError::File(..) => Failure::no_result(error.to_string()),
+        LinuxError::Lab(_) | LinuxError::File(..) => Failure::no_result(error.to_string()),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum On {
 }
 
 impl On {
-    pub(crate) const fn worlds(self) -> &'static [Backend] {
+    pub(crate) const fn backends(self) -> &'static [Backend] {
         match self {
             Self::Sim => &[Backend::Sim],
             Self::Linux => &[Backend::Linux],

@@ -7,7 +7,7 @@ use roles::HostConfig;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use trace::HostId;
-use wire::Seed;
+use wire::Rng;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -114,7 +114,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
     let given = config.tcp.mechanisms();
     Ok(Spec {
         name: config.name.clone(),
-        node: config.node(&Seed::new(seed).fork(&config.name))?,
+        node: config.node(&Rng::new(seed).fork(&config.name))?,
         addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
         tcp: TcpMetrics {

@@ -173,21 +173,21 @@ fn on_linux(args: &Args, experiments: &[&'static Experiment]) -> Vec<bool> {
 
 fn carry_out(args: &Args, experiment: &'static Experiment, on_linux: bool) -> Result<Report, Failure> {
     let means = Backends::new(args.jobs)?;
-    let worlds: Vec<Backend> =
-        args.on.worlds().iter().copied().filter(|world| on_linux || *world != Backend::Linux).collect();
-    let on_linux = worlds.contains(&Backend::Linux);
-    let estimate = if on_linux && experiment.worlds.contains(&Backend::Linux) {
+    let backends: Vec<Backend> =
+        args.on.backends().iter().copied().filter(|backend| on_linux || *backend != Backend::Linux).collect();
+    let on_linux = backends.contains(&Backend::Linux);
+    let estimate = if on_linux && experiment.backends.contains(&Backend::Linux) {
         reproduce::span(experiment, args.scale(), Backend::Linux, args.jobs.into())
     } else {
         Duration::ZERO
     };
     let report = means
         .carry_out(experiment.id, estimate, |how| {
-            reproduce::reproduce(experiment, args.scale(), &worlds, how)
+            reproduce::reproduce(experiment, args.scale(), &backends, how)
         })
         .map_err(|problem| means.failure(problem))?;
-    for (world, why) in &report.absent {
-        cannot(args, experiment, *world, why)?;
+    for (backend, why) in &report.absent {
+        cannot(args, experiment, *backend, why)?;
     }
     Ok(report)
 }
@@ -197,12 +197,12 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
-        for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            match means
-                .carry_out(experiment.id, Duration::ZERO, |how| reproduce::self_test(experiment, *world, how))
-            {
+        for backend in args.on.backends().iter().filter(|backend| experiment.backends.contains(backend)) {
+            match means.carry_out(experiment.id, Duration::ZERO, |how| {
+                reproduce::self_test(experiment, *backend, how)
+            }) {
                 Ok(more) => broken.extend(more),
-                Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
+                Err(NotRun::Cannot(why)) => cannot(args, experiment, *backend, &why)?,
                 Err(NotRun::Broken(why)) => {
                     return Err(means.failure(format!("{}: {why}", experiment.id)));
                 }
@@ -224,8 +224,8 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     Err(Failure::DidNotHold)
 }
 
-fn cannot(args: &Args, experiment: &Experiment, world: Backend, why: &str) -> Result<(), Failure> {
-    args.on.without(format!("{} on {}: {why}", experiment.id, world.name()))
+fn cannot(args: &Args, experiment: &Experiment, backend: Backend, why: &str) -> Result<(), Failure> {
+    args.on.without(format!("{} on {}: {why}", experiment.id, backend.name()))
 }
 
 fn write_figures(args: &Args, folder: &mut Folder, report: &Report) -> Result<(), Failure> {
@@ -243,17 +243,17 @@ fn write_figures(args: &Args, folder: &mut Folder, report: &Report) -> Result<()
 /// Prints how long the experiments will take, before they start.
 fn estimate(args: &Args, experiments: &[&'static Experiment]) {
     for experiment in experiments {
-        for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            let (span, how) = match world {
+        for backend in args.on.backends().iter().filter(|backend| experiment.backends.contains(backend)) {
+            let (span, how) = match backend {
                 // Virtual time. Its speed depends on the scenario: some thousand times real time, or more.
-                Backend::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
+                Backend::Sim => (reproduce::span(experiment, args.scale(), *backend, 1), "of virtual time"),
                 Backend::Linux => (
-                    reproduce::span(experiment, args.scale(), *world, args.jobs.into()),
+                    reproduce::span(experiment, args.scale(), *backend, args.jobs.into()),
                     "and what is repeated",
                 ),
             };
             let minutes = span.as_secs_f64() / 60.0;
-            tell!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, world.name());
+            tell!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, backend.name());
         }
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let stop = interrupt::flag()?;
     if let Some((sweep, all)) = sweep {
-        let folder = args.out.clone().unwrap_or_else(|| sweep.default_folder(world(args.on)));
+        let folder = args.out.clone().unwrap_or_else(|| sweep.default_folder(backend(args.on)));
         let carry_out = |job: &Job| {
             let plan = sweep.plan(job).map_err(|error| Failure::Usage(error.to_string()))?;
             carry_out(args, &plan, &stop)
@@ -247,7 +247,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
 
 /// Draws the distribution of several runs into the folder that holds them.
 fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Option<PathBuf>, Failure> {
-    let Some(mut figure) = all.figure(&name(args)?, world(args.on)) else { return Ok(None) };
+    let Some(mut figure) = all.figure(&name(args)?, backend(args.on)) else { return Ok(None) };
     figure.title = figure.title.replace("each at a different phase", phases(args)?);
     let [svg, csv] = distribution_names(args)?;
     measuring::keep(kept, &csv, &figure.csv())?;
@@ -260,7 +260,7 @@ fn phases(args: &Args) -> Result<&'static str, Failure> {
 }
 
 fn distribution_names(args: &Args) -> Result<[String; 2], Failure> {
-    let name = format!("{}-{}-distribution", name(args)?, world(args.on).name());
+    let name = format!("{}-{}-distribution", name(args)?, backend(args.on).name());
     Ok(["svg", "csv"].map(|end| format!("{name}.{end}")))
 }
 
@@ -275,7 +275,7 @@ fn folder(args: &Args) -> Result<PathBuf, Failure> {
         return Ok(out.clone());
     }
     let (name, first) = (name(args)?, repetition(args, 0)?);
-    Ok(rundir::default_folder(&name, &first, world(args.on), args.runs()))
+    Ok(rundir::default_folder(&name, &first, backend(args.on), args.runs()))
 }
 
 /// Returns the grid, if the scenario or the settings ask for one. Errors are found before anything is started.
@@ -289,7 +289,7 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
         });
     }
     let runs = args.runs.and_then(|runs| usize::try_from(runs).ok());
-    Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
+    Sweep::of(&file, &text, &args.set, runs, args.seed, backend(args.on)).map_err(usage)
 }
 
 /// Checks that the seed of the last run does not exceed the largest seed.
@@ -331,15 +331,15 @@ fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
 fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     let plan = repetition(args, number)?;
     let dir = match &args.out {
-        None => rundir::default_dir(&name(args)?, &plan, world(args.on)),
+        None => rundir::default_dir(&name(args)?, &plan, backend(args.on)),
         Some(out) if args.runs() == 1 => out.clone(),
-        Some(out) => rundir::member(out, &name(args)?, world(args.on), plan.seed),
+        Some(out) => rundir::member(out, &name(args)?, backend(args.on), plan.seed),
     };
-    rundir::check(&dir, &plan, world(args.on), args.force).map_err(|error| unusable(&error))?;
+    rundir::check(&dir, &plan, backend(args.on), args.force).map_err(|error| unusable(&error))?;
     Ok((plan, dir))
 }
 
-const fn world(on: On) -> Backend {
+const fn backend(on: On) -> Backend {
     match on {
         On::Sim => Backend::Sim,
         On::Linux => Backend::Linux,
@@ -368,7 +368,7 @@ fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outco
         Some(_) => None,
     };
     let outcome = {
-        let name = format!("{} on {}", plan.name, world(args.on).name());
+        let name = format!("{} on {}", plan.name, backend(args.on).name());
         let _countdown = (args.on == On::Linux && args.runs() == 1)
             .then(|| Countdown::new(&name, plan.duration + measuring::SETUP));
         carry_out(args, plan, stop)?
@@ -385,7 +385,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         let [median, most, worst] = linux.lateness_us;
         let _ = writeln!(
             out,
-            "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us (worst)",
+            "link emulator: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us (worst)",
             linux.frames
         );
         out.push_str(&emulator::run::timing(&linux));
@@ -404,11 +404,11 @@ fn batch_text(
     untrusted: u64,
     figure: Option<&Path>,
 ) -> Result<String, Failure> {
-    let (name, world, runs) = (name(args)?, world(args.on).name(), args.runs());
+    let (name, backend, runs) = (name(args)?, backend(args.on).name(), args.runs());
     let (first, last) = (args.seed, args.seed.wrapping_add(runs - 1));
     let phases =
         if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" };
-    let mut out = format!("{name} on {world}, {runs} runs {phases}, seeds {first} to {last}\n\n");
+    let mut out = format!("{name} on {backend}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
         let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");
     }

@@ -45,7 +45,7 @@ impl Daemon {
         if let Some(radio) = self.radio.take() {
             let _ = self.epoll.remove(&radio);
             let _ =
-                writeln!(std::io::stderr(), "the radio process of the lab has ended, so this daemon ends");
+                writeln!(std::io::stderr(), "the link emulator of the lab has ended, so this daemon ends");
             self.ends = true;
         }
     }

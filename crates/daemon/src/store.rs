@@ -31,7 +31,7 @@ const ENDED: &str = "ended";
 /// Bytes of the file that are cached in memory: more than the store of a home agent with ten thousand bindings.
 const CACHE: usize = 16 << 20;
 
-type Outcome<T> = std::result::Result<T, redb::Error>;
+type StoreResult<T> = std::result::Result<T, redb::Error>;
 /// A record to be put, or removed if the value is `None`: key and value.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 /// A key and a value.
@@ -153,7 +153,7 @@ impl Store {
     /// Marks a clean end of the daemon, and closes the store. Fails if the file was removed or replaced, or cannot be
     /// written.
     pub fn close(mut self) -> Result<()> {
-        let end = |database: Database| -> Outcome<()> {
+        let end = |database: Database| -> StoreResult<()> {
             let transaction = database.begin_write()?;
             transaction.open_table(DAEMON)?.insert(ENDED, 1)?;
             transaction.commit()?;
@@ -193,7 +193,7 @@ fn change(
     undo: &[Change],
     changes: Vec<Change>,
     before: &mut Vec<Change>,
-) -> Outcome<()> {
+) -> StoreResult<()> {
     let transaction = database.begin_write()?;
     {
         transaction.open_table(DAEMON)?.remove(ENDED)?;
@@ -214,7 +214,7 @@ fn put(
     records: &mut Table<'_, &'static [u8], &'static [u8]>,
     key: &[u8],
     value: Option<&[u8]>,
-) -> Outcome<Option<Vec<u8>>> {
+) -> StoreResult<Option<Vec<u8>>> {
     let old = match value {
         Some(value) => records.insert(key, value)?,
         None => records.remove(key)?,
@@ -226,7 +226,7 @@ fn put(
 fn create(path: &Path) -> io::Result<()> {
     let folder = folder_of(path);
     let file = tempfile::NamedTempFile::new_in(folder)?;
-    let begin = || -> Outcome<()> {
+    let begin = || -> StoreResult<()> {
         let database = builder().create_with_backend(Disk { file: file.reopen()?, syncs: true })?;
         let transaction = database.begin_write()?;
         transaction.open_table(RECORDS)?;
@@ -291,7 +291,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
             "this file is not a store of Wayfare"
         }));
     }
-    let read = || -> Outcome<_> {
+    let read = || -> StoreResult<_> {
         let copy = InMemoryBackend::new();
         copy.set_len(bytes.len() as u64)?;
         copy.write(0, &bytes)?;

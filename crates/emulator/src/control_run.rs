@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use trace::HostId;
-use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Seed, ethernet};
+use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Rng, ethernet};
 
 /// What the control run measured.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ fn here(socket: &Path) -> Result<Control> {
     let mut fabric = Fabric::default();
     let (rate, faults) = (1_000_000_000, Faults::default());
     let spec = WireSpec { rate, delay: [DELAY; 2], queue: FRAMES as usize, mtu: 1500, faults };
-    fabric.add_wire(ends, &spec, &Seed::new(0));
+    fabric.add_wire(ends, &spec, &Rng::new(0));
     let ports = (0..).map(HostId).zip(ends).zip(DEVICES).map(|((host, port), [near, _])| Port {
         port,
         host,

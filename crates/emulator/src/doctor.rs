@@ -105,7 +105,7 @@ pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
 
 /// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail. Returns `None` if
 /// the error is not that of a step of [`Sandbox::spawn`].
-pub fn lacked_by_world(error: &Error) -> Option<&'static str> {
+pub fn lacked_by_sandbox(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;
     Some(match step {
         WorldStep::Unshare => "network namespaces, PID namespaces",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_of_a_world_that_fails_has_a_feature() {
+    fn each_step_of_a_sandbox_that_fails_has_a_feature() {
         let failed = |attempt| Error {
             attempt,
             subject: "a lab".to_owned(),
@@ -308,10 +308,10 @@ mod tests {
         };
         let known: Vec<&str> = TESTS.iter().map(|(name, ..)| *name).collect();
         for step in WorldStep::ALL {
-            let features = lacked_by_world(&failed(step.attempt())).unwrap();
+            let features = lacked_by_sandbox(&failed(step.attempt())).unwrap();
             assert!(features.split(", ").all(|feature| known.contains(&feature)), "{features}");
         }
-        assert_eq!(lacked_by_world(&failed("start")), None);
+        assert_eq!(lacked_by_sandbox(&failed("start")), None);
         assert!(files_for_lab().is_ok());
     }
 

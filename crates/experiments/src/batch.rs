@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use trace::{HostId, What};
-use wire::{Iface, Seed, ipv4, udp};
+use wire::{Iface, Rng, ipv4, udp};
 
 /// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in
 /// the order of the numbers. If `done` breaks, no further work begins. Only results that wait for an earlier one are
@@ -225,7 +225,7 @@ impl Collected {
 
     /// Draws the distribution of every metric that differs between runs. The values of the others are in the caption.
     /// `None` if no metric differs.
-    pub fn figure(&self, name: &str, world: Backend) -> Option<DistributionFigure> {
+    pub fn figure(&self, name: &str, backend: Backend) -> Option<DistributionFigure> {
         let mut panels: Vec<DistributionPanel> = Vec::new();
         let mut same: Vec<String> = Vec::new();
         for of in self.names() {
@@ -235,7 +235,7 @@ impl Collected {
             {
                 same.push(format!("{of} {}", stats::number(*value, 3)));
             } else {
-                add(&mut panels, of, name, style(world), values);
+                add(&mut panels, of, name, style(backend), values);
             }
         }
         let runs = self.metrics.values().map(|metric| metric.measured).max()?;
@@ -256,7 +256,7 @@ impl Metric {
         if self.kept.len() < KEPT {
             self.kept.push(value);
         } else {
-            let place = Seed::new(self.measured).fork(name).draw() % (self.measured + 1);
+            let place = Rng::new(self.measured).fork(name).draw() % (self.measured + 1);
             if let Some(kept) = usize::try_from(place).ok().and_then(|place| self.kept.get_mut(place)) {
                 *kept = value;
             }

@@ -5,8 +5,8 @@ use draw::{Style, Whisker};
 use recorder::run::Backend;
 
 /// Returns the style for values of a backend.
-pub(crate) const fn style(world: Backend) -> Style {
-    match world {
+pub(crate) const fn style(backend: Backend) -> Style {
+    match backend {
         Backend::Sim => Style::Simulator,
         Backend::Linux => Style::Linux,
     }

@@ -31,11 +31,11 @@ pub struct How<'a> {
 }
 
 /// Runs a plan on a backend. No other function of this crate depends on the backend.
-pub fn run_point(plan: Plan, world: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
+pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));
     }
-    match world {
+    match backend {
         Backend::Sim => simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
         Backend::Linux => {
             let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;

@@ -2,7 +2,7 @@
 
 use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
 use crate::fault::{Fault, Node, Spot, What};
-use wire::Seed;
+use wire::Rng;
 
 /// The limits of a draw. Times are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl Size {
 }
 
 /// The random numbers of one draw.
-struct Dice(Seed);
+struct Dice(Rng);
 
 impl Dice {
     /// Returns a number from `least` to `most`, both included.
@@ -112,7 +112,7 @@ fn link(dice: &mut Dice, longest_us: u64, loss: u64) -> Link {
 
 /// Draws the scenario of this seed, within the limits of `size`.
 pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
-    let mut dice = Dice(Seed::new(seed).fork("hunt").fork(protocol.name()));
+    let mut dice = Dice(Rng::new(seed).fork("hunt").fork(protocol.name()));
     let losses = Losses::draw(&mut dice);
     let tree = protocol == Protocol::CellularIp;
     let number = if tree { dice.octaves(5, size.nodes) } else { dice.between(2, size.routers) };

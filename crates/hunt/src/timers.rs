@@ -120,8 +120,8 @@ pub fn round_trip_loss(draft: &Draft) -> f64 {
 
 /// Returns the number of attempts that are lost in a row with probability [`LIKELY`].
 fn in_a_row(draft: &Draft) -> usize {
-    let chance = round_trip_loss(draft);
-    if chance > 0.0 { (LIKELY.ln() / chance.ln()).ceil() as usize } else { 0 }
+    let probability = round_trip_loss(draft);
+    if probability > 0.0 { (LIKELY.ln() / probability.ln()).ceil() as usize } else { 0 }
 }
 
 /// Returns the seconds that a delayed first round trip explains: `5 R` for its length `R`, or 0 if nothing delayed it.

@@ -11,7 +11,7 @@ pub const MOBILE_HOST: &str = "indirect_host";
 
 /// An event that is recorded as a mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub(crate) enum IndirectTcpEvent {
     /// The mobile host sent a greeting with this number of connections.
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
     /// The mobile host repeats an answered greeting, as the router may have restarted since.
@@ -52,50 +52,50 @@ pub(crate) enum Event {
     Connected { host: Ipv4Addr, connection: u32 },
 }
 
-impl From<Event> for Mark {
-    fn from(event: Event) -> Self {
+impl From<IndirectTcpEvent> for Mark {
+    fn from(event: IndirectTcpEvent) -> Self {
         let mobile = |name, router: Ipv4Addr| Self::new(MOBILE_HOST, name).with("router", router);
         let router = |name, host: Ipv4Addr| Self::new(SUPPORT_ROUTER, name).with("host", host);
         let about = |name, host, connection: u32| router(name, host).with("connection", connection);
         match event {
-            Event::Greeting { router, connections, attempt } => mobile("greeting_sent", router)
+            IndirectTcpEvent::Greeting { router, connections, attempt } => mobile("greeting_sent", router)
                 .with("connections", connections as u64)
                 .with("attempt", attempt),
-            Event::Refresh { router, attempt } => {
+            IndirectTcpEvent::Refresh { router, attempt } => {
                 mobile("greeting_repeated", router).with("attempt", attempt)
             }
-            Event::Welcomed { router } => mobile("welcomed", router),
-            Event::NotWelcome { router, why } => mobile("not_welcome", router).with("why", why),
-            Event::Greeted { host, connections } => {
+            IndirectTcpEvent::Welcomed { router } => mobile("welcomed", router),
+            IndirectTcpEvent::NotWelcome { router, why } => mobile("not_welcome", router).with("why", why),
+            IndirectTcpEvent::Greeted { host, connections } => {
                 router("greeted", host).with("connections", connections as u64)
             }
-            Event::Pointed { host, to } => router("pointer_sent", host).with("to", to),
-            Event::Forwarded { host, to, connections } => {
+            IndirectTcpEvent::Pointed { host, to } => router("pointer_sent", host).with("to", to),
+            IndirectTcpEvent::Forwarded { host, to, connections } => {
                 router("pointer_taken", host).with("to", to).with("connections", connections as u64)
             }
-            Event::Offered { host, bytes, codes } => {
+            IndirectTcpEvent::Offered { host, bytes, codes } => {
                 router("offered", host).with("bytes", bytes as u64).with("codes", codes as u64)
             }
-            Event::Frozen { host, connection } => about("frozen", host, connection),
-            Event::Shipped { host, connection, to, bytes, codes } => {
+            IndirectTcpEvent::Frozen { host, connection } => about("frozen", host, connection),
+            IndirectTcpEvent::Shipped { host, connection, to, bytes, codes } => {
                 let shipped = about("shipped", host, connection).with("to", to);
                 shipped.with("bytes", bytes as u64).with("codes", codes as u64)
             }
-            Event::Taken { host, connection, buffered, closing } => {
+            IndirectTcpEvent::Taken { host, connection, buffered, closing } => {
                 let taken = about("taken", host, connection).with("buffered", buffered as u64);
                 // The program has closed it, so the mark `greeted` does not count it.
                 let taken = if closing { taken.with("closing", "yes") } else { taken };
                 taken.at(Span::Ends(Stage::PathSwitch))
             }
-            Event::Forgotten { host, connection } => about("forgotten", host, connection),
-            Event::HandedOver { host } => router("handed_over", host),
-            Event::Resumed { host, connection } => about("resumed", host, connection),
-            Event::Lost { host, connection, why } => {
+            IndirectTcpEvent::Forgotten { host, connection } => about("forgotten", host, connection),
+            IndirectTcpEvent::HandedOver { host } => router("handed_over", host),
+            IndirectTcpEvent::Resumed { host, connection } => about("resumed", host, connection),
+            IndirectTcpEvent::Lost { host, connection, why } => {
                 about("connection_lost", host, connection).with("why", why)
             }
-            Event::Undone { host, connection } => about("call_undone", host, connection),
-            Event::Called { host, connection } => about("called", host, connection),
-            Event::Connected { host, connection } => about("connected", host, connection),
+            IndirectTcpEvent::Undone { host, connection } => about("call_undone", host, connection),
+            IndirectTcpEvent::Called { host, connection } => about("called", host, connection),
+            IndirectTcpEvent::Connected { host, connection } => about("connected", host, connection),
         }
     }
 }

@@ -11,7 +11,7 @@ use indirect_tcp::message::{
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
 use node::stream::{OwnedStreamEvent, refusal::FULL};
 use node::{
-    Act, Addr, Boot, Effect, Input, Notification, Outbox, PuntReason, Role, Rx, Seed, StreamEvent, StreamId,
+    Act, Addr, Boot, Effect, Input, Notification, Outbox, PuntReason, Rng, Role, Rx, StreamEvent, StreamId,
     StreamOp,
 };
 use wire::ipv4::Header;
@@ -81,7 +81,7 @@ fn router() -> Stage<SupportRouter> {
     let peer = |address, key| Peer { address, key };
     let hosts = vec![peer(HOST, host_key()), peer(OTHER, host_key())];
     let config = config::router(LEFT, hosts, vec![peer(RIGHT, router_key())]);
-    let mut stage = Stage { role: SupportRouter::new(config, Seed::new(1)).unwrap(), now: Instant::ZERO };
+    let mut stage = Stage { role: SupportRouter::new(config, Rng::new(1)).unwrap(), now: Instant::ZERO };
     stage.give(Input::Start(&Boot::default()));
     stage
 }

@@ -12,7 +12,7 @@ use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
 use indirect_tcp::message::{Call, ConnectionId, Entry, Greeting, PORT, Signed};
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
-use node::{Addr, Boot, Effect, Input, MigrateOp, Outbox, PuntReason, Role, Rx, Seed, StreamId, StreamOp};
+use node::{Addr, Boot, Effect, Input, MigrateOp, Outbox, PuntReason, Rng, Role, Rx, StreamId, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Seq, SocketAddrV4, TcpState, udp};
@@ -105,7 +105,7 @@ struct Pipe {
     broken: bool,
 }
 
-enum Event {
+enum NetworkEvent {
     Datagram {
         to: usize,
         from: Ipv4Addr,
@@ -140,11 +140,11 @@ enum Event {
     },
 }
 
-struct World {
+struct Network {
     now: u64,
-    rng: Seed,
+    rng: Rng,
     loss: u64,
-    events: BTreeMap<(u64, u64), Event>,
+    events: BTreeMap<(u64, u64), NetworkEvent>,
     counted: u64,
     routers: Vec<Router>,
     pipes: Vec<Pipe>,
@@ -162,7 +162,7 @@ struct World {
     story: Vec<String>,
 }
 
-impl World {
+impl Network {
     fn new(seed: u64) -> Self {
         let routers = (0..ROUTERS).map(|own| {
             let peer = |address, key| Peer { address, key };
@@ -172,7 +172,7 @@ impl World {
             let config = config::router(address(own), vec![peer(HOST, host_key())], others);
             let config = SupportRouterConfig { patience: Duration::from_mins(1), ..config };
             Router {
-                role: SupportRouter::new(config, Seed::new(seed * 8 + own as u64)).unwrap(),
+                role: SupportRouter::new(config, Rng::new(seed * 8 + own as u64)).unwrap(),
                 halves: BTreeMap::new(),
                 links: BTreeMap::new(),
                 accepted: MOST as u32, // the first are the streams of the host's calls
@@ -181,7 +181,7 @@ impl World {
         });
         Self {
             now: 0,
-            rng: Seed::new(seed),
+            rng: Rng::new(seed),
             loss: seed % 4 * 10,
             events: BTreeMap::new(),
             counted: 0,
@@ -204,7 +204,7 @@ impl World {
         self.rng.draw() % bound
     }
 
-    fn after(&mut self, micros: u64, event: Event) {
+    fn after(&mut self, micros: u64, event: NetworkEvent) {
         self.counted += 1;
         self.events.insert((self.now + micros, self.counted), event);
     }
@@ -240,7 +240,7 @@ impl World {
             self.routers[router].wakes = due;
             if let Some(due) = due {
                 let wait = due.since(now).as_nanos().div_ceil(1000) as u64;
-                self.after(wait, Event::Wake { router });
+                self.after(wait, NetworkEvent::Wake { router });
             }
         }
         self.judge();
@@ -259,7 +259,7 @@ impl World {
         let Some(to) = (0..ROUTERS).find(|router| address(*router) == ip.dst) else { return };
         if !self.is_lost(ip.src, ip.dst) {
             let delay = self.delay();
-            self.after(delay, Event::Datagram { to, from: ip.src, payload });
+            self.after(delay, NetworkEvent::Datagram { to, from: ip.src, payload });
         }
     }
 
@@ -275,7 +275,7 @@ impl World {
         match op {
             StreamOp::Open { foreign: true, local: Some(local), .. } => {
                 self.routers[router].halves.insert(id, Half::new(side(which(local), true), false, 0));
-                self.after(soon, Event::Stream { router, told: OwnedStreamEvent::Opened(id, local) });
+                self.after(soon, NetworkEvent::Stream { router, told: OwnedStreamEvent::Opened(id, local) });
             }
             StreamOp::Open { peer, .. } => self.connect(router, id, peer),
             StreamOp::Write(bytes) => self.write(router, id, bytes),
@@ -290,7 +290,7 @@ impl World {
                 assert!(relayed.count() == 2, "nothing is relayed");
                 self.after(
                     soon,
-                    Event::Stream {
+                    NetworkEvent::Stream {
                         router,
                         told: OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(Default::default())),
                     },
@@ -304,7 +304,7 @@ impl World {
                 } else {
                     OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Exported(Box::new(state(&half, alone))))
                 };
-                self.after(soon, Event::Stream { router, told });
+                self.after(soon, NetworkEvent::Stream { router, told });
             }
             StreamOp::Migrate(MigrateOp::Import(state)) => {
                 let far = *state.remote.ip() == FIXED;
@@ -313,7 +313,7 @@ impl World {
                 self.routers[router].halves.insert(id, half);
                 self.after(
                     soon,
-                    Event::Stream {
+                    NetworkEvent::Stream {
                         router,
                         told: OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Imported),
                     },
@@ -341,7 +341,7 @@ impl World {
         let Some(half) = self.routers[router].halves.get_mut(&id) else { return };
         if half.over {
             half.frozen = false;
-            return self.after(0, Event::Finished { router, id });
+            return self.after(0, NetworkEvent::Finished { router, id });
         }
         let latest = &mut self.version[half.side];
         assert_eq!(
@@ -361,7 +361,7 @@ impl World {
         let pipe = self.pipes.len() - 1;
         self.routers[router].links.insert(id, (pipe, 0));
         let delay = self.delay();
-        self.after(delay, Event::Accept { pipe });
+        self.after(delay, NetworkEvent::Accept { pipe });
     }
 
     fn accept(&mut self, pipe: usize) {
@@ -378,8 +378,8 @@ impl World {
         let delay = self.delay();
         self.pipes[pipe].until[0] = self.now + delay;
         let local = Addr::new(address(opener), 40_000);
-        self.after(delay, Event::Stream { router: opener, told: OwnedStreamEvent::Opened(id, local) });
-        self.after(delay, Event::Stream { router: opener, told: OwnedStreamEvent::Room(id, 1 << 24) });
+        self.after(delay, NetworkEvent::Stream { router: opener, told: OwnedStreamEvent::Opened(id, local) });
+        self.after(delay, NetworkEvent::Stream { router: opener, told: OwnedStreamEvent::Room(id, 1 << 24) });
     }
 
     fn write(&mut self, router: usize, id: StreamId, bytes: Vec<u8>) {
@@ -396,7 +396,7 @@ impl World {
         self.pipes[pipe].until[other] = at;
         let Some((to, stream)) = self.pipes[pipe].ends[other] else { return };
         let told = OwnedStreamEvent::Data(stream, PacketId::NEW, bytes);
-        self.after(at - self.now, Event::Stream { router: to, told });
+        self.after(at - self.now, NetworkEvent::Stream { router: to, told });
     }
 
     /// Breaks a pipe: nothing more is sent on it. Bytes under way still arrive, until each end notices the break by
@@ -408,7 +408,7 @@ impl World {
                 continue;
             }
             let wait = if at_once == Some((router, id)) { 0 } else { self.below(2_000_000) };
-            self.after(wait, Event::Ends { router, id });
+            self.after(wait, NetworkEvent::Ends { router, id });
         }
     }
 
@@ -429,31 +429,31 @@ impl World {
         let Some(((at, _), event)) = self.events.pop_first() else { return false };
         self.now = at;
         match event {
-            Event::Datagram { to, from, payload } => self.hear(to, from, &payload),
-            Event::Stream { router, told } => self.tell(router, &told),
-            Event::Ends { router, id } => {
+            NetworkEvent::Datagram { to, from, payload } => self.hear(to, from, &payload),
+            NetworkEvent::Stream { router, told } => self.tell(router, &told),
+            NetworkEvent::Ends { router, id } => {
                 if self.routers[router].links.remove(&id).is_some() {
                     self.give(router, Input::Stream(id, OwnedStreamEvent::Closed(id, None).event().1));
                 }
             }
-            Event::Accept { pipe } => self.accept(pipe),
-            Event::Finishes { side } => self.finishes(side),
-            Event::Finished { router, id } => {
+            NetworkEvent::Accept { pipe } => self.accept(pipe),
+            NetworkEvent::Finishes { side } => self.finishes(side),
+            NetworkEvent::Finished { router, id } => {
                 let halves = &mut self.routers[router].halves;
                 if halves.get(&id).is_some_and(|half| half.over && !half.frozen) {
                     halves.remove(&id);
                     self.give(router, Input::Stream(id, OwnedStreamEvent::Closed(id, None).event().1));
                 }
             }
-            Event::Wake { router } => {
+            NetworkEvent::Wake { router } => {
                 let due = self.routers[router].role.deadline();
                 if due.is_some_and(|due| due <= self.instant()) {
                     self.routers[router].wakes = None;
                     self.give(router, Input::Timeout);
                 }
             }
-            Event::Move => self.moves_on(),
-            Event::Greet { sequence, attempt } => self.greet(sequence, attempt),
+            NetworkEvent::Move => self.moves_on(),
+            NetworkEvent::Greet { sequence, attempt } => self.greet(sequence, attempt),
         }
         true
     }
@@ -476,10 +476,10 @@ impl World {
         self.previous.insert(0, left);
         self.sequence += 1;
         self.welcomed = false;
-        self.after(0, Event::Greet { sequence: self.sequence, attempt: 0 });
+        self.after(0, NetworkEvent::Greet { sequence: self.sequence, attempt: 0 });
         if self.moves < MOVES {
             let stay = if self.below(2) == 0 { self.below(40_000) } else { self.below(1_500_000) };
-            self.after(stay, Event::Move);
+            self.after(stay, NetworkEvent::Move);
         }
     }
 
@@ -487,7 +487,7 @@ impl World {
         if sequence != self.sequence || self.welcomed {
             return;
         }
-        self.after(250_000 << attempt.min(4), Event::Greet { sequence, attempt: attempt + 1 });
+        self.after(250_000 << attempt.min(4), NetworkEvent::Greet { sequence, attempt: attempt + 1 });
         let others = self.previous.iter().filter(|other| **other != self.at);
         let previous = others.map(|other| address(*other)).collect();
         let router = address(self.at);
@@ -498,7 +498,7 @@ impl World {
             let payload = Signed::new(greeting, &host_key()).emit();
             // A greeting takes some time in its cell, which the host may have left before it arrives.
             let delay = 500 + self.below(2_000);
-            self.after(delay, Event::Datagram { to: self.at, from: HOST, payload });
+            self.after(delay, NetworkEvent::Datagram { to: self.at, from: HOST, payload });
         }
     }
 
@@ -509,14 +509,14 @@ impl World {
             let half = self.routers[router].halves.iter().find(|(_, half)| speaks(half));
             half.map(|(id, _)| (router, *id))
         });
-        let Some((router, id)) = owner else { return self.after(5_000, Event::Finishes { side }) };
+        let Some((router, id)) = owner else { return self.after(5_000, NetworkEvent::Finishes { side }) };
         self.note(&format!("{router} half {side} has ended"));
         self.over[side] = true;
         // From now on no other state of it may be thawed.
         self.version[side] += 1;
         self.routers[router].halves.get_mut(&id).unwrap().over = true;
         let soon = self.below(3_000);
-        self.after(soon, Event::Finished { router, id });
+        self.after(soon, NetworkEvent::Finished { router, id });
     }
 
     /// For each half, at most one router sends, and at least one has the state.
@@ -560,20 +560,20 @@ impl World {
         for router in 1..ROUTERS {
             self.routers[router].halves.clear();
         }
-        self.after(1_000_000, Event::Move);
+        self.after(1_000_000, NetworkEvent::Move);
     }
 
     /// Decides which halves end in this run, and when.
     fn plan_ends(&mut self, seed: u64) {
-        let mut rng = Seed::new(seed).fork("ends");
+        let mut rng = Rng::new(seed).fork("ends");
         let which = (rng.draw() % self.connections as u64) as usize;
         let far = rng.draw().is_multiple_of(2);
         let at = 500_000 + rng.draw() % 8_000_000;
         if !seed.is_multiple_of(3) {
-            self.after(at, Event::Finishes { side: side(which, far) });
+            self.after(at, NetworkEvent::Finishes { side: side(which, far) });
         }
         if seed % 3 == 2 {
-            self.after(at + rng.draw() % 2_000_000, Event::Finishes { side: side(which, !far) });
+            self.after(at + rng.draw() % 2_000_000, NetworkEvent::Finishes { side: side(which, !far) });
         }
     }
 
@@ -610,7 +610,7 @@ fn state(half: &Half, alone: bool) -> TcpState {
 
 fn seeds(range: std::ops::Range<u64>) {
     for seed in range {
-        let run = std::panic::catch_unwind(|| World::new(seed).run(seed));
+        let run = std::panic::catch_unwind(|| Network::new(seed).run(seed));
         assert!(run.is_ok(), "seed {seed}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::channel::Sender;
 use std::collections::BTreeMap;
-use wire::{Duration, Seed};
+use wire::{Duration, Rng};
 
 /// How a cell uses its frequency. By default it has its own channel, no beacons and no contention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,7 +90,7 @@ impl Counters {
 
 impl Contention {
     /// Counts down until at least one of `senders` sends. The order of `senders` is the order in which they draw.
-    pub(crate) fn round(&self, senders: &[Sender], counters: &mut Counters, rng: &mut Seed) -> Round {
+    pub(crate) fn round(&self, senders: &[Sender], counters: &mut Counters, rng: &mut Rng) -> Round {
         let mut wait = |sender: &Sender| {
             let counter = counters.0.entry(*sender).or_default();
             *counter.slots.get_or_insert_with(|| self.draw(counter.collided, rng))
@@ -113,7 +113,7 @@ impl Contention {
         Round { idle, first, lost }
     }
 
-    fn draw(&self, collided: u8, rng: &mut Seed) -> u32 {
+    fn draw(&self, collided: u8, rng: &mut Rng) -> u32 {
         let doubled = self.window.max(1).checked_shl(u32::from(collided)).unwrap_or(u32::MAX);
         // The high half of the product is nearly uniform, because windows are small compared with 2^32.
         let window = u64::from(doubled.min(self.most.max(1)));

@@ -38,7 +38,7 @@ pub(crate) fn mac(port: PortId) -> Mac {
 pub(crate) fn fabric(airs: [Air; 2], radios: u32, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for (number, air) in (1..).zip(airs) {
-        fabric.add_cell(&cell(number, air), &Seed::new(1));
+        fabric.add_cell(&cell(number, air), &Rng::new(1));
     }
     for port in (0..=radios).map(PortId) {
         let cell = Some(Cell(1));

@@ -3,7 +3,7 @@
 use crate::air::Air;
 use crate::medium::{CellSpec, Character, Medium};
 use std::sync::Arc;
-use wire::Seed;
+use wire::Rng;
 use wire::{Duration, Instant, nanos_of};
 
 /// Not part of [`Medium`]: there are few cells, but two media for every wire.
@@ -17,7 +17,7 @@ pub(crate) struct Airspace {
 }
 
 impl Airspace {
-    pub(crate) fn new(spec: &CellSpec, channel: usize, rng: Seed) -> Self {
+    pub(crate) fn new(spec: &CellSpec, channel: usize, rng: Rng) -> Self {
         // The beacons of different base stations are not in step.
         let phase = |every: Duration| rng.fork("beacon").draw() % nanos_of(every).max(1);
         let next_beacon = spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every)));

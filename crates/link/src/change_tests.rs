@@ -4,7 +4,7 @@ use super::*;
 use crate::air::tests::cell;
 use crate::medium::Faults;
 use crate::{Air, Arrived, Landing, Listening, Offer, RadioSpec, WireSpec, reason};
-use wire::{Duration, Mac, Seed};
+use wire::{Duration, Mac, Rng};
 
 const MS: Duration = Duration::from_millis(1);
 const A: PortId = PortId(1);
@@ -21,8 +21,8 @@ fn fabric() -> Fabric {
     let mut fabric = Fabric::default();
     let faults = Faults::default();
     let spec = WireSpec { rate: 2_000_000, delay: [MS * 3; 2], queue: 8, mtu: 1500, faults };
-    fabric.add_wire([A, B], &spec, &Seed::new(1));
-    fabric.add_cell(&cell(1, Air::default()), &Seed::new(1));
+    fabric.add_wire([A, B], &spec, &Rng::new(1));
+    fabric.add_cell(&cell(1, Air::default()), &Rng::new(1));
     let radio = |number, cell| RadioSpec {
         mac: Mac([2, 0, 0, 0, 0, number]),
         cell,
@@ -108,7 +108,7 @@ fn loss_and_mtu_change_one_link_alone() {
     let other = [PortId(5), PortId(6)];
     let faults = Faults::default();
     let spec = WireSpec { rate: 2_000_000, delay: [MS * 3; 2], queue: 8, mtu: 1500, faults };
-    fabric.add_wire(other, &spec, &Seed::new(1));
+    fabric.add_wire(other, &spec, &Rng::new(1));
     assert_eq!(fabric.change(at(1), WIRE, Change::Loss(1.0)), []);
     assert_eq!(fabric.offer(at(1), A, 100), Err(reason::LINK_ERROR));
     let narrowed = fabric.change(at(2), WIRE, Change::Mtu(600));

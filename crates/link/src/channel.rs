@@ -4,7 +4,7 @@ use crate::air::{Access, Contention, Counters};
 use crate::fabric::Ticket;
 use crate::{PortId, reason};
 use std::collections::{BTreeMap, VecDeque};
-use wire::{Cell, Instant, Reason, Seed};
+use wire::{Cell, Instant, Reason, Rng};
 
 /// The name of a queue in front of a channel: a radio's queue in its own cell, or that of the packets it sends in
 /// another cell (`visits`).
@@ -41,7 +41,7 @@ pub(crate) struct Channel {
     /// Queues that are empty are removed.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
     counters: Counters,
-    rng: Seed,
+    rng: Rng,
 }
 
 /// The decision on a grant.
@@ -54,7 +54,7 @@ pub(crate) enum Grant {
 }
 
 impl Channel {
-    pub(crate) fn new(access: Access, rng: Seed) -> Self {
+    pub(crate) fn new(access: Access, rng: Rng) -> Self {
         Self {
             cells: Vec::new(),
             access,
@@ -76,11 +76,18 @@ impl Channel {
     }
 
     /// Appends a frame to its queue. It is refused if `most` frames wait there.
+    ///
+    /// # Panics
+    ///
+    /// Its ticket is not later than those in front of it.
     pub(crate) fn push(&mut self, sender: Sender, frame: Waiting, most: usize) -> Result<(), Reason> {
         if self.queues.get(&sender).map_or(0, VecDeque::len) >= most {
             return Err(reason::QUEUE_FULL);
         }
-        self.queues.entry(sender).or_default().push_back(frame);
+        let queue = self.queues.entry(sender).or_default();
+        let last = queue.back().map(|last| last.ticket);
+        assert!(last < Some(frame.ticket), "{:?} is offered after {last:?}", frame.ticket);
+        queue.push_back(frame);
         Ok(())
     }
 
@@ -126,5 +133,22 @@ impl Channel {
         // With one queue for all, only the first frame can be given up.
         lost.retain(|sender| self.access == Access::Fair || *sender == first);
         Some(Grant::Collision(round.first, round.idle, lost))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "Ticket(7) is offered after Some(Ticket(7))")]
+    fn a_ticket_is_given_once() {
+        let mut channel = Channel::new(Access::Fair, Rng::new(1));
+        let sender = Sender { port: PortId(1), visits: false };
+        let (ticket, cell, since) = (Ticket(7), Cell(1), Instant::ZERO);
+        let frame = Waiting { ticket, cell, bytes: 100, since, ready: since };
+        for _ in 0..2 {
+            channel.push(sender, frame, 9).unwrap();
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
 use crate::{PortId, SignalCourse, reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wire::Seed;
+use wire::Rng;
 use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
 /// A frame in flight: plain data, which the caller keeps with the frame.
@@ -139,7 +139,7 @@ const KINDS: usize = 64;
 
 impl Fabric {
     /// Adds a wire between two ports.
-    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Seed) {
+    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Rng) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
         for (from, to, character) in [(a, b, there), (b, a, back)] {
@@ -172,7 +172,7 @@ impl Fabric {
     }
 
     /// Adds a cell. `rng` is the root of its random numbers. A cell with the same number is replaced.
-    pub fn add_cell(&mut self, spec: &CellSpec, rng: &Seed) {
+    pub fn add_cell(&mut self, spec: &CellSpec, rng: &Rng) {
         let rng = rng.fork(&format!("cell {}", spec.cell.0));
         let channel = self.channel_of(spec, &rng);
         self.cells.insert(spec.cell, Airspace::new(spec, channel, rng));
@@ -334,7 +334,12 @@ impl Fabric {
     }
 
     /// Returns the ports that receive a flight that lands now. `dst` is its destination address.
+    ///
+    /// # Panics
+    ///
+    /// The fabric did not send this flight: it ends before it begins, or its sender has no link of this kind.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
+        assert!(self.could_send(flight), "{flight:?} lands, and was not offered");
         let (cell, visiting) = match flight.way {
             FlightPath::Wire(_) | FlightPath::Rejoined(..) if !self.is_whole(flight) => {
                 return Landing::Lost(reason::CUT);
@@ -363,6 +368,16 @@ impl Fabric {
             }
         });
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
+    }
+
+    /// Whether a flight can be one that this fabric has returned.
+    fn could_send(&self, flight: &Flight) -> bool {
+        let wire = self.wires.get(flight.from.0 as usize).and_then(Option::as_ref);
+        let has_link = match flight.far_end() {
+            Some(to) => wire.is_some_and(|wire| wire.to == to),
+            None => wire.is_none() && self.radios.get(flight.from).is_some(),
+        };
+        has_link && flight.start <= flight.lands && flight.copies > 0
     }
 
     /// Lets a radio leave its cell for another one; `None` if the port has no radio or there is no such cell. Frames
@@ -409,6 +424,7 @@ pub(crate) fn fly(
     way: FlightPath,
     (start, out): (Instant, Instant),
 ) -> Result<Flight, Reason> {
+    assert!(start <= out, "a frame is sent before it begins: {start} to {out}");
     let copies = medium.luck()?;
     Ok(Flight { from, start, lands: out + medium.character.delay, copies, way })
 }

@@ -19,7 +19,7 @@ pub(crate) const BYTES: usize = 250 - ethernet::HEADER;
 fn wire(faults: Faults) -> Fabric {
     let mut fabric = Fabric::default();
     let spec = WireSpec { rate: 2_000_000, delay: [MS * 3, MS * 5], queue: 2, mtu: 1500, faults };
-    fabric.add_wire([S, O], &spec, &Seed::new(1));
+    fabric.add_wire([S, O], &spec, &Rng::new(1));
     fabric
 }
 
@@ -32,7 +32,7 @@ fn air(excursion: Duration) -> Fabric {
 pub(crate) fn air_of(excursion: Duration, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for number in [1, 2] {
-        fabric.add_cell(&cell(number, Air::default()), &Seed::new(1));
+        fabric.add_cell(&cell(number, Air::default()), &Rng::new(1));
     }
     let radio = |mac, cell| RadioSpec {
         mac,
@@ -237,4 +237,44 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     assert_eq!(fabric.arrive(&back), Arrived::OutOfRange);
     let other = fabric.leave_for(Instant::from_millis(500), M, Cell(2)).unwrap();
     assert_eq!(fabric.arrive(&other), Arrived::Here);
+}
+
+#[test]
+#[should_panic(expected = "lands, and was not offered")]
+fn a_flight_of_another_fabric_does_not_land() {
+    let flight = fly(&mut air(Duration::ZERO), Instant::ZERO, M, BYTES);
+    wire(Faults::default()).land(&flight, STATION);
+}
+
+#[test]
+#[should_panic(expected = "lands, and was not offered")]
+fn a_flight_does_not_end_before_it_begins() {
+    let mut fabric = wire(Faults::default());
+    let flight = fly(&mut fabric, Instant::from_millis(9), S, BYTES);
+    fabric.land(&Flight { lands: Instant::from_millis(8), ..flight }, OTHER);
+}
+
+#[test]
+#[should_panic(expected = "a frame is sent before it begins")]
+fn a_frame_is_not_sent_before_it_begins() {
+    let mut fabric = wire(Faults::default());
+    let medium = fabric.medium_of(S).unwrap();
+    let _ = super::fly(medium, S, FlightPath::Wire(O), (Instant(2), Instant(1)));
+}
+
+#[test]
+#[should_panic(expected = "no frame was offered with this ticket")]
+fn a_decision_is_about_a_frame_that_was_offered() {
+    let mut fabric = air(Duration::ZERO);
+    let fate = Err(reason::COLLISIONS);
+    fabric.decided.push(Decision { ticket: Ticket(1), from: M, at: Instant::ZERO, fate });
+    fabric.decide(Instant::ZERO);
+}
+
+#[test]
+#[should_panic(expected = "channel 0 and the list of channels differ")]
+fn a_channel_is_granted_when_it_is_due() {
+    let mut fabric = air(Duration::ZERO);
+    fabric.due.insert((Instant(5), 0));
+    fabric.decide(Instant(5));
 }

@@ -5,7 +5,7 @@ use crate::channel::{Channel, Grant, Sender, Waiting};
 use crate::fabric::{FlightPath, fly};
 use crate::medium::CellSpec;
 use crate::{Fabric, Flight, PortId, Ticket, reason};
-use wire::{Duration, Instant, Reason, Seed};
+use wire::{Duration, Instant, Reason, Rng};
 
 /// The decision on a waiting frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,17 +31,24 @@ impl Fabric {
 
     /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Returns the decisions
     /// on frames.
+    ///
+    /// # Panics
+    ///
+    /// The fabric contradicts itself: a decision is about a frame that was not offered, or a channel is to be granted at two
+    /// times.
     pub fn decide(&mut self, now: Instant) -> Vec<Decision> {
         while let Some((at, place)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, place));
-            if let Some(channel) = self.channels.get_mut(place) {
-                channel.due = None;
-            }
+            let due = self.channels.get_mut(place).and_then(|channel| channel.due.take());
+            assert_eq!(due, Some(at), "channel {place} and the list of channels differ");
             if let Some(next) = self.grant(at, place) {
                 self.arm(place, next);
             }
         }
         self.leave(now);
+        let last = self.last_ticket;
+        let strange = self.decided.iter().find(|decision| decision.ticket.0 > last);
+        assert!(strange.is_none(), "no frame was offered with this ticket: {strange:?}");
         std::mem::take(&mut self.decided)
     }
 
@@ -201,7 +208,7 @@ impl Fabric {
     }
 
     /// The index of a cell's channel. A missing channel is added.
-    pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Seed) -> usize {
+    pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Rng) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;
         let found =

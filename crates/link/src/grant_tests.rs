@@ -53,7 +53,7 @@ impl Seen {
 
 /// Radios 0 to 5 send, visit cell 2 and change cells at random; the first is a station and stays.
 fn random(seed: u64, access: Access, contention: Option<Contention>) -> Seen {
-    let mut rng = Seed::new(seed);
+    let mut rng = Rng::new(seed);
     let beacon = Some(Beacon { every: Duration::from_millis(100), bytes: 100 });
     let airs = [Air { beacon, ..air(access, contention) }, air(access, contention)];
     let mut fabric = fabric(airs, 5, Listening::default());
@@ -137,7 +137,7 @@ fn a_radio_sends_its_frames_in_the_order_of_their_offers() {
 fn the_channel_does_not_rest_while_a_frame_waits() {
     for access in [Access::Fair, Access::Fifo] {
         let mut fabric = fabric([air(access, None); 2], 5, Listening::default());
-        let (mut rng, mut seen, mut now) = (Seed::new(3), Seen::default(), Instant::ZERO);
+        let (mut rng, mut seen, mut now) = (Rng::new(3), Seen::default(), Instant::ZERO);
         for _ in 0..4000 {
             now += Duration::from_micros(rng.draw() % 12_000);
             while let Some(at) = fabric.next_decision().filter(|at| *at <= now) {
@@ -162,7 +162,7 @@ fn the_channel_does_not_rest_while_a_frame_waits() {
 /// one.
 fn shares(access: Access, contention: Option<Contention>) -> f64 {
     let mut fabric = Fabric::default();
-    fabric.add_cell(&cell(1, air(access, contention)), &Seed::new(1));
+    fabric.add_cell(&cell(1, air(access, contention)), &Rng::new(1));
     let ports: Vec<PortId> = (0..8).map(PortId).collect();
     for port in &ports {
         let queue = if *port == STATION { 64 } else { 1 };
@@ -203,7 +203,7 @@ fn every_radio_has_the_same_share_however_long_its_queue_is() {
 /// The longest time that an uplink frame waits for its first bit while the station always has 64 frames.
 fn uplink(access: Access) -> Duration {
     let mut fabric = fabric([air(access, None); 2], 1, Listening::default());
-    let (mut rng, mut now, mut worst) = (Seed::new(5), Instant::ZERO, Duration::ZERO);
+    let (mut rng, mut now, mut worst) = (Rng::new(5), Instant::ZERO, Duration::ZERO);
     for _ in 0..500 {
         let next = now + FRAME + Duration::from_micros(rng.draw() % 20_000);
         while now < next {
@@ -286,7 +286,7 @@ fn sent_in_two_cells(channels: [u16; 2], contention: Option<Contention>) -> [u64
     let mut fabric = Fabric::default();
     for (number, channel) in (1..).zip(channels) {
         let air = Air { channel: Some(channel), ..air(Access::Fair, contention) };
-        fabric.add_cell(&cell(number, air), &Seed::new(1));
+        fabric.add_cell(&cell(number, air), &Rng::new(1));
     }
     for port in (0..8).map(PortId) {
         fabric.add_radio(port, radio(port, Cell(1 + (port.0 % 2) as u16), 2));
@@ -336,7 +336,7 @@ fn ping_pong(access: Access, contention: Option<Contention>) -> (Seen, BTreeMap<
     for number in [1, 2] {
         let mut spec = cell(number, Air { channel: Some(number), ..air(access, contention) });
         spec.faults.loss = 0.1;
-        fabric.add_cell(&spec, &Seed::new(7));
+        fabric.add_cell(&spec, &Rng::new(7));
     }
     let ports: Vec<PortId> = (0..30).map(PortId).collect();
     for port in &ports {

@@ -1,6 +1,6 @@
 //! Wires and radio cells without I/O: when and where an offered frame arrives, or why it does not.
 //!
-//! Both backends use this model: the simulator in virtual time, the lab's radio process on Linux in real time. The
+//! Both backends use this model: the simulator in virtual time, the lab's link emulator on Linux in real time. The
 //! model does not store frames. [`Fabric::offer`] returns a [`Flight`], plain data that the caller keeps with the frame
 //! until the flight lands. [`Fabric::land`] then returns the receivers. If the channel is not free, the result is a
 //! [`Ticket`] instead, under which the caller keeps the frame. The caller calls [`Fabric::decide`] when

@@ -4,7 +4,7 @@ use crate::air::Air;
 use crate::reason;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wire::Seed;
+use wire::Rng;
 use wire::{Cell, Duration, Instant, Reason};
 
 /// A full-duplex wire between two ports.
@@ -118,11 +118,11 @@ pub(crate) struct Medium {
     pub(crate) busy_until: Instant,
     /// Whether the state of [`Burst`] is bad.
     is_bad: bool,
-    pub(crate) rng: Seed,
+    pub(crate) rng: Rng,
 }
 
 impl Medium {
-    pub(crate) const fn new(character: Arc<Character>, rng: Seed) -> Self {
+    pub(crate) const fn new(character: Arc<Character>, rng: Rng) -> Self {
         Self { character, busy_until: Instant::ZERO, is_bad: false, rng }
     }
 
@@ -202,8 +202,14 @@ impl Queue {
         1 + rest.len()
     }
 
-    /// Appends a frame. The caller must have called [`Queue::waiting`] at `now`.
+    /// Appends a frame that is sent by `out`. The caller must have called [`Queue::waiting`] at `now`.
+    ///
+    /// # Panics
+    ///
+    /// The frame is sent before the one in front of it.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
+        let last = self.rest.as_ref().and_then(|rest| rest.back()).map_or(self.first, |last| *last);
+        assert!(last <= out && now <= out, "a frame overtakes another one: {out} after {last}, at {now}");
         if self.first <= now {
             self.first = out;
         } else {
@@ -220,7 +226,7 @@ mod tests {
     fn lost(faults: Faults, frames: usize) -> (f64, f64) {
         let spec = WireSpec { rate: 1, delay: [Duration::ZERO; 2], queue: 1, mtu: 1500, faults };
         let character = Arc::new(Character::wire(&spec, 0));
-        let mut medium = Medium::new(character, Seed::new(7).fork("burst"));
+        let mut medium = Medium::new(character, Rng::new(7).fork("burst"));
         let fates: Vec<bool> = (0..frames).map(|_| medium.luck().is_err()).collect();
         let begins = fates.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         let all = fates.iter().filter(|lost| **lost).count();
@@ -242,6 +248,15 @@ mod tests {
         let mean = Faults { burst: Some(burst), ..Faults::default() }.mean_loss();
         let (share, length) = lost(Faults { loss: mean, ..Faults::default() }, 400_000);
         assert!((share / mean - 1.0).abs() < 0.05 && length < 1.1, "{share}, {length}");
+    }
+
+    #[test]
+    #[should_panic(expected = "a frame overtakes another one")]
+    fn a_queue_keeps_its_order() {
+        let mut queue = Queue::default();
+        for out in [20, 30, 25] {
+            queue.push(Instant(10), Instant(out));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::config::Advertise;
 use crate::message::{
     ALL_AGENTS, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, SOLICITATION, Solicitation,
 };
-use node::{Listen, Outbox, Proto, Rx, Seed};
+use node::{Listen, Outbox, Proto, Rng, Rx};
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
 /// A solicitation that is not answered: the agent has sent 2 * [`Advertise::answers`] answers in this second.
@@ -23,7 +23,7 @@ pub(crate) struct Advertiser {
     next: Advertisement,
     /// When the next periodic advertisement is due; `None` while the link is down.
     due: Option<Instant>,
-    rng: Seed,
+    rng: Rng,
     /// The second in which `answered` was counted.
     second: u64,
     answered: u16,
@@ -39,7 +39,7 @@ impl Advertiser {
         config: Advertise,
         registration_lifetime: Duration,
         kind: AgentFlags,
-        rng: Seed,
+        rng: Rng,
     ) -> Self {
         let foreign = kind.has(AgentFlags::FOREIGN);
         let next = Advertisement {

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
 use crate::home_agent::refusal;
 use crate::limiter::Limiter;
-use crate::mark::{Event, FOREIGN_AGENT};
+use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
 use crate::message::{
     AgentFlags, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags, datagram,
 };
@@ -30,8 +30,8 @@ use crate::pending::{Pending, RequestKey, Standing, Waiting, low};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Role, Route,
-    RouteKey, Rx, Seed, Value,
+    Action, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto, Refusals, Rng, Role, Route,
+    RouteKey, Rx, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
@@ -105,7 +105,7 @@ impl ForeignAgent {
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
-        rng: Seed,
+        rng: Rng,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -447,7 +447,7 @@ impl ForeignAgent {
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
         if self.visitors.insert(visit, Visitor { mac, identification, lifetime, ends, reached }).is_none() {
-            out.mark(Event::VisitorArrived { host }.into());
+            out.mark(MobileIpEvent::VisitorArrived { host }.into());
         }
     }
 
@@ -567,7 +567,7 @@ impl ForeignAgent {
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(pending) = self.waiting.pop(now) {
-            out.mark(Event::RequestTimedOut { host: pending.request.home }.into());
+            out.mark(MobileIpEvent::RequestTimedOut { host: pending.request.home }.into());
             // It is an error if the mobile node was denied within the last second. It then repeats its request by
             // itself.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
@@ -584,7 +584,7 @@ impl ForeignAgent {
         };
         if self.visitors.get(&visit).is_some_and(|visitor| visitor.ends <= now) {
             self.leave(visit, out);
-            out.mark(Event::VisitorExpired { host: visit.0 }.into());
+            out.mark(MobileIpEvent::VisitorExpired { host: visit.0 }.into());
         }
     }
 

@@ -13,19 +13,20 @@ use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
 use crate::config::{Associations, HomeAgentConfig, is_host};
 use crate::limiter::Limiter;
-use crate::mark::{Event, HOME_AGENT};
+use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{
     AgentFlags, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
+use crate::under_way::UnderWay;
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Boot, Encap, FailedAct, Input, Lifetime, Link, Listen, Neighbor, Outbox, Proto,
-    Refusals, Role, Route, RouteKey, Rx, Seed, Value, reason,
+    Refusals, Rng, Role, Route, RouteKey, Rx, Value, reason,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use wire::icmp::{self, IcmpError};
 use wire::ipv4;
 use wire::{
@@ -81,16 +82,6 @@ struct Home {
     spi: Option<u32>,
     /// When the route of the binding ends; the table then reports it idle. The wall clock may be set in the meantime.
     ends: Instant,
-    /// The stores under way, oldest first; `None`: the end of a binding, which forwarding follows already.
-    under_way: VecDeque<Option<Accepted>>,
-}
-
-impl Home {
-    /// Returns the record after all stores under way, which the next request is compared with.
-    fn latest(&self) -> Option<BindingRecord> {
-        let accepted = self.under_way.iter().rev().flatten().next();
-        accepted.map(|accepted| accepted.record).or(self.record)
-    }
 }
 
 /// A registration whose record is not durable yet.
@@ -124,9 +115,8 @@ pub struct HomeAgent {
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
-    /// Number of stores under way, of all mobile nodes.
-    under_way: usize,
-    /// When bindings end.
+    /// The stores under way; `None`: the end of a binding, which forwarding follows already.
+    under_way: UnderWay<Option<Accepted>>,
     /// Our link address on the home network; `None` while the link is down.
     mac: Option<Mac>,
     announcer: Announcer,
@@ -147,7 +137,7 @@ pub struct HomeAgent {
 
 impl HomeAgent {
     /// Creates a home agent on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
@@ -170,7 +160,7 @@ impl HomeAgent {
             mobile_nodes: Associations::new(&config.mobile_nodes),
             foreign_agents: Associations::new(&config.foreign_agents),
             homes: BTreeMap::new(),
-            under_way: 0,
+            under_way: UnderWay::default(),
             mac: None,
             announcer: Announcer::new(config.announcements.clone()),
             advertiser,
@@ -194,7 +184,7 @@ impl HomeAgent {
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
                 Ok(()) => {}
-                Err(Reason(why)) => out.mark(Event::RecordRefused { why }.into()),
+                Err(Reason(why)) => out.mark(MobileIpEvent::RecordRefused { why }.into()),
             }
         }
         let records = self.homes.values().filter_map(|home| home.record);
@@ -209,7 +199,7 @@ impl HomeAgent {
         let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
         self.homes.entry(host).or_default().record = Some(BindingRecord { binding, ..record });
         if let Some(binding) = binding {
-            out.mark(Event::BindingRestored { host, care_of: binding.care_of }.into());
+            out.mark(MobileIpEvent::BindingRestored { host, care_of: binding.care_of }.into());
             self.switch(now, host, None, Some(binding), None, out);
         }
         Ok(())
@@ -317,7 +307,11 @@ impl HomeAgent {
         } else if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             Code::HomeEncapsulation
         } else {
-            return if self.under_way < UNDER_WAY { Ok(()) } else { Err(Denial::Code(Code::HomeResources)) };
+            return if self.under_way.len() < UNDER_WAY {
+                Ok(())
+            } else {
+                Err(Denial::Code(Code::HomeResources))
+            };
         };
         Err(Denial::Code(code))
     }
@@ -355,7 +349,7 @@ impl HomeAgent {
     /// Replay protection by timestamps (section 5.7.1).
     fn judge_identification(&self, now: Instant, request: &Request) -> Result<(), Denial> {
         let home = self.homes.get(&request.home);
-        let record = home.and_then(Home::latest);
+        let record = self.latest(request.home);
         if let Some(record) = record
             && record.identification == request.identification
         {
@@ -381,30 +375,33 @@ impl HomeAgent {
         Ok(())
     }
 
+    /// Returns the record of a mobile node after all stores under way, which the next request is compared with.
+    fn latest(&self, host: Ipv4Addr) -> Option<BindingRecord> {
+        let accepted = self.under_way.of(host).rev().flatten().next();
+        accepted.map(|accepted| accepted.record).or_else(|| self.homes.get(&host)?.record)
+    }
+
     fn accept(&mut self, now: Instant, request: Request, path: Path, out: &mut Outbox) {
         let host = request.home;
         let longest = self.config.registration_lifetime.as_secs() as u16;
         let granted = request.lifetime.min(longest);
         let ends = self.clock.wall(now + seconds(granted));
-        let home = self.homes.entry(host).or_default();
-        let binding = match home.latest().and_then(|record| record.binding) {
+        self.homes.entry(host).or_default();
+        let binding = match self.latest(host).and_then(|record| record.binding) {
             _ if granted > 0 => Some(Binding { care_of: request.care_of, granted, ends }),
             // A deregistration of another care-of address than the bound one does not end the binding.
             Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
             _ => None,
         };
         let record = BindingRecord { identification: request.identification, binding };
-        home.under_way.push_back(Some(Accepted { record, granted, path, request: Box::new(request) }));
-        self.under_way += 1;
+        self.under_way.push(host, Some(Accepted { record, granted, path, request: Box::new(request) }));
         out.store(key_of(host), record.emit());
     }
 
     /// Removes the oldest store under way of a mobile node, which has succeeded or failed. `None` if it stored the end
     /// of a binding.
     fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
-        let decided = self.homes.get_mut(&host)?.under_way.pop_front()?;
-        self.under_way -= 1;
-        decided
+        self.under_way.pop(host)?
     }
 
     /// Applies a registration whose record is durable.
@@ -549,9 +546,8 @@ impl HomeAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Ends a binding whose lifetime has ended, without a message (section 3.8).
-    /// Ends a binding whose route has expired. The route of a newer binding may wait for a record, so that the table
-    /// still had the old one.
+    /// Ends a binding whose route has expired, without a message (section 3.8). The route of a newer binding may wait for
+    /// a record, so that the table still had the old one.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
         let Some(record) = &mut home.record else { return };
@@ -559,12 +555,11 @@ impl HomeAgent {
         let ended = *record;
         // The end is not stored while a registration is under way, whose record must be the last. The end may be lost:
         // the old record contains the end of the binding, and the next start drops it.
-        let is_last = home.under_way.is_empty();
+        let is_last = !self.under_way.has(host);
         self.switch(now, host, from, None, None, out);
-        out.mark(Event::BindingExpired { host }.into());
+        out.mark(MobileIpEvent::BindingExpired { host }.into());
         if is_last {
-            self.homes.entry(host).or_default().under_way.push_back(None);
-            self.under_way += 1;
+            self.under_way.push(host, None);
             out.store(key_of(host), ended.emit());
         }
     }
@@ -573,10 +568,10 @@ impl HomeAgent {
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { path, request, .. }) = self.decided(host) else { return };
-        if self.homes.get(&host).is_some_and(|home| home.record.is_none() && home.under_way.is_empty()) {
+        if self.homes.get(&host).is_some_and(|home| home.record.is_none()) && !self.under_way.has(host) {
             self.homes.remove(&host);
         }
-        out.mark(Event::NotStored { host }.into());
+        out.mark(MobileIpEvent::NotStored { host }.into());
         self.reply(now, &request, Code::HomeResources, 0, path, out);
     }
 
@@ -652,10 +647,10 @@ fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: 
         return;
     }
     out.mark(match place(to) {
-        Some(care_of) => Event::BindingChanged { host, care_of }.into(),
-        None => Event::BindingRemoved { host }.into(),
+        Some(care_of) => MobileIpEvent::BindingChanged { host, care_of }.into(),
+        None => MobileIpEvent::BindingRemoved { host }.into(),
     });
-    out.mark(Event::PathSwitched { host }.into());
+    out.mark(MobileIpEvent::PathSwitched { host }.into());
 }
 
 /// Returns the code of an accepted request. With S it asks for simultaneous bindings, which are not supported (section

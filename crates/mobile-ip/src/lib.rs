@@ -32,6 +32,7 @@ mod pending;
 mod registrar;
 mod reply_counts;
 mod tunnels;
+mod under_way;
 
 pub use foreign_agent::ForeignAgent;
 pub use home_agent::HomeAgent;

@@ -16,7 +16,7 @@ pub const MOBILE_NODE: &str = "mobile_node";
 
 /// An event that is recorded for measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub(crate) enum MobileIpEvent {
     /// The mobile node's link came up: the mobile node has not heard an agent on it yet.
     LinkUp,
     /// The mobile node heard the agent that it will use, for the first time since its link came up.
@@ -55,47 +55,49 @@ pub(crate) enum Event {
     RequestTimedOut { host: Ipv4Addr },
 }
 
-impl From<Event> for Mark {
-    fn from(event: Event) -> Self {
+impl From<MobileIpEvent> for Mark {
+    fn from(event: MobileIpEvent) -> Self {
         let mobile = |name| Self::new(MOBILE_NODE, name);
         let home = |name, host: Ipv4Addr| Self::new(HOME_AGENT, name).with("host", host);
         let foreign = |name, host: Ipv4Addr| Self::new(FOREIGN_AGENT, name).with("host", host);
         match event {
-            Event::LinkUp => mobile("link_up").at(Span::Begins(Stage::Detection)),
-            Event::AgentHeard { agent } => {
+            MobileIpEvent::LinkUp => mobile("link_up").at(Span::Begins(Stage::Detection)),
+            MobileIpEvent::AgentHeard { agent } => {
                 mobile("agent_heard").with("agent", agent).at(Span::Ends(Stage::Detection))
             }
-            Event::AgentLost { agent } => mobile("agent_lost").with("agent", agent),
-            Event::RegistrationWaits { agent } => {
+            MobileIpEvent::AgentLost { agent } => mobile("agent_lost").with("agent", agent),
+            MobileIpEvent::RegistrationWaits { agent } => {
                 mobile("registration_waits").with("agent", agent).at(Span::Begins(Stage::Registration))
             }
-            Event::RequestSent { agent, care_of, lifetime, attempt } => mobile("request_sent")
+            MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt } => mobile("request_sent")
                 .with("agent", agent)
                 .with("care_of", care_of)
                 .with("lifetime", u64::from(lifetime))
                 .with("attempt", attempt)
                 .at(Span::Begins(Stage::Registration)),
-            Event::Registered { care_of, lifetime } => {
+            MobileIpEvent::Registered { care_of, lifetime } => {
                 mobile("registered").with("care_of", care_of).with("lifetime", u64::from(lifetime))
             }
-            Event::Denied { code } => mobile("denied").with("code", code.to_string()),
-            Event::Lapsed => mobile("registration_lapsed"),
-            Event::BindingChanged { host, care_of } => {
+            MobileIpEvent::Denied { code } => mobile("denied").with("code", code.to_string()),
+            MobileIpEvent::Lapsed => mobile("registration_lapsed"),
+            MobileIpEvent::BindingChanged { host, care_of } => {
                 home("binding_changed", host).with("care_of", care_of).at(Span::Ends(Stage::Registration))
             }
-            Event::BindingRemoved { host } => {
+            MobileIpEvent::BindingRemoved { host } => {
                 home("binding_removed", host).at(Span::Ends(Stage::Registration))
             }
-            Event::PathSwitched { host } => home("path_switched", host).at(Span::Begins(Stage::PathSwitch)),
-            Event::BindingExpired { host } => home("binding_expired", host),
-            Event::BindingRestored { host, care_of } => {
+            MobileIpEvent::PathSwitched { host } => {
+                home("path_switched", host).at(Span::Begins(Stage::PathSwitch))
+            }
+            MobileIpEvent::BindingExpired { host } => home("binding_expired", host),
+            MobileIpEvent::BindingRestored { host, care_of } => {
                 home("binding_restored", host).with("care_of", care_of)
             }
-            Event::RecordRefused { why } => Self::new(HOME_AGENT, "record_refused").with("why", why),
-            Event::NotStored { host } => home("not_stored", host),
-            Event::VisitorArrived { host } => foreign("visitor_arrived", host),
-            Event::VisitorExpired { host } => foreign("visitor_expired", host),
-            Event::RequestTimedOut { host } => foreign("request_timed_out", host),
+            MobileIpEvent::RecordRefused { why } => Self::new(HOME_AGENT, "record_refused").with("why", why),
+            MobileIpEvent::NotStored { host } => home("not_stored", host),
+            MobileIpEvent::VisitorArrived { host } => foreign("visitor_arrived", host),
+            MobileIpEvent::VisitorExpired { host } => foreign("visitor_expired", host),
+            MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
         }
     }
 }

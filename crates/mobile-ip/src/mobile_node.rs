@@ -11,7 +11,7 @@
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
-use crate::mark::{Event, MOBILE_NODE};
+use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
     Solicitation,
@@ -20,7 +20,7 @@ use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
-    Refusals, Role, Route, RouteKey, Rx, Seed, TimerName, Timers, Value,
+    Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
@@ -83,7 +83,7 @@ pub struct MobileNode {
     attached: Option<Ipv4Addr>,
     /// The link came up, and no usable agent was heard since: the node registers with the next one that it hears.
     triggered: bool,
-    /// The agent to use was not heard since the link came up; for [`Event::AgentHeard`] only.
+    /// The agent to use was not heard since the link came up; for [`MobileIpEvent::AgentHeard`] only.
     detecting: bool,
     /// The hint of the link that was followed last.
     hinted: Option<Instant>,
@@ -105,7 +105,7 @@ const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
     /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
-    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         Ok(Self {
@@ -155,7 +155,7 @@ impl MobileNode {
                 self.linked = now;
                 self.detecting = true;
                 self.end_kept(out);
-                out.mark(Event::LinkUp.into());
+                out.mark(MobileIpEvent::LinkUp.into());
                 if self.config.link_trigger || self.attached.is_none() {
                     self.hint(now, out);
                 }
@@ -277,7 +277,7 @@ impl MobileNode {
     /// Marks the end of movement detection.
     fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
         if std::mem::take(&mut self.detecting) {
-            out.mark(Event::AgentHeard { agent }.into());
+            out.mark(MobileIpEvent::AgentHeard { agent }.into());
         }
     }
 
@@ -299,7 +299,7 @@ impl MobileNode {
         if let Some(free) = free.filter(|free| now < *free) {
             self.detected(agent, out);
             if self.next.replace(agent) != Some(agent) {
-                out.mark(Event::RegistrationWaits { agent }.into());
+                out.mark(MobileIpEvent::RegistrationWaits { agent }.into());
             }
             return self.timers.set(Timer::Hold, free);
         }
@@ -382,7 +382,7 @@ impl MobileNode {
         if self.attached != Some(agent) {
             return;
         }
-        out.mark(Event::AgentLost { agent }.into());
+        out.mark(MobileIpEvent::AgentLost { agent }.into());
         if let Some(other) = self.other_agent() {
             return self.choose(now, other, out);
         }
@@ -454,15 +454,15 @@ impl MobileNode {
         }
         match self.registrar.reply(now, received.ip.src, &reply)? {
             ReplyOutcome::Registered { care_of, lifetime, sent } => {
-                out.mark(Event::Registered { care_of, lifetime }.into());
+                out.mark(MobileIpEvent::Registered { care_of, lifetime }.into());
                 self.registered(now, lifetime, sent, out);
             }
             ReplyOutcome::Again => {
-                out.mark(Event::Denied { code: reply.code }.into());
+                out.mark(MobileIpEvent::Denied { code: reply.code }.into());
                 self.register(now, out);
             }
             ReplyOutcome::Denied { by_agent, is_proven } => {
-                out.mark(Event::Denied { code: reply.code }.into());
+                out.mark(MobileIpEvent::Denied { code: reply.code }.into());
                 // Another agent may accept, while the home agent would deny again. After an unauthenticated denial, the
                 // home agent's reply may still arrive.
                 if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
@@ -533,7 +533,7 @@ impl MobileNode {
                 Timer::Lapse => {
                     self.registrar.lapsed();
                     self.end_kept(out);
-                    out.mark(Event::Lapsed.into());
+                    out.mark(MobileIpEvent::Lapsed.into());
                 }
             }
         }

@@ -4,10 +4,10 @@
 use crate::clock::Clock;
 use crate::config::{Associations, Peer, is_host};
 use crate::home_agent::refusal;
-use crate::mark::Event;
+use crate::mark::MobileIpEvent;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
-use node::{Seed, Value};
+use node::{Rng, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
@@ -90,7 +90,7 @@ pub(crate) struct Registrar {
     /// The low halves of the last Identifications: replies and agents identify a request by these alone (section
     /// 3.7.3.1).
     recent: VecDeque<u32>,
-    rng: Seed,
+    rng: Rng,
     target: Option<Target>,
     pending: Option<Pending>,
     /// The last request was denied, and the next one uses no correction from the reply.
@@ -107,7 +107,7 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Seed) -> Self {
+    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Rng) -> Self {
         Self {
             home,
             home_agent: home_agent.address,
@@ -204,7 +204,7 @@ impl Registrar {
     }
 
     /// Returns the next request, its event, and when the wait for its reply ends; `None` without a target.
-    pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, Event, Instant)> {
+    pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent, flags) = (self.home, self.home_agent, RequestFlags::default());
@@ -219,7 +219,7 @@ impl Registrar {
         self.attempts += 1;
         self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
         self.is_denied = false;
-        let event = Event::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
+        let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
         Some((packet, event, now + self.wait(lifetime)))
     }
 

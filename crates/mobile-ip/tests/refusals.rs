@@ -15,7 +15,7 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Act, Boot, Class, Effect, Input, Link, Outbox, PuntReason, Role, RouteKey, Rx, Seed};
+use node::{Act, Boot, Class, Effect, Input, Link, Outbox, PuntReason, Rng, Role, RouteKey, Rx};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, SocketAddrV4, WallTime};
@@ -53,21 +53,21 @@ fn home_agent(changes: &str) -> Result<HomeAgent, String> {
     let config: HomeAgentConfig =
         table(HOME_AGENT, changes).try_into().map_err(|error| format!("{error}"))?;
     let names = ["home", "up"].map(str::to_owned);
-    HomeAgent::new(config, Interfaces(&names), Seed::new(1)).map_err(|error| error.to_string())
+    HomeAgent::new(config, Interfaces(&names), Rng::new(1)).map_err(|error| error.to_string())
 }
 
 fn foreign_agent(changes: &str) -> Result<ForeignAgent, String> {
     let config: ForeignAgentConfig =
         table(FOREIGN_AGENT, changes).try_into().map_err(|error| format!("{error}"))?;
     let names = ["visited", "up"].map(str::to_owned);
-    ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).map_err(|error| error.to_string())
+    ForeignAgent::new(config, Interfaces(&names), Rng::new(1)).map_err(|error| error.to_string())
 }
 
 fn mobile_node(changes: &str) -> Result<MobileNode, String> {
     let config: MobileNodeConfig =
         table(MOBILE_NODE, changes).try_into().map_err(|error| format!("{error}"))?;
     let names = ["air"].map(str::to_owned);
-    MobileNode::new(config, Interfaces(&names), Seed::new(1)).map_err(|error| error.to_string())
+    MobileNode::new(config, Interfaces(&names), Rng::new(1)).map_err(|error| error.to_string())
 }
 
 #[track_caller]
@@ -287,7 +287,7 @@ fn no_visited_link_speaks_for_a_home_agent() {
     let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
     config.visited = ["visited", "other"].map(str::to_owned).into();
     let names = ["visited", "other", "up"].map(str::to_owned);
-    let mut agent = ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).unwrap();
+    let mut agent = ForeignAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
     start(&mut agent);
     let now = Instant::from_millis(1000);
     let asks = request(now, HOME);
@@ -432,7 +432,7 @@ fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
     let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
     config.partners = vec![router];
     let names = ["visited", "up"].map(str::to_owned);
-    let mut agent = ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).unwrap();
+    let mut agent = ForeignAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
     start(&mut agent);
     let now = Instant::from_millis(1000);
     let asks = packet(router, VISITED, &request(now, router).emit());
@@ -452,7 +452,7 @@ fn an_address_of_the_agents_host_is_no_home_agents_and_no_visitors() {
     let names = ["visited", "up"].map(str::to_owned);
     let ask = |home, home_agent| {
         let now = Instant::from_millis(1000);
-        let mut agent = ForeignAgent::new(config.clone(), Interfaces(&names), Seed::new(1)).unwrap();
+        let mut agent = ForeignAgent::new(config.clone(), Interfaces(&names), Rng::new(1)).unwrap();
         start(&mut agent);
         let asked = Request { home_agent, ..request(now, home) };
         code_sent(&heard(&mut agent, now, 1, MOBILE, packet(home, VISITED, &asked.emit())))
@@ -581,7 +581,7 @@ fn a_care_of_address_that_is_no_other_host_is_denied() {
     let host = ["10.1.0.2/16", "10.9.0.1/24", "10.8.0.1/32"].map(|own| own.parse().unwrap()).to_vec();
     let names = ["home", "up"].map(str::to_owned);
     let mut agent =
-        HomeAgent::new(HomeAgentConfig { host, ..config }, Interfaces(&names), Seed::new(1)).unwrap();
+        HomeAgent::new(HomeAgentConfig { host, ..config }, Interfaces(&names), Rng::new(1)).unwrap();
     start(&mut agent);
     let none =
         ["10.9.0.255", "10.1.255.255", "10.9.0.1", "10.8.0.1", "10.1.0.2", "240.0.0.1", "255.255.255.255"];

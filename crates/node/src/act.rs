@@ -36,9 +36,10 @@ pub enum Act {
     Transmit(Iface, Packet),
     /// The packet was dropped, for this reason. The ledger counts these acts.
     Drop(Iface, Packet, Reason),
-    /// A route was set or removed (`None`), for drivers that mirror the table.
+    /// A role set or removed (`None`) a route, for the records. A driver that mirrors the table uses
+    /// [`crate::MirrorAct`], which has every change.
     Route(RouteKey, Option<Route>),
-    /// The ingress policy of a port was set or removed (`None`), for drivers that mirror the table.
+    /// A role set or removed (`None`) the ingress policy of a port, for the records.
     IngressPolicy(Port, Option<IngressPolicy>),
     /// Requests that the radio tunes to this cell. [`crate::Link::Up`] or [`crate::Link::Down`] answers.
     Tune(Iface, Cell),

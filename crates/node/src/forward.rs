@@ -4,7 +4,7 @@ use crate::input::{Input, Rx};
 use crate::neighbor::Interface;
 use crate::node::{drop, reason};
 use crate::waiting::Origin;
-use crate::{Act, Node, Outbox, Ruleset};
+use crate::{Act, Node, Outbox};
 use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
 use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
@@ -17,7 +17,7 @@ const DEPTH: u8 = 2;
 
 /// The state of a packet on its path through the node.
 #[derive(Clone, Copy)]
-struct Way {
+struct Progress {
     port: Port,
     /// The outer source and destination of the last tunnel out of which it came.
     tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
@@ -25,14 +25,8 @@ struct Way {
     origin: Origin,
 }
 
-/// The view of a node that [`decide`] uses.
-struct View<'a> {
-    rules: &'a Ruleset,
-    addresses: &'a [Ipv4Addr],
-    ifaces: &'a [Interface],
-}
-
-impl Rules for View<'_> {
+/// What [`decide`] asks of a node, and what a data path that mirrors the node must answer in the same way.
+impl Rules for Node {
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
         self.rules.ingress_policy(port)
     }
@@ -46,7 +40,7 @@ impl Rules for View<'_> {
         self.addresses.contains(&address)
     }
     fn mtu(&self, iface: Iface) -> u16 {
-        Interface::find(self.ifaces, iface).map_or(u16::MAX, |own| own.mtu)
+        Interface::find(&self.ifaces, iface).map_or(u16::MAX, |own| own.mtu)
     }
 }
 
@@ -60,9 +54,9 @@ impl Node {
         packet: Packet,
         out: &mut Outbox,
     ) {
-        let verdict = decide(&self.view(), now, port, &datagram(header, &packet));
+        let verdict = decide(self, now, port, &datagram(header, &packet));
         let origin = if port.iface == Iface::HOST { Origin::Host } else { Origin::Forwarded };
-        self.follow(now, Way { port, tunnel: None, depth: 0, origin }, verdict, header, packet, out);
+        self.follow(now, Progress { port, tunnel: None, depth: 0, origin }, verdict, header, packet, out);
     }
 
     /// Sends a packet of a role as the table decides.
@@ -91,21 +85,24 @@ impl Node {
         }
     }
 
-    fn view(&self) -> View<'_> {
-        View { rules: &self.rules, addresses: &self.addresses, ifaces: &self.ifaces }
-    }
-
     fn send_own(&mut self, now: Instant, depth: u8, origin: Origin, packet: Packet, out: &mut Outbox) {
         let port = Port { iface: Iface::HOST, from: None };
         match Header::parse(&packet.bytes) {
             Ok((header, _)) => {
-                let mut verdict = decide(&self.view(), now, port, &datagram(&header, &packet));
+                let mut verdict = decide(self, now, port, &datagram(&header, &packet));
                 if depth > 0
                     && let Some(error) = verdict.icmp.take()
                 {
                     self.tell_inner_sender(now, error, &packet, out);
                 }
-                self.follow(now, Way { port, tunnel: None, depth, origin }, verdict, &header, packet, out);
+                self.follow(
+                    now,
+                    Progress { port, tunnel: None, depth, origin },
+                    verdict,
+                    &header,
+                    packet,
+                    out,
+                );
             }
             Err(malformed) => drop(out, Iface::HOST, packet, malformed.into()),
         }
@@ -114,7 +111,7 @@ impl Node {
     fn follow(
         &mut self,
         now: Instant,
-        way: Way,
+        way: Progress,
         verdict: Verdict,
         header: &Header,
         mut packet: Packet,
@@ -159,7 +156,7 @@ impl Node {
 
     // --- tunnels ---------------------------------------------------------------------------------------------------
 
-    fn enter(&mut self, now: Instant, way: Way, encap: Encap, mut packet: Packet, out: &mut Outbox) {
+    fn enter(&mut self, now: Instant, way: Progress, encap: Encap, mut packet: Packet, out: &mut Outbox) {
         match ipip::encapsulate(&packet.bytes, encap.src, encap.dst) {
             Ok(bytes) => {
                 packet.bytes = bytes;
@@ -169,7 +166,7 @@ impl Node {
         }
     }
 
-    fn open(&mut self, now: Instant, way: Way, class: Class, mut packet: Packet, out: &mut Outbox) {
+    fn open(&mut self, now: Instant, way: Progress, class: Class, mut packet: Packet, out: &mut Outbox) {
         let (outer, inner) = match ipip::decapsulate(&packet.bytes) {
             Ok((outer, inner)) => (outer, inner.to_vec()),
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
@@ -188,8 +185,8 @@ impl Node {
             };
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
-        let verdict = decide_opened(&self.view(), now, class, &datagram(&header, &packet));
-        let way = Way { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
+        let verdict = decide_opened(self, now, class, &datagram(&header, &packet));
+        let way = Progress { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
         self.follow(now, way, verdict, &header, packet, out);
     }
 

@@ -5,7 +5,7 @@ use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
 use crate::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
-use crate::{Act, Link, Node, Outbox};
+use crate::{Act, Input, Link, MirrorAct, Node, Outbox};
 use std::collections::VecDeque;
 use table::{Action, Hop, Lifetime, NextHop, RoleId, Route, RouteKey};
 use wire::arp::Message;
@@ -73,6 +73,27 @@ impl Node {
         }
     }
 
+    /// Adds an address to an interface, with the route to its link. The interface uses ARP from then on.
+    pub fn add_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
+        self.net().addresses.push((iface, address));
+        if !self.addresses.contains(&address.address) {
+            self.addresses.push(address.address);
+            self.rules.report(MirrorAct::Address(address.address, true));
+        }
+        self.connect(now, address, Some(iface));
+    }
+
+    /// Handles an interface that came up or went down, or a radio that heard a cell.
+    pub(crate) fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
+        if let Link::Up { mac, mtu, .. } = link {
+            self.ifaces.reserve_exact(usize::from(self.ifaces.is_empty()));
+            Interface::set(&mut self.ifaces, Interface { iface, mac, mtu });
+            self.rules.report(MirrorAct::Mtu(iface, mtu));
+        }
+        self.forget_neighbors(iface, link, out);
+        self.notify_all(now, &Input::Link(iface, link), out);
+    }
+
     /// Whether an interface has an address, and therefore uses ARP.
     pub(crate) fn speaks_arp(&self, iface: Iface) -> bool {
         self.interface_address(iface).is_some()
@@ -100,8 +121,10 @@ impl Node {
     pub(crate) fn remove_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
         let net = self.net();
         net.addresses.retain(|entry| *entry != (iface, address));
-        if !net.addresses.iter().any(|(_, other)| other.address == address.address) {
+        let is_elsewhere = net.addresses.iter().any(|(_, other)| other.address == address.address);
+        if !is_elsewhere && self.addresses.contains(&address.address) {
             self.addresses.retain(|own| *own != address.address);
+            self.rules.report(MirrorAct::Address(address.address, false));
         }
         self.connect(now, address, None);
     }

@@ -1,6 +1,6 @@
 //! A node: the roles of one host and its forwarding table. Drivers call only this.
 
-use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Listen, Notification, Rx};
+use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Listen, Notification, Rx};
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
 use crate::streams::Streams;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use table::{Port, PuntReason, RoleId, Route};
 use wire::ipv4::Header;
-use wire::{EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId};
+use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId};
 
 /// Why a node drops a packet. Malformed headers are dropped with the reasons of `wire`.
 pub mod reason {
@@ -44,7 +44,7 @@ pub mod reason {
 
 /// One protocol role of one host: a base station, a mobile host, a workload.
 ///
-/// A role has no sockets, no clock, and no random numbers except from its [`Seed`](wire::Seed). The laws are in the
+/// A role has no sockets, no clock, and no random numbers except from its [`Rng`](wire::Rng). The laws are in the
 /// crate's documentation.
 pub trait Role: Debug + Send {
     /// Returns its name in records and reports.
@@ -120,15 +120,6 @@ impl Node {
     /// Sets a route that no role owns, from the configuration.
     pub fn set_route(&mut self, now: Instant, key: table::RouteKey, route: Route) {
         self.rules.set_route(now, RoleId::NODE, key, Some(route));
-    }
-
-    /// Adds an address to an interface, with the route to its link. The interface uses ARP from then on.
-    pub fn add_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
-        self.net().addresses.push((iface, address));
-        if !self.addresses.contains(&address.address) {
-            self.addresses.push(address.address);
-        }
-        self.connect(now, address, Some(iface));
     }
 
     /// Whether an address is one of this host.
@@ -321,15 +312,6 @@ impl Node {
         self.seek_neighbors(now, out);
     }
 
-    fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
-        if let Link::Up { mac, mtu, .. } = link {
-            self.ifaces.reserve_exact(usize::from(self.ifaces.is_empty()));
-            Interface::set(&mut self.ifaces, Interface { iface, mac, mtu });
-        }
-        self.forget_neighbors(iface, link, out);
-        self.notify_all(now, &Input::Link(iface, link), out);
-    }
-
     /// Removes an address that the host's own stack refused: otherwise the node would take packets that nothing
     /// receives.
     fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
@@ -355,7 +337,7 @@ impl Node {
         }
     }
 
-    fn notify_all(&mut self, now: Instant, input: &Input<'_>, out: &mut Outbox) {
+    pub(crate) fn notify_all(&mut self, now: Instant, input: &Input<'_>, out: &mut Outbox) {
         for index in 0..self.roles.len() {
             self.give(now, RoleId(index as u8), input.clone(), out);
         }
@@ -379,6 +361,7 @@ impl Node {
         if out.has_effects() {
             self.resolve_all(now, out);
         }
+        debug_assert!(self.rules.is_mirrored(), "a change of the rules was not reported");
     }
 
     /// Separate and not inlined: a forwarded packet has no effects, so `settle` alone is fast.

@@ -1,7 +1,9 @@
 //! Tests of what the node does itself: admission, forwarding, streams, commands.
 
 use super::*;
-use crate::{Boot, Lifetime, Mark, RouteKey, StreamEvent, StreamId, StreamOp, Transport};
+use crate::{
+    Boot, InterfaceAddress, Lifetime, Link, Mark, RouteKey, StreamEvent, StreamId, StreamOp, Transport,
+};
 use table::{Action, Hop};
 use wire::{Frame, Prefix, SocketAddrV4, ipv4, udp};
 

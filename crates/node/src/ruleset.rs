@@ -1,59 +1,60 @@
 //! The rules of one node: routes, ingress policies, and the lifetimes of routes.
 
+use crate::mirror::Mirror;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use table::{Class, EntryId, Found, IngressPolicy, Lifetime, Port, RoleId, Route, RouteKey, Rules};
+use table::{Class, EntryId, Found, IngressPolicy, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
 /// Routes and policies. A look-up needs one probe for each *shape* of key in use (source length, destination length,
 /// class given or not), however many routes there are.
 #[derive(Debug, Default)]
 pub struct Ruleset {
-    entries: Vec<Option<Entry>>,
-    free: Vec<EntryId>,
+    pub(crate) entries: Vec<Option<Entry>>,
     /// Only where there are more than [`FEW`] entries. A host has one or two, which are searched one by one.
     index: Option<Box<Index>>,
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
-    policies: Vec<PolicyEntry>,
+    pub(crate) policies: Vec<PolicyEntry>,
     /// When entries may expire. An entry that was used meanwhile is queued again. Only the item at the instant
     /// `Entry::queued` is valid for an entry.
-    due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
+    pub(crate) due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
+    /// The changes for a data path with its own copy, if there is one.
+    pub(crate) mirror: Option<Box<Mirror>>,
 }
 
-/// Entries by their keys. It is never iterated.
-type Index = HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>;
+/// Where entries are in a large table.
+#[derive(Debug, Default)]
+struct Index {
+    /// Entries by their keys. It is never iterated.
+    ids: HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>,
+    /// The places of removed entries.
+    free: Vec<EntryId>,
+}
 
 /// The most entries that are searched one by one.
 const FEW: usize = 4;
 
 #[derive(Debug)]
-struct Entry {
-    key: RouteKey,
+pub(crate) struct Entry {
+    pub(crate) key: RouteKey,
     route: Route,
     owner: RoleId,
-    used: Instant,
-    queued: Instant,
+    pub(crate) used: Instant,
+    pub(crate) queued: Instant,
     reported: bool,
 }
 
 impl Entry {
-    /// Returns when it expires if it is not used again.
-    fn ends(&self) -> Option<Instant> {
-        match self.route.lifetime {
-            Lifetime::SoftState(span) | Lifetime::ReportIdle(span) => Some(self.used + span),
-            Lifetime::Until(end) => Some(end),
-            Lifetime::Permanent => None,
-        }
+    /// Returns when its lifetime ends if it is not used again.
+    fn end(&self) -> Option<Instant> {
+        self.route.lifetime.end(self.used)
     }
 
-    fn is_dead(&self, now: Instant) -> bool {
-        match self.route.lifetime {
-            Lifetime::SoftState(span) => self.used + span <= now,
-            Lifetime::Until(end) => end <= now,
-            Lifetime::Permanent | Lifetime::ReportIdle(_) => false,
-        }
+    /// Whether it has expired and was reported. It remains until its owner removes it, but is never found.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.reported && self.route.lifetime.expires()
     }
 }
 
@@ -61,10 +62,10 @@ impl Entry {
 type Shape = (u8, u8, bool);
 
 #[derive(Debug)]
-struct PolicyEntry {
-    port: Port,
-    owner: RoleId,
-    policy: IngressPolicy,
+pub(crate) struct PolicyEntry {
+    pub(crate) port: Port,
+    pub(crate) owner: RoleId,
+    pub(crate) policy: IngressPolicy,
     /// The second of the run in which `punted` packets failed the check.
     second: u64,
     punted: u16,
@@ -74,10 +75,15 @@ impl Ruleset {
     /// Sets or removes (`None`) a route. A new route counts as just used.
     pub fn set_route(&mut self, now: Instant, owner: RoleId, key: RouteKey, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
-        let id = self.id_of(key).unwrap_or_else(|| self.insert(key));
+        let known = self.id_of(key);
+        let is_new = known.and_then(|id| self.entry(id)).is_none_or(Entry::is_gone);
+        let id = known.unwrap_or_else(|| self.insert(key));
         let queued = self.entry(id).map_or(Instant::NEVER, |old| old.queued);
         let mut entry = Entry { key, route, owner, used: now, queued, reported: false };
         Self::queue(&mut self.due, &mut entry);
+        if let Some(mirror) = &mut self.mirror {
+            mirror.set_route(key, found((id, &entry)), now, is_new);
+        }
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = Some(entry);
         }
@@ -85,7 +91,16 @@ impl Ruleset {
 
     /// Sets or removes (`None`) the ingress policy of a port.
     pub fn set_ingress_policy(&mut self, owner: RoleId, port: Port, policy: Option<IngressPolicy>) {
+        let before = self.policies.len();
         self.policies.retain(|entry| entry.port != port);
+        let is_new = self.policies.len() == before;
+        if let Some(mirror) = &mut self.mirror {
+            match policy {
+                Some(policy) => mirror.set_policy(port, owner, policy, is_new),
+                None if is_new => {}
+                None => mirror.remove_policy(port),
+            }
+        }
         if let Some(policy) = policy {
             self.policies.push(PolicyEntry { port, owner, policy, second: 0, punted: 0 });
         }
@@ -131,41 +146,44 @@ impl Ruleset {
                 continue; // the route was set again since
             }
             entry.queued = Instant::NEVER;
-            match entry.ends() {
-                Some(ends) if ends <= now && !entry.reported => {
+            match entry.end() {
+                Some(end) if end <= now && !entry.reported => {
                     entry.reported = true;
+                    if let Some(mirror) = self.mirror.as_mut().filter(|_| entry.is_gone()) {
+                        mirror.remove_route(key);
+                    }
                     return Some((entry.owner, key, entry.used));
                 }
-                Some(ends) if ends > now => Self::queue(&mut self.due, entry),
+                Some(end) if end > now => Self::queue(&mut self.due, entry),
                 _ => {}
             }
         }
         None
     }
 
-    fn queue(due: &mut BinaryHeap<Reverse<(Instant, RouteKey)>>, entry: &mut Entry) {
-        let Some(ends) = entry.ends() else { return };
-        if ends < entry.queued {
-            entry.queued = ends;
+    pub(crate) fn queue(due: &mut BinaryHeap<Reverse<(Instant, RouteKey)>>, entry: &mut Entry) {
+        let Some(end) = entry.end() else { return };
+        if end < entry.queued {
+            entry.queued = end;
             due.reserve_exact(usize::from(due.is_empty()));
-            due.push(Reverse((ends, entry.key)));
+            due.push(Reverse((end, entry.key)));
         }
     }
 
-    fn entry(&self, id: EntryId) -> Option<&Entry> {
+    pub(crate) fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
-    fn id_of(&self, key: RouteKey) -> Option<EntryId> {
+    pub(crate) fn id_of(&self, key: RouteKey) -> Option<EntryId> {
         if let Some(index) = &self.index {
-            return index.get(&PackedKey::of(key)).copied();
+            return index.ids.get(&PackedKey::of(key)).copied();
         }
         let is_meant = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.key == key);
         Some(EntryId(self.entries.iter().position(is_meant)? as u32))
     }
 
     fn insert(&mut self, key: RouteKey) -> EntryId {
-        let id = self.free.pop().unwrap_or_else(|| {
+        let id = self.free_place().unwrap_or_else(|| {
             // Grows by a quarter. A `Vec` would start with four entries and then double. That is too much for a
             // million idle hosts with one route each, and for routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
@@ -175,7 +193,7 @@ impl Ruleset {
             EntryId(self.entries.len() as u32 - 1)
         });
         if self.entries.len() > FEW {
-            self.index().insert(PackedKey::of(key), id);
+            self.index().ids.insert(PackedKey::of(key), id);
         }
         let shape = shape(key);
         match self.shapes.binary_search_by(|(other, _)| shape.cmp(other)) {
@@ -192,22 +210,33 @@ impl Ruleset {
         id
     }
 
-    /// Returns the index. It is created when it is first needed, from the entries that exist then.
+    fn free_place(&mut self) -> Option<EntryId> {
+        match &mut self.index {
+            Some(index) => index.free.pop(),
+            None => Some(EntryId(self.entries.iter().position(Option::is_none)? as u32)),
+        }
+    }
+
+    /// Returns the index. It is created when it is first needed, from the entries that exist then: no place is free.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
         let known = known.filter_map(|(entry, id)| Some((PackedKey::of(entry.as_ref()?.key), EntryId(id))));
-        self.index.get_or_insert_with(|| Box::new(known.collect()))
+        self.index.get_or_insert_with(|| Box::new(Index { ids: known.collect(), free: Vec::new() }))
     }
 
     fn remove(&mut self, key: RouteKey) {
         let Some(id) = self.id_of(key) else { return };
+        let is_gone = self.entry(id).is_some_and(Entry::is_gone);
+        if let Some(mirror) = self.mirror.as_mut().filter(|_| !is_gone) {
+            mirror.remove_route(key);
+        }
         if let Some(index) = &mut self.index {
-            index.remove(&PackedKey::of(key));
+            index.ids.remove(&PackedKey::of(key));
+            index.free.push(id);
         }
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = None;
         }
-        self.free.push(id);
         let shape = shape(key);
         for (other, count) in &mut self.shapes {
             *count -= u32::from(*other == shape);
@@ -224,7 +253,7 @@ impl Ruleset {
 
     fn find(&self, now: Instant, key: RouteKey) -> Option<(EntryId, &Entry)> {
         let id = self.id_of(key)?;
-        Some((id, self.entry(id).filter(|entry| !entry.is_dead(now))?))
+        Some((id, self.entry(id).filter(|entry| !entry.route.lifetime.has_expired(entry.used, now))?))
     }
 }
 
@@ -268,7 +297,7 @@ impl Rules for Ruleset {
     }
 }
 
-const fn found((id, entry): (EntryId, &Entry)) -> Found {
+pub(crate) const fn found((id, entry): (EntryId, &Entry)) -> Found {
     Found { entry: id, owner: entry.owner, route: entry.route }
 }
 

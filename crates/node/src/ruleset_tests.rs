@@ -1,7 +1,7 @@
 //! Tests of the lifetimes of routes, and of which route wins.
 
 use super::*;
-use table::{Action, Hop};
+use table::{Action, Hop, Lifetime};
 use wire::{Duration, Iface, Mac};
 
 const CLASS: Class = Class(7);
@@ -192,4 +192,69 @@ fn what_has_arrived_takes_no_default_route() {
     assert_eq!(found(&rules), None);
     rules.set_route(Instant::ZERO, OWNER, RouteKey::to(CLASS, HOST), Some(to(2, Lifetime::Permanent)));
     assert_eq!(found(&rules), Some(to(2, Lifetime::Permanent).action));
+}
+
+/// A number is used again: the table does not grow with the routes that it ever had.
+#[test]
+fn the_place_of_a_removed_route_is_used_again() {
+    for count in [3, 100] {
+        let mut rules = Ruleset::default();
+        let key = |host: u32| RouteKey::to(CLASS, Ipv4Addr::from_bits(host));
+        let route = Some(to(1, Lifetime::Permanent));
+        (0..count).for_each(|host| rules.set_route(Instant::ZERO, OWNER, key(host), route));
+        for host in 0..1000 {
+            rules.set_route(Instant::ZERO, OWNER, key(host), None);
+            rules.set_route(Instant::ZERO, OWNER, key(host + count), route);
+        }
+        let ids = (1000..1000 + count).map(|host| rules.id_of(key(host)).unwrap().0);
+        assert_eq!(rules.entries.len(), count as usize);
+        assert_eq!(ids.collect::<std::collections::BTreeSet<_>>(), (0..count).collect());
+    }
+}
+
+#[test]
+fn a_change_that_is_not_reported_is_noticed() {
+    let mut rules = Ruleset::default();
+    let soft = Some(to(1, Lifetime::SoftState(SECOND)));
+    rules.set_route(Instant::ZERO, OWNER, RouteKey::to(CLASS, HOST), soft);
+    assert!(rules.is_mirrored(), "without a mirror nothing is reported");
+    rules.begin_mirror();
+    rules.set_route(Instant::ZERO, OWNER, RouteKey::all(CLASS), soft);
+    assert!(rules.is_mirrored());
+    assert!(rules.pop_idle(Instant::ZERO + SECOND).is_some());
+    assert!(rules.is_mirrored(), "an expired route is no longer in the copy");
+    rules.entries.clear();
+    assert!(!rules.is_mirrored());
+}
+
+#[test]
+fn a_use_outside_keeps_a_route_and_a_late_one_does_not_bring_it_back() {
+    let mut rules = Ruleset::default();
+    let key = RouteKey::to(CLASS, HOST);
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Lifetime::SoftState(SECOND))));
+    let (end, used) = (Instant::ZERO + SECOND, Instant::from_millis(700));
+    let mut asked = Vec::new();
+    rules.ask_uses(Instant(end.0 - 1), &mut |key| panic!("{key:?} does not end yet"));
+    rules.ask_uses(end, &mut |key| {
+        asked.push(*key);
+        Some(used)
+    });
+    assert_eq!(asked, [key]);
+    assert_eq!((rules.pop_idle(end), rules.next_deadline()), (None, Some(used + SECOND)));
+    rules.ask_uses(used + SECOND, &mut |_| None);
+    assert_eq!(rules.pop_idle(used + SECOND), Some((OWNER, key, used)), "the copy did not have it either");
+    rules.used_outside(key, used + SECOND);
+    assert_eq!((winner(&rules, used + SECOND), rules.next_deadline()), (None, None));
+}
+
+#[test]
+fn a_use_outside_of_an_idle_route_begins_its_time_again() {
+    let mut rules = Ruleset::default();
+    let key = RouteKey::to(CLASS, HOST);
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Lifetime::ReportIdle(SECOND))));
+    let end = Instant::ZERO + SECOND;
+    assert_eq!(rules.pop_idle(end), Some((OWNER, key, Instant::ZERO)));
+    rules.ask_uses(Instant::NEVER, &mut |key| panic!("{key:?} is reported already"));
+    rules.used_outside(key, end + SECOND);
+    assert_eq!(rules.next_deadline(), Some(end + SECOND + SECOND));
 }

@@ -4,7 +4,7 @@
 //! joined first in, first out: a packet that a node sends continues the earliest received one that has no
 //! continuation yet.
 
-use crate::ledger::{Places, Way};
+use crate::ledger::{LinkDirection, Places};
 use crate::segment;
 use scenario::Plan;
 use std::borrow::Cow;
@@ -301,7 +301,9 @@ impl<'a> Journeys<'a> {
         };
         // On a radio, a copy for another station may be under way at the same time.
         let to: Mac = packet.link.dst;
-        let same = |seen: &Sighting<'_>| by_this_way(seen) && (way != Way::Air || seen.packet.link.dst == to);
+        let same = |seen: &Sighting<'_>| {
+            by_this_way(seen) && (way != LinkDirection::Air || seen.packet.link.dst == to)
+        };
         self.find(packet.id, same).or_else(|| self.find(packet.id, by_this_way))
     }
 }

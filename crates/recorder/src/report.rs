@@ -16,8 +16,9 @@ use wire::{Duration, Instant};
 /// Returns the report of a run: handoffs, the causes of each outage, events, ledger, flows and failures.
 pub fn text(outcome: &Outcome) -> String {
     let mut out = String::new();
-    let (plan, world) = (&outcome.plan, outcome.world.name());
-    let _ = writeln!(out, "{} on {world}, {} s, seed {}", plan.name, plan.duration.as_secs_f64(), plan.seed);
+    let (plan, backend) = (&outcome.plan, outcome.backend.name());
+    let _ =
+        writeln!(out, "{} on {backend}, {} s, seed {}", plan.name, plan.duration.as_secs_f64(), plan.seed);
     out.push('\n');
     if outcome.lacks_records() {
         out.push_str("no tables: the records of a host are missing\n");

@@ -19,7 +19,7 @@ pub struct Outcome {
     /// What was run.
     pub plan: Plan,
     /// The backend on which it ran.
-    pub world: Backend,
+    pub backend: Backend,
     /// All records, ordered by time.
     pub records: Vec<Record>,
     /// The fingerprint of a simulated run; `None` on Linux.
@@ -45,7 +45,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Analyses the records of a run. `records` must be ordered by time.
-    pub fn new(plan: Plan, world: Backend, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
+    pub fn new(plan: Plan, backend: Backend, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
         let ledger = ledger::close(&plan, &records);
         let traffic = Traffic::new(&plan, &records);
         let handoffs = handoff::handoffs(&plan, &records, &traffic);
@@ -59,7 +59,7 @@ impl Outcome {
         let Traffic { flows, packets, .. } = traffic;
         Self {
             plan,
-            world,
+            backend,
             records,
             fingerprint,
             ledger,

@@ -2,7 +2,7 @@
 
 use crate::RoleConfig;
 use node::config::{ConfigError, Interfaces, some_text, text};
-use node::{Action, Hop, Lifetime, NextHop, Node, Role, Route, RouteKey, Seed};
+use node::{Action, Hop, Lifetime, NextHop, Node, Rng, Role, Route, RouteKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -47,9 +47,9 @@ pub struct DaemonConfig {
     /// The path of the UNIX socket on which programs of this host request connections through its roles (`wayfare
     /// exec`).
     pub clients: Option<PathBuf>,
-    /// The path of the UNIX socket of a lab's radio process.
+    /// The path of the UNIX socket of a lab's link emulator.
     pub radio: Option<PathBuf>,
-    /// The number of this host at that radio process.
+    /// The number of this host at that link emulator.
     #[serde(default)]
     pub number: u32,
     /// The path of the file to which the daemon writes its records when it ends.
@@ -197,7 +197,7 @@ impl Surroundings {
 
 impl HostConfig {
     /// Returns the node of this host. `rng` is the random seed of the host. Fails if a role or the host is invalid.
-    pub fn node(&self, rng: &Seed) -> Result<Node, NodeError> {
+    pub fn node(&self, rng: &Rng) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let around = self.surroundings()?;
         let build = |(place, role): (usize, &RoleConfig)| {
@@ -365,7 +365,7 @@ mod tests {
         let page = include_str!("../../../docs/node.md");
         let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
         let config: HostConfig = toml::from_str(example).unwrap();
-        assert!(config.node(&Seed::new(1)).is_ok() && config.daemon.store.is_some());
+        assert!(config.node(&Rng::new(1)).is_ok() && config.daemon.store.is_some());
         for schema in [
             schemars::schema_for!(DaemonConfig),
             schemars::schema_for!(InterfaceConfig),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     fn problem(interface: &str, route: &str) -> String {
-        host(interface, route).node(&Seed::new(1)).unwrap_err().to_string()
+        host(interface, route).node(&Rng::new(1)).unwrap_err().to_string()
     }
 
     #[test]
@@ -391,9 +391,9 @@ mod tests {
         let own = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 1, 0, 1)];
         assert_eq!(config.own_addresses(), Ok(own.to_vec()));
         for route in ["via = '10.1.0.254'", "", "via = '02:00:00:00:00:02'"] {
-            assert!(host("address = '10.1.0.1/24'", route).node(&Seed::new(1)).is_ok(), "{route}");
+            assert!(host("address = '10.1.0.1/24'", route).node(&Rng::new(1)).is_ok(), "{route}");
         }
-        assert!(host("", "via = '02:00:00:00:00:02'").node(&Seed::new(1)).is_ok(), "as it always was");
+        assert!(host("", "via = '02:00:00:00:00:02'").node(&Rng::new(1)).is_ok(), "as it always was");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::{KeyError, NodeError, Surroundings};
 use node::config::{ConfigError, Interfaces};
-use node::{Role, Seed};
+use node::{Rng, Role};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
@@ -47,7 +47,7 @@ macro_rules! kinds {
                 }
             }
 
-            fn construct(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, ConfigError> {
+            fn construct(&self, interfaces: Interfaces<'_>, rng: &Rng) -> Result<Box<dyn Role>, ConfigError> {
                 match self.clone() {
                     $(Self::$variant($given) => {
                         let ($interfaces, $rng) = (interfaces, rng);
@@ -155,7 +155,7 @@ impl RoleConfig {
 
     /// Builds the role for a host with these interfaces. `rng` is the random seed of the host. Fails if the
     /// configuration is invalid.
-    pub fn build(&self, interfaces: Interfaces<'_>, rng: &Seed) -> Result<Box<dyn Role>, NodeError> {
+    pub fn build(&self, interfaces: Interfaces<'_>, rng: &Rng) -> Result<Box<dyn Role>, NodeError> {
         let role = self.construct(interfaces, &rng.fork(self.kind()));
         role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
     }

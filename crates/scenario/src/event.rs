@@ -7,7 +7,7 @@ use wire::Instant;
 
 /// An event whose names are all resolved.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Event {
+pub struct PlannedEvent {
     /// When it happens.
     pub at: Instant,
     /// What the simulator is to do.
@@ -18,7 +18,7 @@ pub struct Event {
     pub table: EventTable,
 }
 
-impl Event {
+impl PlannedEvent {
     /// Returns the host that restarts at this event, if any.
     pub const fn restarts(&self) -> Option<HostId> {
         match self.order {

@@ -13,7 +13,7 @@ pub mod tree;
 
 pub use application::Application;
 pub use epoch::EPOCH;
-pub use event::{Event, is_of_event};
+pub use event::{PlannedEvent, is_of_event};
 pub use file::{
     BUILT_IN, EventTable, RandomTable, Repetition, Scenario, ScenarioError, Setting, Step, SweepPart,
     SweepTable, did_you_mean, has_keys, host_config, host_config_error, is_shifted, parse_rate, redacted,

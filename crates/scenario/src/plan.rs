@@ -1,7 +1,7 @@
 //! A plan: a scenario in which every name is resolved. Both backends can run it.
 
 use crate::epoch::EPOCH;
-use crate::event::Event;
+use crate::event::PlannedEvent;
 use crate::file::{Repetition, ScenarioError, Setting};
 use crate::program::Program;
 use crate::tree::Tree;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trace::{HostId, Witness};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Seed};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Rng};
 
 /// All that a run needs.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Plan {
     /// Its cells.
     pub cells: Vec<CellSpec>,
     /// The events of the scenario, ordered by time.
-    pub events: Vec<Event>,
+    pub events: Vec<PlannedEvent>,
     /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
     pub tree: Option<Arc<Tree>>,
 }
@@ -79,16 +79,16 @@ pub struct PortPlan {
 impl Plan {
     /// Builds the links and cells.
     pub fn fabric(&self) -> Fabric {
-        let chance = self.chance().fork("fabric");
+        let rng = self.rng().fork("fabric");
         let mut fabric = Fabric::default();
         for (ends, spec) in &self.wires {
-            fabric.add_wire(*ends, spec, &chance);
+            fabric.add_wire(*ends, spec, &rng);
         }
         if let Some(tree) = &self.tree {
-            tree.lay(&mut fabric, &chance);
+            tree.lay(&mut fabric, &rng);
         }
         for cell in &self.cells {
-            fabric.add_cell(cell, &chance);
+            fabric.add_cell(cell, &rng);
         }
         for port in self.hosts.iter().flat_map(|host| &host.ports) {
             if let Some(radio) = &port.radio {
@@ -121,13 +121,13 @@ impl Plan {
             let problem = format!("`{name}` runs programs, and those need a kernel: use --on linux");
             return Err(ConfigError::new("program", problem).into());
         }
-        let chance = self.chance();
+        let rng = self.rng();
         let named = |host: &HostPlan, life: u32| {
-            let chance = Seed::new(self.seed_of_life(life)).fork(&host.config.name);
-            let node = host.config.node(&chance)?;
-            host_spec(host, node, &chance)
+            let rng = Rng::new(self.seed_of_life(life)).fork(&host.config.name);
+            let node = host.config.node(&rng)?;
+            host_spec(host, node, &rng)
         };
-        let tree = self.tree.iter().flat_map(|tree| tree.hosts(&chance));
+        let tree = self.tree.iter().flat_map(|tree| tree.hosts(&rng));
         let mut refused = None;
         let hosts = self.hosts.iter().map(|host| named(host, 0)).chain(tree);
         let hosts = hosts.map_while(|host| host.map_err(|error| refused = Some(error)).ok());
@@ -152,8 +152,8 @@ impl Plan {
     /// Builds the simulator with the given nodes, one for each host in order: for roles that a scenario cannot name.
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
         let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
-            let chance = self.chance().fork(&host.config.name);
-            host_spec(host, node, &chance)
+            let rng = self.rng().fork(&host.config.name);
+            host_spec(host, node, &rng)
         });
         Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
     }
@@ -176,7 +176,7 @@ impl Plan {
             return self.seed;
         }
         // TOML integers are signed: the highest bit must be 0.
-        self.chance().fork("life").fork(&life.to_string()).draw() >> 1
+        self.rng().fork("life").fork(&life.to_string()).draw() >> 1
     }
 
     /// Returns the end of the run.
@@ -253,12 +253,12 @@ impl Plan {
         (0..self.len() as u32).map(|host| self.host_name(HostId(host)).into_owned()).collect()
     }
 
-    fn chance(&self) -> Seed {
-        Seed::new(self.seed)
+    fn rng(&self) -> Rng {
+        Rng::new(self.seed)
     }
 }
 
-fn host_spec(plan: &HostPlan, node: Node, chance: &Seed) -> Result<HostSpec, roles::NodeError> {
+fn host_spec(plan: &HostPlan, node: Node, rng: &Rng) -> Result<HostSpec, roles::NodeError> {
     let config = &plan.config;
     let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
         name: port.name.as_str().into(),
@@ -274,6 +274,6 @@ fn host_spec(plan: &HostPlan, node: Node, chance: &Seed) -> Result<HostSpec, rol
         interfaces: interfaces.collect(),
         wall: EPOCH,
         tcp: Arc::new(config.tcp.profile()?),
-        seed: chance.fork("stack"),
+        rng: rng.fork("stack"),
     })
 }

@@ -1,7 +1,7 @@
 //! Changes of the peer's addresses, which the peer requests (RFC 5061, section 5.2).
 
 use crate::association::Association;
-use crate::event::Event;
+use crate::event::AssociationEvent;
 use crate::handshake::unicast;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
 use crate::path::PathState;
@@ -163,7 +163,7 @@ impl Association {
         added.push_back((context.now, address));
         self.asconf_in.former.retain(|former| *former != address);
         self.add_path(context.now, address, false);
-        self.events.push_back(Event::PeerAdded(address));
+        self.events.push_back(AssociationEvent::PeerAdded(address));
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Association {
             self.paths.primary = next.unwrap_or(address);
         }
         self.shutdown_due |= self.waits_for_shutdown();
-        self.events.push_back(Event::PeerDeleted(address));
+        self.events.push_back(AssociationEvent::PeerDeleted(address));
         Ok(())
     }
 
@@ -233,7 +233,7 @@ impl Association {
                 path.restart_window();
             }
         }
-        self.events.push_back(Event::PeerPrimary(address));
+        self.events.push_back(AssociationEvent::PeerPrimary(address));
     }
 }
 

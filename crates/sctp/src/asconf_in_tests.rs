@@ -1,11 +1,11 @@
 use super::*;
 use crate::asconf_out::outcomes;
 use crate::message::Init;
-use crate::rng::Rng;
+use crate::secret_rng::SecretRng;
 use crate::{ChangeOutcome, Config, PathState};
 use auth::Key;
 use std::sync::Arc;
-use wire::Seed;
+use wire::Rng;
 
 const US: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 
@@ -15,7 +15,7 @@ const fn peer(last: u8) -> Ipv4Addr {
 
 /// An open association with a peer at `peer(1)` whose first ASCONF is number 100.
 fn association(config: Config) -> Association {
-    let rng = Rng::new(Key::new([1; 32]), Seed::new(1));
+    let rng = SecretRng::new(Key::new([1; 32]), Rng::new(1));
     let config = Arc::new(config);
     let ours = Init { tag: 1, tsn: 1, ..Init::default() };
     let mut it = Association::new(Instant::ZERO, &config, rng, ours, &[US], peer(1), (80, 4000));

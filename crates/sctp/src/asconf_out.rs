@@ -1,7 +1,7 @@
 //! Changes of our own addresses: requests to the peer, and its answers (RFC 5061, sections 5.1 and 5.3).
 
 use crate::association::{Association, Transmit};
-use crate::event::{Change, ChangeOutcome, Event, RequestError};
+use crate::event::{AssociationEvent, Change, ChangeOutcome, RequestError};
 use crate::handshake::unicast;
 use crate::local_addresses::AddressUse;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
@@ -298,7 +298,7 @@ impl Association {
             (Change::Delete(_), ChangeOutcome::Refused(_)) => self.locals.set(address, AddressUse::All),
             _ => {}
         }
-        self.events.push_back(Event::Changed(change, outcome));
+        self.events.push_back(AssociationEvent::Changed(change, outcome));
     }
 
     /// Requests no more changes: the peer does not support them.

@@ -4,7 +4,7 @@ use crate::Config;
 use crate::asconf_in::AsconfIn;
 use crate::asconf_out::AsconfOut;
 use crate::detour::Detour;
-use crate::event::{Change, Ended, Event, RequestError, State};
+use crate::event::{AssociationEvent, Change, Ended, RequestError, State};
 use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
 use crate::keys::{self, Keys};
@@ -12,8 +12,8 @@ use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::outbound::{Counts, Outbound};
 use crate::path::{PathInfo, PathState, Paths};
-use crate::rng::Rng;
 use crate::route::Routes;
+use crate::secret_rng::SecretRng;
 use crate::tsn::begin;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub enum WriteError {
 #[derive(Clone, Debug)]
 pub struct Association {
     pub(crate) config: Arc<Config>,
-    pub(crate) rng: Rng,
+    pub(crate) rng: SecretRng,
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
     pub(crate) state: State,
@@ -109,7 +109,7 @@ pub struct Association {
     pub(crate) asconf_out: AsconfOut,
     pub(crate) asconf_in: AsconfIn,
     pub(crate) outbox: VecDeque<Transmit>,
-    pub(crate) events: VecDeque<Event>,
+    pub(crate) events: VecDeque<AssociationEvent>,
     /// Our address and the peer's of the newest data that came.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
     pub(crate) detour: Detour,
@@ -147,7 +147,7 @@ impl Association {
     pub(crate) fn new(
         now: Instant,
         config: &Arc<Config>,
-        rng: Rng,
+        rng: SecretRng,
         init: Init,
         locals: &[Ipv4Addr],
         peer: Ipv4Addr,
@@ -224,7 +224,7 @@ impl Association {
         }
     }
 
-    /// Returns the number of bytes that may be written now, zero if the association is not open. [`Event::Room`]
+    /// Returns the number of bytes that may be written now, zero if the association is not open. [`AssociationEvent::Room`]
     /// reports what is added.
     pub fn room(&self) -> usize {
         if self.state == State::Established { self.outbound.room() } else { 0 }
@@ -275,7 +275,7 @@ impl Association {
 
     // --- the user: addresses ---------------------------------------------------------------------------------------
 
-    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`Event::Changed`] reports
+    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`AssociationEvent::Changed`] reports
     /// the answer to each. If one of them is invalid, an error is returned and none is requested.
     pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         self.request(now, changes)
@@ -381,7 +381,7 @@ impl Association {
     // --- the user: state -------------------------------------------------------------------------------------------
 
     /// Returns the next event; call until `None`.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<AssociationEvent> {
         self.events.pop_front()
     }
 
@@ -450,14 +450,14 @@ impl Association {
         let data_path = self.paths.for_data();
         if data_path != self.data_path {
             let from = std::mem::replace(&mut self.data_path, data_path);
-            self.events.push_back(Event::Switched { from, to: data_path });
+            self.events.push_back(AssociationEvent::Switched { from, to: data_path });
         }
         self.shut_down_further(now);
         self.probe_the_new(now);
     }
 
     pub(crate) fn path_event(&mut self, address: Ipv4Addr, state: PathState) {
-        self.events.push_back(Event::Path(address, state));
+        self.events.push_back(AssociationEvent::Path(address, state));
     }
 
     /// Resets the counters of failures: the peer has answered, or has proved itself.
@@ -484,7 +484,7 @@ impl Association {
             return true;
         }
         if self.errors > 1 {
-            self.events.push_back(Event::Silent(self.errors));
+            self.events.push_back(AssociationEvent::Silent(self.errors));
         }
         false
     }
@@ -495,7 +495,7 @@ impl Association {
             (self.timer, self.guard, self.second) = (None, None, None);
             (self.inbound.delayed, self.inbound.due) = (None, false);
             self.moved = true;
-            self.events.push_back(Event::Closed(why));
+            self.events.push_back(AssociationEvent::Closed(why));
         }
     }
 

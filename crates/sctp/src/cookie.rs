@@ -2,7 +2,7 @@
 //! 9260, section 5.1.3).
 
 use crate::message::{Init, RANDOM};
-use crate::rng::Rng;
+use crate::secret_rng::SecretRng;
 use auth::equal;
 use wire::{Instant, Ipv4Addr, Malformed, Reader};
 
@@ -28,7 +28,7 @@ pub(crate) struct Cookie {
 }
 
 impl Cookie {
-    pub(crate) fn emit(&self, rng: &Rng) -> Vec<u8> {
+    pub(crate) fn emit(&self, rng: &SecretRng) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend_from_slice(&self.made.0.to_be_bytes());
         body.extend_from_slice(&self.remote.octets());
@@ -47,7 +47,7 @@ impl Cookie {
     }
 
     /// Parses a cookie. Fails if it is truncated, or if its MAC was not made with our key.
-    pub(crate) fn open(bytes: &[u8], rng: &Rng) -> Result<Self, Malformed> {
+    pub(crate) fn open(bytes: &[u8], rng: &SecretRng) -> Result<Self, Malformed> {
         let (seal, body) = bytes.split_at_checked(SEAL).ok_or(Malformed("sctp_cookie_truncated"))?;
         let mut r = Reader::new(body, Malformed("sctp_cookie_truncated"));
         let made = Instant(r.u64()?);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::message::Parameter;
     use auth::Key;
-    use wire::Seed;
+    use wire::Rng;
 
     fn cookie() -> Cookie {
         Cookie {
@@ -87,8 +87,8 @@ mod tests {
         }
     }
 
-    fn rng(secret: u8) -> Rng {
-        Rng::new(Key::new([secret; 32]), Seed::new(1))
+    fn rng(secret: u8) -> SecretRng {
+        SecretRng::new(Key::new([secret; 32]), Rng::new(1))
     }
 
     #[test]

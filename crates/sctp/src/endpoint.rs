@@ -2,16 +2,16 @@
 
 use crate::association::{Association, Open, Transmit};
 use crate::cookie::Cookie;
-use crate::event::{Event, State};
+use crate::event::{AssociationEvent, State};
 use crate::handshake::{acceptable, init_ack, unicast};
 use crate::keys::Keys;
 use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
-use crate::rng::Rng;
+use crate::secret_rng::SecretRng;
 use crate::{Config, association};
 use auth::Key;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Seed};
+use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Rng};
 
 /// The number of an association of an endpoint. It is not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -43,7 +43,7 @@ struct Listener {
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
-    rng: Rng,
+    rng: SecretRng,
     listeners: BTreeMap<u16, Listener>,
     /// Addresses that this host has now. All listening ports accept associations at them too.
     here: Vec<Ipv4Addr>,
@@ -67,11 +67,11 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Creates an endpoint without associations. `secret` must be known to no other host: it authenticates cookies,
-    /// and makes the sequence of `seed` unpredictable.
-    pub fn new(config: Config, secret: Key, seed: Seed) -> Self {
+    /// and makes the sequence of `rng` unpredictable.
+    pub fn new(config: Config, secret: Key, rng: Rng) -> Self {
         Self {
             config: Arc::new(config),
-            rng: Rng::new(secret, seed),
+            rng: SecretRng::new(secret, rng),
             listeners: BTreeMap::new(),
             here: Vec::new(),
             associations: BTreeMap::new(),
@@ -208,7 +208,7 @@ impl Endpoint {
     }
 
     /// Returns the next event; call until `None`.
-    pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+    pub fn poll_event(&mut self) -> Option<(AssociationId, AssociationEvent)> {
         while let Some(id) = self.told.first().copied() {
             match self.associations.get_mut(&id).and_then(Association::poll_event) {
                 Some(event) => return Some((id, event)),

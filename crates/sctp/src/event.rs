@@ -94,7 +94,7 @@ pub enum Ended {
 
 /// An event of an association, in order of occurrence.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum AssociationEvent {
     /// The association is established.
     Opened,
     /// The peer restarted: it had lost the state of this association (RFC 9260, section 5.2.4, A).

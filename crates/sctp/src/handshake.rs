@@ -4,13 +4,13 @@ use crate::Config;
 use crate::asconf_in::AsconfIn;
 use crate::association::{Association, Open, Transmit, introduction};
 use crate::cookie::Cookie;
-use crate::event::{Ended, Event, State};
+use crate::event::{AssociationEvent, Ended, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
 use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::path::{PathState, Paths};
-use crate::rng::Rng;
+use crate::secret_rng::SecretRng;
 use crate::tsn::begin;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
@@ -40,7 +40,7 @@ pub(crate) struct Opening {
 
 impl Association {
     /// Begins an association: INIT is due (section 5.1, A). `None` without an address at either end.
-    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut rng: Rng, open: &Open) -> Option<Self> {
+    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut rng: SecretRng, open: &Open) -> Option<Self> {
         let peer = *open.peer.first()?;
         open.local.first()?;
         let init = introduction(config, rng.tag(), rng.u64() as u32, rng.bytes(), &open.local);
@@ -98,7 +98,7 @@ impl Association {
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
-        rng: Rng,
+        rng: SecretRng,
         cookie: &Cookie,
         dst: Ipv4Addr,
     ) -> Self {
@@ -142,15 +142,15 @@ impl Association {
     }
 
     /// Establishes the association, for the first time or after a restart. `was_told`: it was open and lost nothing,
-    /// so the user does not get [`Event::Opened`] and [`Event::Room`] again.
+    /// so the user does not get [`AssociationEvent::Opened`] and [`AssociationEvent::Room`] again.
     pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
         (self.timer, self.second) = (None, None);
         self.moved = true;
         self.heard();
         if !was_told {
-            self.events.push_back(Event::Opened);
-            self.events.push_back(Event::Room(self.outbound.room()));
+            self.events.push_back(AssociationEvent::Opened);
+            self.events.push_back(AssociationEvent::Room(self.outbound.room()));
         }
         self.confirm(now, src);
         self.settle(now);
@@ -242,7 +242,7 @@ impl Association {
         } else {
             self.open_beside(now);
             self.opening.due = true;
-            self.events.push_back(Event::Silent(self.opening.tries));
+            self.events.push_back(AssociationEvent::Silent(self.opening.tries));
         }
     }
 
@@ -450,7 +450,7 @@ impl Association {
 }
 
 /// Returns the INIT ACK that carries `cookie`.
-pub(crate) fn init_ack(config: &Config, cookie: &Cookie, rng: &Rng) -> Init {
+pub(crate) fn init_ack(config: &Config, cookie: &Cookie, rng: &SecretRng) -> Init {
     let mut ack = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
     ack.parameters.push(Parameter::Cookie(cookie.emit(rng)));
     ack.parameters.extend(cookie.init.reports().map(Parameter::Unrecognized));

@@ -1,7 +1,7 @@
 //! Packets that this end receives (RFC 9260, sections 6 and 8.5).
 
 use crate::association::{Association, Transmit};
-use crate::event::{Ended, Event, State};
+use crate::event::{AssociationEvent, Ended, State};
 use crate::inbound::Taken;
 use crate::keys::AuthFailure;
 use crate::local_addresses::AddressUse;
@@ -296,11 +296,11 @@ impl Association {
             Err(violation) => return self.violated(violation.0),
         }
         if !readable && self.inbound.readable() {
-            self.events.push_back(Event::Data);
+            self.events.push_back(AssociationEvent::Data);
         }
         let before = self.arriving.replace((context.dst, context.src));
         if before.is_some_and(|(local, _)| local != context.dst) {
-            self.events.push_back(Event::Arriving(context.dst));
+            self.events.push_back(AssociationEvent::Arriving(context.dst));
         }
     }
 
@@ -331,7 +331,7 @@ impl Association {
             self.heard();
         }
         if news.freed > 0 && self.state == State::Established {
-            self.events.push_back(Event::Room(news.freed));
+            self.events.push_back(AssociationEvent::Room(news.freed));
         }
         for address in news.revived {
             self.path_event(address, PathState::Active);
@@ -405,7 +405,7 @@ impl Association {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
                 self.outbound.finish();
-                self.events.push_back(Event::PeerFinished);
+                self.events.push_back(AssociationEvent::PeerFinished);
             }
             // Both ends shut down at once.
             State::ShutdownSent => {

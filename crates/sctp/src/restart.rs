@@ -4,7 +4,7 @@ use crate::asconf_out::AsconfOut;
 use crate::association::{Association, introduction};
 use crate::cookie::Cookie;
 use crate::detour::Detour;
-use crate::event::{Event, State};
+use crate::event::{AssociationEvent, State};
 use crate::handshake;
 use crate::message::{Cause, Chunk, Code};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Association {
         (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
         (self.opening, self.detour) = (handshake::Opening::default(), Detour::default());
         if was_open {
-            self.events.push_back(Event::Restarted { intact });
+            self.events.push_back(AssociationEvent::Restarted { intact });
         }
         self.open_again(now, cookie.remote, intact);
         if finishes {

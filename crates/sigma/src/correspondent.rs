@@ -2,11 +2,11 @@
 //! what peers request.
 
 use crate::config::CorrespondentConfig;
-use crate::mark::{CORRESPONDENT, Event};
+use crate::mark::{CORRESPONDENT, SigmaEvent};
 use crate::transport::{SCTP, Transport, end};
 use node::config::ConfigError;
-use node::{Input, Listen, Outbox, Proto, Role, Seed, Value};
-use sctp::Event as SctpEvent;
+use node::{Input, Listen, Outbox, Proto, Rng, Role, Value};
+use sctp::AssociationEvent;
 use wire::{Instant, Ipv4Addr};
 
 /// The role of a correspondent.
@@ -21,7 +21,7 @@ const LISTENS: [Listen; 2] =
 
 impl Correspondent {
     /// Creates a correspondent with this configuration. Fails if the parameters of SCTP are invalid.
-    pub fn new(config: &CorrespondentConfig, rng: &Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: &CorrespondentConfig, rng: &Rng) -> Result<Self, ConfigError> {
         config.sctp.check()?;
         Ok(Self { address: config.address, transport: Transport::new(&config.sctp, rng.fork("sctp")) })
     }
@@ -29,10 +29,10 @@ impl Correspondent {
     fn news(&mut self, now: Instant, out: &mut Outbox) {
         for (_, event) in self.transport.settle(now, out) {
             let event = match event {
-                SctpEvent::PeerAdded(address) => Event::PeerAdded { address },
-                SctpEvent::PeerPrimary(address) => Event::PeerPrimary { address },
-                SctpEvent::PeerDeleted(address) => Event::PeerDeleted { address },
-                SctpEvent::Switched { from, to } => Event::Switched { from, to },
+                AssociationEvent::PeerAdded(address) => SigmaEvent::PeerAdded { address },
+                AssociationEvent::PeerPrimary(address) => SigmaEvent::PeerPrimary { address },
+                AssociationEvent::PeerDeleted(address) => SigmaEvent::PeerDeleted { address },
+                AssociationEvent::Switched { from, to } => SigmaEvent::Switched { from, to },
                 _ => continue,
             };
             out.mark(event.into());

@@ -8,7 +8,7 @@
 
 use crate::config::LocationManagerConfig;
 use crate::location::{CODES, Location};
-use crate::mark::{Event, LOCATION_MANAGER};
+use crate::mark::{LOCATION_MANAGER, SigmaEvent};
 use crate::message::{
     Failure, Header, Message, Name, Question, Rcode, Received, ResourceRecord, Signed, TsigKey, class, kind,
     opcode, unsigned,
@@ -180,7 +180,7 @@ impl LocationManager {
             let name = Name::read(key, 0).ok().map(|(name, _)| name);
             let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
             let location = Location::parse(value).unwrap_or_else(|refused| {
-                out.mark(Event::RecordRefused { why: refused.0 }.into());
+                out.mark(SigmaEvent::RecordRefused { why: refused.0 }.into());
                 // An update that was signed before now may have been accepted already.
                 Location { signed: seconds, ..Location::default() }
             });
@@ -436,7 +436,7 @@ impl LocationManager {
         let Some(entry) = self.entries.get_mut(index) else { return };
         let address = location.addresses.first().copied();
         if address != entry.location.addresses.first().copied() {
-            out.mark(Event::Located { name: entry.key.name.to_string(), address }.into());
+            out.mark(SigmaEvent::Located { name: entry.key.name.to_string(), address }.into());
         }
         entry.location = location;
         self.set_lapse(now, index);
@@ -515,7 +515,7 @@ impl LocationManager {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.location.addresses.clear();
         entry.location.texts.clear();
-        out.mark(Event::Lapsed { name: entry.key.name.to_string() }.into());
+        out.mark(SigmaEvent::Lapsed { name: entry.key.name.to_string() }.into());
         if entry.under_way.is_empty() {
             entry.under_way.push_back(None);
             out.store(key_of(&entry.key.name), entry.location.emit());
@@ -526,14 +526,14 @@ impl LocationManager {
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some((index, Accepted { stream, asked, .. })) = self.decided(key) else { return };
         let Some(entry) = self.entries.get(index) else { return };
-        out.mark(Event::NotStored { name: entry.key.name.to_string() }.into());
+        out.mark(SigmaEvent::NotStored { name: entry.key.name.to_string() }.into());
         self.refuse(now, stream, &asked, Rcode::ServFail, out);
     }
 
     fn closed(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
         self.heard.remove(&id);
         if id == LISTENER {
-            out.mark(Event::Deaf { why: why.unwrap_or_default().to_owned() }.into());
+            out.mark(SigmaEvent::Deaf { why: why.unwrap_or_default().to_owned() }.into());
         }
     }
 }

@@ -13,7 +13,7 @@ pub const CORRESPONDENT: &str = "correspondent";
 
 /// An event that is measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub(crate) enum SigmaEvent {
     /// The location manager stored another primary address of a mobile node; `None`: it has no address any more.
     Located { name: String, address: Option<Ipv4Addr> },
     /// A mobile node sent no update for its lifetime.
@@ -63,58 +63,64 @@ pub(crate) enum Event {
     RegistrationFailed { role: &'static str, why: String },
 }
 
-impl From<Event> for Mark {
-    fn from(event: Event) -> Self {
+impl From<SigmaEvent> for Mark {
+    fn from(event: SigmaEvent) -> Self {
         let manager = |name| Self::new(LOCATION_MANAGER, name);
         let mobile = |name| Self::new(MOBILE_NODE, name);
         let correspondent = |name, address: Ipv4Addr| Self::new(CORRESPONDENT, name).with("address", address);
         match event {
-            Event::AddressBegun { network } => {
+            SigmaEvent::AddressBegun { network } => {
                 mobile("address_begun").with("network", network).at(Span::Begins(Stage::Address))
             }
-            Event::AddressReady { address } => {
+            SigmaEvent::AddressReady { address } => {
                 mobile("address_ready").with("address", address).at(Span::Ends(Stage::Address))
             }
-            Event::AddressGone { address } => mobile("address_gone").with("address", address),
-            Event::AddSent => mobile("add_sent").at(Span::Begins(Stage::Registration)),
-            Event::AddAcknowledged { address } => {
+            SigmaEvent::AddressGone { address } => mobile("address_gone").with("address", address),
+            SigmaEvent::AddSent => mobile("add_sent").at(Span::Begins(Stage::Registration)),
+            SigmaEvent::AddAcknowledged { address } => {
                 mobile("add_acknowledged").with("address", address).at(Span::Ends(Stage::Registration))
             }
-            Event::PrimaryAcknowledged { address } => mobile("primary_acknowledged").with("address", address),
-            Event::AddressFailed { address, why } => {
+            SigmaEvent::PrimaryAcknowledged { address } => {
+                mobile("primary_acknowledged").with("address", address)
+            }
+            SigmaEvent::AddressFailed { address, why } => {
                 mobile("address_failed").with("address", address).with("why", why)
             }
-            Event::PeerLocated { name, address } => {
+            SigmaEvent::PeerLocated { name, address } => {
                 mobile("peer_located").with("name", name).with("address", address)
             }
-            Event::ChangeRefused { address } => mobile("change_refused").with("address", address),
-            Event::Handoff { kind, from, to, switches } => {
+            SigmaEvent::ChangeRefused { address } => mobile("change_refused").with("address", address),
+            SigmaEvent::Handoff { kind, from, to, switches } => {
                 let mark = mobile(node::HANDOFF).with("kind", kind).with("from", from).with("to", to);
                 if switches { mark.at(Span::Begins(Stage::PathSwitch)) } else { mark }
             }
-            Event::FirstData { address } => {
+            SigmaEvent::FirstData { address } => {
                 mobile("first_data").with("address", address).at(Span::Ends(Stage::PathSwitch))
             }
-            Event::PeerAdded { address } => correspondent("peer_added", address),
-            Event::PeerPrimary { address } => correspondent("peer_primary", address),
-            Event::PeerDeleted { address } => correspondent("peer_deleted", address),
-            Event::Switched { from, to } => correspondent("switched", to).with("from", from),
-            Event::Located { name, address } => {
+            SigmaEvent::PeerAdded { address } => correspondent("peer_added", address),
+            SigmaEvent::PeerPrimary { address } => correspondent("peer_primary", address),
+            SigmaEvent::PeerDeleted { address } => correspondent("peer_deleted", address),
+            SigmaEvent::Switched { from, to } => correspondent("switched", to).with("from", from),
+            SigmaEvent::Located { name, address } => {
                 let mark = manager("located").with("name", name);
                 match address {
                     Some(address) => mark.with("address", address),
                     None => mark,
                 }
             }
-            Event::Lapsed { name } => manager("location_lapsed").with("name", name),
-            Event::NotStored { name } => manager("not_stored").with("name", name),
-            Event::RecordRefused { why } => manager("record_refused").with("why", why),
-            Event::Deaf { why } => manager("deaf").with("why", why),
-            Event::RegistrationSent { role, address, attempt } => {
+            SigmaEvent::Lapsed { name } => manager("location_lapsed").with("name", name),
+            SigmaEvent::NotStored { name } => manager("not_stored").with("name", name),
+            SigmaEvent::RecordRefused { why } => manager("record_refused").with("why", why),
+            SigmaEvent::Deaf { why } => manager("deaf").with("why", why),
+            SigmaEvent::RegistrationSent { role, address, attempt } => {
                 Self::new(role, "location_sent").with("address", address).with("attempt", attempt)
             }
-            Event::Registered { role, address } => Self::new(role, "location_known").with("address", address),
-            Event::RegistrationFailed { role, why } => Self::new(role, "location_failed").with("why", why),
+            SigmaEvent::Registered { role, address } => {
+                Self::new(role, "location_known").with("address", address)
+            }
+            SigmaEvent::RegistrationFailed { role, why } => {
+                Self::new(role, "location_failed").with("why", why)
+            }
         }
     }
 }

@@ -2,12 +2,12 @@
 //! it.
 
 use crate::config::RegistrarConfig;
-use crate::mark::Event;
+use crate::mark::SigmaEvent;
 use crate::message::{
     Failure, Header, Message, PORT, Question, Rcode, Received, ResourceRecord, TsigKey, class, kind, opcode,
 };
 use crate::request_limits::{LONGEST, PAUSES, STREAMS, port};
-use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
+use node::{Addr, Outbox, Rng, StreamEvent, StreamId, StreamOp, Transport};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 /// Pause after a failed registration.
@@ -37,7 +37,7 @@ pub struct Registrar {
     /// The number of the first of its streams.
     first: u32,
     streams: u32,
-    rng: Seed,
+    rng: Rng,
     zero: WallTime,
     /// How far the location manager's clock is ahead of ours, in seconds.
     ahead: i64,
@@ -53,7 +53,7 @@ pub struct Registrar {
 
 impl Registrar {
     /// Creates a registrar for the role of this name. Its 64 streams are numbered from `first`.
-    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, rng: Seed) -> Self {
+    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, rng: Rng) -> Self {
         let key = config.tsig();
         Self {
             config,
@@ -172,7 +172,7 @@ impl Registrar {
         pending.attempts += 1;
         let (address, attempt) = (pending.address, pending.attempts);
         out.stream(pending.stream, StreamOp::Write(pending.bytes.clone()));
-        out.mark(Event::RegistrationSent { role: self.role, address, attempt }.into());
+        out.mark(SigmaEvent::RegistrationSent { role: self.role, address, attempt }.into());
     }
 
     fn fail(&mut self, now: Instant, why: &str, out: &mut Outbox) {
@@ -180,7 +180,7 @@ impl Registrar {
             out.stream(pending.stream, StreamOp::Finish);
         }
         self.due = Some(now + RELIEF);
-        out.mark(Event::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
+        out.mark(SigmaEvent::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
     }
 
     /// Handles an event of one of the registrar's streams. Returns whether the location manager has confirmed our
@@ -226,7 +226,7 @@ impl Registrar {
                 self.told = Some(address);
                 self.due = Some(now + self.config.refresh);
                 out.stream(stream, StreamOp::Finish);
-                out.mark(Event::Registered { role: self.role, address }.into());
+                out.mark(SigmaEvent::Registered { role: self.role, address }.into());
             }
             // The signature is ours, but its time is not accepted: sign again by the location manager's clock.
             Some(Verdict::Time(theirs)) => {

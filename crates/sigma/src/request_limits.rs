@@ -1,6 +1,6 @@
 //! Constants of requests to the location manager: ports, streams, pauses and the longest answer.
 
-use node::Seed;
+use node::Rng;
 use wire::Duration;
 
 /// Pauses between attempts. After the last one, the request has failed.
@@ -18,6 +18,6 @@ pub(crate) const STREAMS: u32 = 64;
 pub(crate) const LONGEST: usize = 1500;
 
 /// Returns a random ephemeral port (RFC 6335, section 6), which an unauthenticated peer cannot guess.
-pub(crate) fn port(rng: &mut Seed) -> u16 {
+pub(crate) fn port(rng: &mut Rng) -> u16 {
     49_152 + (rng.draw() % 16_384) as u16
 }

@@ -9,7 +9,7 @@ use crate::message::{
     Header, Message, Name, PORT, Question, Rcode, Received, ResourceRecord, class, kind, opcode,
 };
 use crate::request_limits::{LONGEST, PAUSES, STREAMS, port};
-use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
+use node::{Addr, Outbox, Rng, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
@@ -33,12 +33,12 @@ pub(crate) struct Resolver {
     /// The number of the first of its [`STREAMS`] streams.
     first: u32,
     streams: u32,
-    rng: Seed,
+    rng: Rng,
     pending: BTreeMap<Name, Pending>,
 }
 
 impl Resolver {
-    pub(crate) const fn new(manager: Ipv4Addr, first: u32, rng: Seed) -> Self {
+    pub(crate) const fn new(manager: Ipv4Addr, first: u32, rng: Rng) -> Self {
         Self { manager, first, streams: 0, rng, pending: BTreeMap::new() }
     }
 

@@ -7,8 +7,8 @@
 use crate::config::SctpConfig;
 use auth::Key;
 use node::stream::{OwnedStreamEvent, refusal};
-use node::{Addr, MigrateOp, Outbox, Rx, Seed, StreamId, StreamOp, Value};
-use sctp::{Association, AssociationId, Ended, Endpoint, Event, Open, Rejection, State};
+use node::{Addr, MigrateOp, Outbox, Rng, Rx, StreamId, StreamOp, Value};
+use sctp::{Association, AssociationEvent, AssociationId, Ended, Endpoint, Open, Rejection, State};
 use std::collections::{BTreeMap, VecDeque};
 use wire::fragment::{self, Reassembly};
 use wire::ipv4::{self, Header};
@@ -70,11 +70,11 @@ pub(crate) struct Transport {
     last_id: u16,
     /// Fragments of packets that did not fit the MTU of a path.
     fragments: Reassembly,
-    rng: Seed,
+    rng: Rng,
 }
 
 impl Transport {
-    pub(crate) fn new(config: &SctpConfig, mut rng: Seed) -> Self {
+    pub(crate) fn new(config: &SctpConfig, mut rng: Rng) -> Self {
         let secret: Vec<u8> = (0..4).flat_map(|_| rng.draw().to_be_bytes()).collect();
         let config = config.endpoint();
         let patience = config.opening_patience();
@@ -361,7 +361,11 @@ impl Transport {
 
     /// Sends packets and reports events to programs. Must follow each other call. Returns all events, as some concern
     /// addresses, which the role decides about.
-    pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) -> Vec<(AssociationId, Event)> {
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        out: &mut Outbox,
+    ) -> Vec<(AssociationId, AssociationEvent)> {
         let mut news = Vec::new();
         loop {
             let mut quiet = true;
@@ -389,26 +393,26 @@ impl Transport {
         }
     }
 
-    fn heed(&mut self, id: AssociationId, event: &Event, out: &mut Outbox) {
-        if matches!(event, Event::Opened) {
+    fn heed(&mut self, id: AssociationId, event: &AssociationEvent, out: &mut Outbox) {
+        if matches!(event, AssociationEvent::Opened) {
             return self.opened(id, out);
         }
         let Some(user) = self.users.get_mut(&id) else { return };
         let stream = user.stream;
         match event {
-            Event::Room(more) => out.served(OwnedStreamEvent::Room(stream, *more)),
-            Event::Data => self.deliver(stream, out),
-            Event::PeerFinished => {
+            AssociationEvent::Room(more) => out.served(OwnedStreamEvent::Room(stream, *more)),
+            AssociationEvent::Data => self.deliver(stream, out),
+            AssociationEvent::PeerFinished => {
                 user.peer_finished = true;
                 self.deliver(stream, out);
             }
-            Event::Closed(why) => {
+            AssociationEvent::Closed(why) => {
                 user.closed = Some(*why);
                 user.peer_finished |= *why == Ended::Finished;
                 self.deliver(stream, out);
             }
             // After a restart with losses, the bytes would not be one stream. An intact association continues.
-            Event::Restarted { intact: false } => self.release(stream, Some(refusal::RESET), out),
+            AssociationEvent::Restarted { intact: false } => self.release(stream, Some(refusal::RESET), out),
             _ => {}
         }
     }

@@ -44,8 +44,8 @@ fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec
 #[test]
 fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
     let now = Instant::from_millis(1000);
-    let mut transport = Transport::new(&SctpConfig::default(), Seed::new(1));
-    let mut peer = Endpoint::new(sctp::Config::default(), Key::new([3; 16]), Seed::new(2));
+    let mut transport = Transport::new(&SctpConfig::default(), Rng::new(1));
+    let mut peer = Endpoint::new(sctp::Config::default(), Key::new([3; 16]), Rng::new(2));
     peer.listen(9000, &[THERE]);
     let open = StreamOp::Open { by: SCTP, local: None, peer: Addr::new(THERE, 9000), foreign: false };
     transport.serve(now, STREAM, open, &[HERE], &mut Outbox::default());
@@ -97,7 +97,7 @@ fn told(out: &mut Outbox) -> Vec<OwnedStreamEvent> {
 #[test]
 fn what_is_opened_without_an_address_waits_for_one() {
     let at = Instant::from_millis;
-    let mut transport = Transport::new(&SctpConfig::default(), Seed::new(1));
+    let mut transport = Transport::new(&SctpConfig::default(), Rng::new(1));
     let mut out = Outbox::default();
     let open = || StreamOp::Open { by: SCTP, local: None, peer: Addr::new(THERE, 9000), foreign: false };
     let stream = |number| StreamId(StreamId::OUTSIDE + number);
@@ -123,7 +123,7 @@ fn what_is_opened_without_an_address_waits_for_one() {
     assert!(packets.iter().all(|packet| Header::parse(&packet.bytes).unwrap().0.src == HERE));
     assert_eq!(transport.user_of(stream(2)).map(|user| user.wanted), Some(10));
     // 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 + 60 s (RFC 9260, section 16).
-    let mut transport = Transport::new(&SctpConfig::default(), Seed::new(1));
+    let mut transport = Transport::new(&SctpConfig::default(), Rng::new(1));
     transport.serve(at(1000), stream(0), open(), &[], &mut out);
     assert_eq!(transport.deadline(), Some(at(244_000)));
     transport.open_waiting(at(243_999), &[], &mut out);

@@ -4,7 +4,7 @@ use link::PortId;
 use node::Node;
 use stack::Stack;
 use std::sync::Arc;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Seed, WallTime};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Rng, WallTime};
 
 /// A host to be placed in a world.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub struct HostSpec {
     pub wall: WallTime,
     /// The parameters of its TCP.
     pub tcp: Arc<tcp::Profile>,
-    /// The random seed of its stack.
-    pub seed: Seed,
+    /// The random number generator of its stack.
+    pub rng: Rng,
 }
 
 /// An interface of a host.
@@ -54,7 +54,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(spec: HostSpec) -> Self {
         let mtu = spec.interfaces.iter().map(|interface| interface.mtu).min().unwrap_or(u16::MAX);
-        let stack = Stack::new(spec.addresses.first().copied(), mtu, spec.tcp, spec.seed);
+        let stack = Stack::new(spec.addresses.first().copied(), mtu, spec.tcp, spec.rng);
         let interfaces = spec.interfaces.into_boxed_slice();
         Self { node: spec.node, interfaces, stack, wall: spec.wall, due: Instant::NEVER }
     }

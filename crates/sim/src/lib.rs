@@ -4,7 +4,7 @@
 //! part of a run's result and of its fingerprint. One seed gives one run, on any machine, debug or release.
 //!
 //! [`World`] drives [`node::Node`]s in virtual time, as `daemon` does in real time. [`link::Fabric`]
-//! carries the frames: the same model that the radio process on Linux uses.
+//! carries the frames: the same model that the link emulator on Linux uses.
 
 mod host;
 mod order;

@@ -7,7 +7,7 @@
 //! A stopped host keeps everything. Inputs wait until it continues.
 
 use crate::host::{Host, HostSpec};
-use crate::queue::Event;
+use crate::queue::FutureEvent;
 use crate::world::World;
 use link::{Change, ChangedLink, Consequence, InterfaceState};
 use node::{Boot, Input, Link};
@@ -81,6 +81,11 @@ enum Idle {
 }
 
 impl Orders {
+    /// Whether an order has this number.
+    pub(crate) const fn has(&self, number: u32) -> bool {
+        (number as usize) < self.all.len()
+    }
+
     /// Whether a host runs.
     pub(crate) fn runs(&self, host: HostId) -> bool {
         self.idle.is_empty() || !self.idle.contains_key(&host)
@@ -96,7 +101,7 @@ impl Orders {
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Frame(HostId, Iface, Iface, Packet),
-    Event(Event),
+    Event(FutureEvent),
     Down(Iface, &'static str),
     Up(Iface, Option<Cell>),
     Heard(Iface, Vec<(Cell, i16)>),
@@ -113,7 +118,7 @@ impl<W: Witness> World<W> {
             self.orders.spares.insert(number, spec);
         }
         self.orders.all.push((order, recorded));
-        self.schedule(at, Event::Ordered(number));
+        self.schedule(at, FutureEvent::Ordered(number));
     }
 
     pub(crate) fn ordered(&mut self, number: u32) {
@@ -204,7 +209,7 @@ impl<W: Witness> World<W> {
             match waits {
                 Waiting::Frame(_, _, iface, packet) => self.receive(host, iface, packet),
                 // A sync that ended in the meantime.
-                Waiting::Event(Event::Synced(_)) => {
+                Waiting::Event(FutureEvent::Synced(_)) => {
                     self.synced(host);
                     self.settle(host);
                 }
@@ -226,7 +231,7 @@ impl<W: Witness> World<W> {
             let (port, becomes) = match what {
                 Consequence::At(port, becomes) => (port, becomes),
                 Consequence::Returns(tuning) => {
-                    self.schedule(tuning.ready, Event::Tuned(tuning));
+                    self.schedule(tuning.ready, FutureEvent::Tuned(tuning));
                     continue;
                 }
             };

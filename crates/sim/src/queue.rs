@@ -9,7 +9,7 @@ use wire::{Instant, Packet};
 
 /// A future event. Simultaneous events happen in the order in which they were scheduled.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub(crate) enum FutureEvent {
     Due(HostId),
     Land(Flight, Packet),
     Tuned(Tuning),
@@ -24,7 +24,7 @@ pub(crate) enum Event {
 
 /// A flight counts with the id of its packet: a link changes nothing in a packet, and its bytes are in the fingerprint
 /// since it was sent.
-impl Fold for Event {
+impl Fold for FutureEvent {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {
             Self::Due(host) => (0u64, host).fold(into),
@@ -53,7 +53,7 @@ impl Fold for Event {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
-    beside: Vec<Option<Event>>,
+    beside: Vec<Option<FutureEvent>>,
     free: Vec<u32>,
     scheduled: u64,
 }
@@ -94,23 +94,23 @@ enum Ticket {
 }
 
 impl Queue {
-    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+    pub(crate) fn schedule(&mut self, at: Instant, event: FutureEvent) {
         self.scheduled += 1;
         let ticket = match event {
-            Event::Due(host) => Ticket::Due(host),
+            FutureEvent::Due(host) => Ticket::Due(host),
             event => Ticket::Beside(self.put(event)),
         };
         self.heap.push(Entry { at, number: self.scheduled, ticket });
     }
 
     /// Takes the next event; `None` if there is none until `end`.
-    pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, Event)> {
+    pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, FutureEvent)> {
         if self.heap.peek()?.at > end {
             return None;
         }
         let Entry { at, ticket, .. } = self.heap.pop()?;
         match ticket {
-            Ticket::Due(host) => Some((at, Event::Due(host))),
+            Ticket::Due(host) => Some((at, FutureEvent::Due(host))),
             Ticket::Beside(slot) => {
                 self.free.push(slot);
                 Some((at, self.beside.get_mut(slot as usize)?.take()?))
@@ -119,7 +119,7 @@ impl Queue {
     }
 
     /// The events that wait, in order, without alarms.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Event> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &FutureEvent> {
         let slot = |entry: &Entry| match entry.ticket {
             Ticket::Due(_) => None,
             Ticket::Beside(slot) => Some((entry.at, entry.number, slot)),
@@ -129,7 +129,7 @@ impl Queue {
         slots.into_iter().filter_map(|(_, _, slot)| self.beside.get(slot as usize)?.as_ref())
     }
 
-    fn put(&mut self, event: Event) -> u32 {
+    fn put(&mut self, event: FutureEvent) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.beside.push(None);
             self.beside.len() as u32 - 1
@@ -145,8 +145,8 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn synced(host: u32) -> Event {
-        Event::Synced(HostId(host))
+    fn synced(host: u32) -> FutureEvent {
+        FutureEvent::Synced(HostId(host))
     }
 
     #[test]
@@ -155,10 +155,10 @@ mod tests {
         for (at, host) in [(5, 1), (3, 2), (5, 3), (3, 4)] {
             queue.schedule(Instant(at), synced(host));
         }
-        queue.schedule(Instant(3), Event::Due(HostId(5)));
+        queue.schedule(Instant(3), FutureEvent::Due(HostId(5)));
         queue.schedule(Instant(9), synced(6));
         let taken: Vec<_> = std::iter::from_fn(|| queue.next(Instant(5))).map(|(_, event)| event).collect();
-        assert_eq!(taken, [synced(2), synced(4), Event::Due(HostId(5)), synced(1), synced(3)]);
+        assert_eq!(taken, [synced(2), synced(4), FutureEvent::Due(HostId(5)), synced(1), synced(3)]);
         assert_eq!(queue.waiting().collect::<Vec<_>>(), [&synced(6)], "behind the end");
         assert_eq!(queue.beside.len(), 5, "and room was made for five");
         queue.schedule(Instant(4), synced(7));

@@ -2,7 +2,7 @@
 
 use crate::host::{Host, HostSpec};
 use crate::order::{Orders, Waiting};
-use crate::queue::{Event, Queue};
+use crate::queue::{FutureEvent, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tune, Tuning};
 use node::stream::{OwnedStreamEvent, refusal};
@@ -138,7 +138,7 @@ impl<W: Witness> World<W> {
 
     /// Schedules an operator's command for a host at `at`.
     pub fn command(&mut self, at: Instant, host: HostId, command: Command) {
-        self.schedule(at, Event::Command(host, command));
+        self.schedule(at, FutureEvent::Command(host, command));
     }
 
     /// Makes the storage of a host fail.
@@ -191,7 +191,7 @@ impl<W: Witness> World<W> {
         }
         let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
         for (port, first) in sampled {
-            self.schedule(first, Event::Sample(port));
+            self.schedule(first, FutureEvent::Sample(port));
         }
     }
 
@@ -205,26 +205,30 @@ impl<W: Witness> World<W> {
         }
     }
 
-    pub(crate) fn happen(&mut self, event: Event) {
+    /// Handles an event. What earlier events caused at once is done: its effects would be executed as those of another
+    /// host.
+    pub(crate) fn happen(&mut self, event: FutureEvent) {
+        let is_done = self.out.first_act().is_none() && self.output.is_empty();
+        assert!(is_done || self.stopped.is_some(), "what an earlier event caused is not done");
         match event {
-            Event::Due(host) => self.due(host),
-            Event::Land(flight, packet) => self.land(&flight, packet),
-            Event::Tuned(tuning) => self.tuned(&tuning),
-            Event::Ordered(number) => self.ordered(number),
-            Event::Command(host, _) | Event::Synced(host) if !self.orders.runs(host) => {
+            FutureEvent::Due(host) => self.due(host),
+            FutureEvent::Land(flight, packet) => self.land(&flight, packet),
+            FutureEvent::Tuned(tuning) => self.tuned(&tuning),
+            FutureEvent::Ordered(number) => self.ordered(number),
+            FutureEvent::Command(host, _) | FutureEvent::Synced(host) if !self.orders.runs(host) => {
                 let _ = self.admit(host, Waiting::Event(event));
             }
-            Event::Command(host, command) => {
+            FutureEvent::Command(host, command) => {
                 self.last_command += 1;
                 self.give(host, Input::Command(CommandId(self.last_command), &command));
             }
-            Event::Synced(host) if self.stores.ends(self.now, host) => {
+            FutureEvent::Synced(host) if self.stores.ends(self.now, host) => {
                 self.synced(host);
                 self.settle(host);
             }
-            Event::Synced(_) => {}
-            Event::Sample(port) => self.sample(port),
-            Event::Grant => self.grant(),
+            FutureEvent::Synced(_) => {}
+            FutureEvent::Sample(port) => self.sample(port),
+            FutureEvent::Grant => self.grant(),
         }
     }
 
@@ -249,6 +253,7 @@ impl<W: Witness> World<W> {
     }
 
     fn land(&mut self, flight: &Flight, packet: Packet) {
+        assert_eq!(flight.lands, self.now, "a frame lands when its last bit arrives: {flight:?}");
         if let Some(port) = flight.far_end().filter(|_| self.fabric.is_whole(flight)) {
             return self.arrive(port, flight, packet);
         }
@@ -305,7 +310,7 @@ impl<W: Witness> World<W> {
         if sample.is_lost {
             self.down(host, iface, Link::OUT_OF_RANGE);
         }
-        self.schedule(self.now + SAMPLING, Event::Sample(port));
+        self.schedule(self.now + SAMPLING, FutureEvent::Sample(port));
     }
 
     pub(crate) fn hear(&mut self, host: HostId, iface: Iface, heard: Vec<(Cell, i16)>) {
@@ -404,7 +409,7 @@ impl<W: Witness> World<W> {
         self.carry_out_acts(host);
         while let Some(latency) = self.stores.begin(self.now, host) {
             if latency > Duration::ZERO {
-                return self.schedule(self.now + latency, Event::Synced(host));
+                return self.schedule(self.now + latency, FutureEvent::Synced(host));
             }
             self.synced(host);
             self.carry_out_acts(host);
@@ -535,7 +540,7 @@ impl<W: Witness> World<W> {
         if flight.copies > 1 {
             self.witness.doubled(packet.id, flight.copies - 1);
         }
-        self.schedule(flight.lands, Event::Land(flight, packet));
+        self.schedule(flight.lands, FutureEvent::Land(flight, packet));
     }
 
     fn wait(&mut self, ticket: Ticket, port: PortId, packet: Packet) {
@@ -550,14 +555,16 @@ impl<W: Witness> World<W> {
         }
         self.grant_due = Instant::NEVER;
         for decision in self.fabric.decide(self.now) {
-            let Some((port, packet)) = self.waiting.remove(&decision.ticket) else { continue };
+            let waited = self.waiting.remove(&decision.ticket);
+            assert!(waited.is_some(), "no frame waits with this ticket: {decision:?}");
+            let Some((port, packet)) = waited else { continue };
             match decision.fate {
                 Ok(flight) => self.fly(flight, packet),
                 Err(reason) => self.lost(port, packet.id, reason),
             }
         }
         for tuning in self.fabric.left() {
-            self.schedule(tuning.ready, Event::Tuned(tuning));
+            self.schedule(tuning.ready, FutureEvent::Tuned(tuning));
         }
         self.set_grant();
     }
@@ -567,7 +574,7 @@ impl<W: Witness> World<W> {
             && at < self.grant_due
         {
             self.grant_due = at;
-            self.schedule(at, Event::Grant);
+            self.schedule(at, FutureEvent::Grant);
         }
     }
 
@@ -577,7 +584,7 @@ impl<W: Witness> World<W> {
         let tuning = port.and_then(|port| self.fabric.tune(self.now, port, cell));
         self.set_grant(); // frames that waited at the radio are lost
         match tuning {
-            Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, Event::Tuned(tuning)),
+            Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, FutureEvent::Tuned(tuning)),
             Some(Tune::Drains) => {}
             None => {
                 self.record(host, What::Down(iface, Link::UNSUPPORTED.into()));
@@ -630,7 +637,7 @@ impl<W: Witness> World<W> {
             host.stack.holds(&mut |packet| held.push((id, Some(Iface::HOST), packet)));
         }
         for event in self.queue.waiting() {
-            if let Event::Land(flight, packet) = event
+            if let FutureEvent::Land(flight, packet) = event
                 && let Some((host, iface)) = self.owner(flight.from)
             {
                 held.extend((0..flight.copies).map(|_| (host, Some(iface), packet.id)));
@@ -652,12 +659,33 @@ impl<W: Witness> World<W> {
         // An alarm that is too early has no effect; one that is too late would be an error.
         if deadline < host.due {
             host.due = deadline;
-            self.schedule(deadline, Event::Due(id));
+            self.schedule(deadline, FutureEvent::Due(id));
         }
     }
 
-    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+    /// Schedules an event.
+    ///
+    /// # Panics
+    ///
+    /// It is earlier than now, or of a host or link that does not exist.
+    pub(crate) fn schedule(&mut self, at: Instant, event: FutureEvent) {
+        assert!(at >= self.now, "an event is in the past: {at}, and now it is {}", self.now);
+        assert!(self.has_place(&event), "an event has no host: {event:?}");
         self.queue.schedule(at, event);
+    }
+
+    /// Whether the host, the port or the order of an event exists.
+    fn has_place(&self, event: &FutureEvent) -> bool {
+        match event {
+            FutureEvent::Due(host) | FutureEvent::Command(host, _) | FutureEvent::Synced(host) => {
+                host.index() < self.hosts.len()
+            }
+            FutureEvent::Land(Flight { from: port, .. }, _)
+            | FutureEvent::Tuned(Tuning { port, .. })
+            | FutureEvent::Sample(port) => self.owner(*port).is_some(),
+            FutureEvent::Grant => true,
+            FutureEvent::Ordered(number) => self.orders.has(*number),
+        }
     }
 
     pub(crate) fn record(&mut self, host: HostId, what: What) {
@@ -685,3 +713,7 @@ fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) 
         fingerprint.add(&(host, role, act));
     }
 }
+
+#[cfg(test)]
+#[path = "world_tests.rs"]
+mod tests;

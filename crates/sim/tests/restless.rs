@@ -4,7 +4,7 @@ use link::{Fabric, Faults, PortId, WireSpec};
 use node::{Input, Mark, Node, Notification, Outbox, Role, Value};
 use sim::{HostSpec, InterfaceSpec, Run, Stopped, World};
 use trace::{HostId, What};
-use wire::{Duration, Instant, Ipv4Addr, Mac, Seed, WallTime};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Rng, WallTime};
 
 const AT: Instant = Instant::from_millis(10);
 
@@ -80,7 +80,7 @@ fn host(number: u8, roles: Vec<Box<dyn Role>>) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
-        seed: Seed::new(u64::from(number)),
+        rng: Rng::new(u64::from(number)),
     }
 }
 
@@ -89,7 +89,7 @@ fn run(roles: Vec<Box<dyn Role>>) -> Run {
     let mut fabric = Fabric::default();
     let (rate, delay, faults) = (1_000_000, [Duration::ZERO; 2], Faults::default());
     let wire = WireSpec { rate, delay, queue: 10, mtu: 1500, faults };
-    fabric.add_wire([PortId(1), PortId(2)], &wire, &Seed::new(1));
+    fabric.add_wire([PortId(1), PortId(2)], &wire, &Rng::new(1));
     let quiet: Vec<Box<dyn Role>> = vec![Box::new(Quiet::default()), Box::new(Quiet::default())];
     World::new(fabric, [host(1, roles), host(2, quiet)]).run(Instant::from_millis(1000))
 }

@@ -7,7 +7,7 @@ use node::{
 use sim::{HostSpec, InterfaceSpec, Run, StoreFault, World};
 use trace::{HostId, What};
 use wire::{
-    Cell, Duration, EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4,
+    Cell, Duration, EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Rng, SocketAddrV4,
     WallTime, udp,
 };
 
@@ -89,7 +89,7 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
-        seed: Seed::new(u64::from(number)),
+        rng: Rng::new(u64::from(number)),
     }
 }
 
@@ -136,7 +136,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
     let (per_frame, faults) = (Duration::ZERO, Faults::default());
     fabric.add_cell(
         &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults, air: Air::default() },
-        &Seed::new(1),
+        &Rng::new(1),
     );
     let course = SignalCourse::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
     let mut host = host(1, Box::new(Wanderer));
@@ -184,7 +184,7 @@ fn run_slowly(fault: Option<StoreFault>, sync: Duration) -> Run {
     let delay = [Duration::from_millis(1); 2];
     let spec = WireSpec { rate: 1_000_000_000, delay, queue: 10, mtu: 1500, faults: Faults::default() };
     let mut fabric = Fabric::default();
-    fabric.add_wire([PortId(1), PortId(2)], &spec, &Seed::new(1));
+    fabric.add_wire([PortId(1), PortId(2)], &spec, &Rng::new(1));
     let hosts = vec![host(1, Box::new(Clerk::default())), host(2, Box::new(Listener))];
     let mut world = World::new(fabric, hosts);
     world.slow_stores(HostId(0), sync);

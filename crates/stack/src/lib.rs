@@ -26,7 +26,7 @@ use table::Table;
 use tcp::{Profile, Segment};
 use udp::Udp;
 use wire::ipv4::{self, Header};
-use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Seed};
+use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Rng};
 
 /// Why a stack drops a packet. Malformed packets are dropped with the reasons of `wire` and `tcp`, packets of a
 /// connection that is being moved with those of [`node::guard`].
@@ -59,13 +59,20 @@ pub struct Output {
     pub buffers: BufferPool,
 }
 
+impl Output {
+    /// Returns whether the caller has taken out everything.
+    pub const fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.packets.is_empty() && self.lost.is_empty() && self.marks.is_empty()
+    }
+}
+
 /// The sockets of one host. A host that has opened none needs only the size of this struct.
 #[derive(Debug)]
 pub struct Stack {
     address: Option<Ipv4Addr>,
     mtu: u16,
     profile: Arc<Profile>,
-    seed: Seed,
+    rng: Rng,
     /// The number of streams that this driver has accepted.
     accepted: u32,
     next_port: u16,
@@ -79,9 +86,9 @@ const EPHEMERAL: u16 = 49_152;
 impl Stack {
     /// Returns a stack that sends from `address` unless a request names another one. `mtu` is that of the interfaces,
     /// in bytes.
-    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, seed: Seed) -> Self {
+    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, rng: Rng) -> Self {
         let (udp, tcp) = (Udp::default(), None);
-        Self { address, mtu, profile, seed, accepted: 0, next_port: EPHEMERAL, udp, tcp }
+        Self { address, mtu, profile, rng, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
     /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random one, because peers may
@@ -89,7 +96,7 @@ impl Stack {
     #[must_use]
     pub fn restarted(mut self) -> Self {
         let ports = u64::from(u16::MAX - EPHEMERAL) + 1;
-        self.next_port = EPHEMERAL + (self.seed.fork("ports").draw() % ports) as u16;
+        self.next_port = EPHEMERAL + (self.rng.fork("ports").draw() % ports) as u16;
         self
     }
 
@@ -126,6 +133,7 @@ impl Stack {
                 out.events.push(OwnedStreamEvent::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
             }
         }
+        self.check();
     }
 
     /// Receives a datagram that is addressed to this host.
@@ -133,6 +141,7 @@ impl Stack {
         if let Err(reason) = self.take(now, id, bytes, out) {
             out.lost.push((id, reason));
         }
+        self.check();
     }
 
     /// Returns when `timeout` is due next, or `None` if it is not.
@@ -144,6 +153,15 @@ impl Stack {
     pub fn timeout(&mut self, now: Instant, out: &mut Output) {
         if let Some(tcp) = &mut self.tcp {
             tcp.timeout(now, &mut self.accepted, out);
+        }
+        self.check();
+    }
+
+    /// Checks the tables of sockets, after each call.
+    fn check(&self) {
+        self.udp.check();
+        if let Some(tcp) = &self.tcp {
+            tcp.check();
         }
     }
 
@@ -182,7 +200,7 @@ impl Stack {
 
     /// Returns the TCP sockets, which are created at the first use, and the number of accepted streams.
     fn tcp(&mut self) -> (&mut Table, &mut u32) {
-        let make = || Box::new(Table::new(self.mtu, &self.profile, self.seed.fork("tcp")));
+        let make = || Box::new(Table::new(self.mtu, &self.profile, self.rng.fork("tcp")));
         (self.tcp.get_or_insert_with(make), &mut self.accepted)
     }
 

@@ -88,6 +88,12 @@ impl Socket {
         socket
     }
 
+    /// Grants credit for which there may be no room.
+    #[cfg(test)]
+    pub(crate) const fn plant_credit(&mut self, bytes: usize) {
+        self.credit = bytes;
+    }
+
     /// Executes a request of the user.
     pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> Next {
         match op {
@@ -145,7 +151,7 @@ impl Socket {
             Some(rest) => {
                 self.credit = rest;
                 let taken = self.tcp.write(bytes);
-                debug_assert_eq!(taken, bytes.len(), "credit is room");
+                assert_eq!(taken, bytes.len(), "credit is room");
                 false
             }
             None => self.abort(Some(refusal::BEYOND_CREDIT), out),
@@ -275,6 +281,9 @@ impl Socket {
             self.credit += more;
             out.events.push(OwnedStreamEvent::Room(id, more));
         }
+        let room = self.tcp.room();
+        let is_room = self.credit <= room || self.tcp.ended().is_some();
+        assert!(is_room, "the user of {id:?} may write {} bytes, and there is room for {room}", self.credit);
     }
 
     fn conclude(&mut self, out: &mut Output) -> bool {

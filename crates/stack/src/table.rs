@@ -11,10 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Connection, Ended, Profile, Segment, State};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
+use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Rng, Seq, SocketAddrV4, TcpState};
 
 /// The most sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
+/// The most sockets of a table whose consistency is checked after each call.
+const CHECKED: usize = 64;
 /// The length of the IP and TCP headers without options.
 const HEADERS: u16 = (ipv4::HEADER + tcp::HEADER) as u16;
 
@@ -36,7 +38,7 @@ pub(crate) struct Table {
     profile: Arc<Profile>,
     /// The profiles of listeners, and of streams that are not open yet, for which an option was set.
     profiles: BTreeMap<StreamId, Arc<Profile>>,
-    seed: Seed,
+    rng: Rng,
     streams: BTreeMap<StreamId, SocketKey>,
     listeners: BTreeMap<Addr, StreamId>,
     sockets: BTreeMap<Tuple, Socket>,
@@ -48,13 +50,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, seed: Seed) -> Self {
-        let profile = fitted(profile, mtu, &seed);
+    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, rng: Rng) -> Self {
+        let profile = fitted(profile, mtu, &rng);
         Self {
             mtu,
             profile,
             profiles: BTreeMap::new(),
-            seed,
+            rng,
             streams: BTreeMap::new(),
             listeners: BTreeMap::new(),
             sockets: BTreeMap::new(),
@@ -300,8 +302,36 @@ impl Table {
         }
     }
 
+    /// Checks that streams, sockets, listeners and relays agree. It is in debug builds only, and skipped for large tables: it
+    /// looks at all sockets.
+    ///
+    /// # Panics
+    ///
+    /// They do not agree.
+    pub(crate) fn check(&self) {
+        assert!(self.sockets.len() <= MOST, "{} sockets", self.sockets.len());
+        if !cfg!(debug_assertions) || self.sockets.len() > CHECKED {
+            return;
+        }
+        for (id, key) in &self.streams {
+            let has = match key {
+                SocketKey::Listens(at) => self.listeners.get(at) == Some(id),
+                SocketKey::Connected(tuple) => {
+                    self.sockets.get(tuple).is_some_and(|socket| socket.stream == Some(*id))
+                }
+            };
+            assert!(has, "{id:?} is open without a socket: {key:?}");
+        }
+        let users = self.sockets.values().filter(|socket| socket.stream.is_some()).count();
+        assert_eq!(users + self.listeners.len(), self.streams.len(), "a socket without its stream");
+        for (one, other) in &self.relays {
+            let is_mutual = self.relays.get(other) == Some(one) && self.sockets.contains_key(one);
+            assert!(is_mutual, "a relay without its other side: {one:?}");
+        }
+    }
+
     fn iss(&mut self) -> Seq {
-        Seq(self.seed.draw() as u32)
+        Seq(self.rng.draw() as u32)
     }
 
     // --- the network -----------------------------------------------------------------------------------------------
@@ -517,9 +547,9 @@ impl Table {
 }
 
 /// Returns the profile for this host: segments fit its link, and its clock has a random phase.
-fn fitted(profile: &Arc<Profile>, mtu: u16, seed: &Seed) -> Arc<Profile> {
+fn fitted(profile: &Arc<Profile>, mtu: u16, rng: &Rng) -> Arc<Profile> {
     let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
-    let timing = profile.timing.with_phase(|| Duration::from_nanos(seed.fork("ticks").draw()));
+    let timing = profile.timing.with_phase(|| Duration::from_nanos(rng.fork("ticks").draw()));
     if mss == profile.mss && timing == profile.timing {
         return Arc::clone(profile);
     }
@@ -538,11 +568,55 @@ mod tests {
     use super::*;
     use tcp::{Ticks, Timing};
 
+    fn table() -> (Table, Tuple) {
+        let local = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 80);
+        let mut table = Table::new(1500, &Profile::linux_like().into(), Rng::new(1));
+        let tuple = Tuple { local, remote: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80) };
+        table.connect(Instant::ZERO, StreamId(1), tuple, &mut Output::default());
+        table.check();
+        (table, tuple)
+    }
+
+    #[test]
+    #[should_panic(expected = "is open without a socket")]
+    fn a_stream_has_a_socket() {
+        let (mut table, tuple) = table();
+        table.sockets.remove(&tuple);
+        table.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "a socket without its stream")]
+    fn a_socket_has_its_stream() {
+        let (mut table, _) = table();
+        table.streams.clear();
+        table.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "a relay without its other side")]
+    fn a_relay_has_two_sides() {
+        let (mut table, tuple) = table();
+        let other = Tuple { local: tuple.remote, remote: tuple.local };
+        table.relays.insert(tuple, other);
+        table.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "StreamId(1) may write 99999999 bytes")]
+    fn credit_is_room() {
+        let (mut table, tuple) = table();
+        let socket = table.sockets.get_mut(&tuple).unwrap();
+        socket.opened = true;
+        socket.plant_credit(99_999_999);
+        table.serve(Instant::ZERO, tuple, &mut 0, &mut Output::default());
+    }
+
     /// If the clocks of all hosts ticked together, every periodic move would happen at the same phase of them.
     #[test]
     fn each_host_draws_when_its_clock_ticks() {
         let phase = |profile: Profile, seed| {
-            let fitted = fitted(&Arc::new(profile), 1500, &Seed::new(seed));
+            let fitted = fitted(&Arc::new(profile), 1500, &Rng::new(seed));
             match fitted.timing {
                 Timing::Exact => None,
                 Timing::Ticks(ticks) => ticks.phase,

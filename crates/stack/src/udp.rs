@@ -36,6 +36,16 @@ struct Socket {
 }
 
 impl Udp {
+    /// Checks that the index has as many entries as there are sockets.
+    ///
+    /// # Panics
+    ///
+    /// It has not.
+    pub(crate) fn check(&self) {
+        let indexed = self.index.as_ref().map_or(self.sockets.len(), |index| index.len());
+        assert_eq!(indexed, self.sockets.len(), "the index and the sockets differ");
+    }
+
     pub(crate) fn has(&self, id: StreamId) -> bool {
         self.place(id).is_ok()
     }
@@ -229,5 +239,18 @@ mod tests {
                 Some(&OwnedStreamEvent::Closed(StreamId(1), Some(refusal::IN_USE.to_owned())))
             );
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "the index and the sockets differ")]
+    fn the_index_has_every_socket() {
+        let mut udp = Udp::default();
+        for number in 1..=FEW as u32 + 1 {
+            let local = Addr::new(std::net::Ipv4Addr::LOCALHOST, number as u16);
+            udp.bind(StreamId(number), local, None, &mut Output::default());
+            udp.check();
+        }
+        udp.sockets.pop();
+        udp.check();
     }
 }

@@ -5,7 +5,7 @@ use crate::sockets::{Answer, Backend, HOST};
 use node::{Addr, StreamId, StreamOp};
 use stack::{Output, Stack};
 use tcp::Profile;
-use wire::{Instant, PacketId, Seed, udp};
+use wire::{Instant, PacketId, Rng, udp};
 
 /// A stack, and the datagrams that have arrived at its host.
 struct Simulated {
@@ -15,7 +15,7 @@ struct Simulated {
 
 impl Simulated {
     fn new() -> Self {
-        let stack = Stack::new(Some(HOST), 1500, Profile::linux_like().into(), Seed::new(1));
+        let stack = Stack::new(Some(HOST), 1500, Profile::linux_like().into(), Rng::new(1));
         Self { stack, arrived: Vec::new() }
     }
 }

@@ -4,10 +4,12 @@
 //! neighbor that sent the packet. The check refreshes that route and never creates one. It implements Cellular IP's
 //! rule that data only refresh a mapping (C1).
 //!
-//! No allocation and no clock, so that a data path in a kernel can cache it. A packet without a route gets
-//! [`Disposition::Host`], not a drop: the host decides about it.
+//! No allocation and no clock, so that a data path in a kernel can do the same. [`map`] has the form of the entries in
+//! kernel maps. A packet without a route gets [`Disposition::Host`], not a drop: the host decides about it.
 
 #![no_std]
+
+pub mod map;
 
 use core::time::Duration;
 use wire::ipv4::{self, Header};
@@ -59,7 +61,6 @@ impl Class {
 
 /// Where a packet arrived: an interface, or one neighbor on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(C)]
 pub struct Port {
     /// The interface.
     pub iface: Iface,
@@ -69,7 +70,6 @@ pub struct Port {
 
 /// What applies to every packet of a port before its route is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub struct IngressPolicy {
     /// The class of its packets.
     pub class: Class,
@@ -96,7 +96,6 @@ impl IngressPolicy {
 /// The packets to which a route applies. The most specific source wins, then the most specific destination, then a
 /// given class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(C)]
 pub struct RouteKey {
     /// The class; `None` for every class that is not closed.
     pub class: Option<Class>,
@@ -120,7 +119,6 @@ impl RouteKey {
 
 /// The action for the packets of a [`RouteKey`], and its lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub struct Route {
     /// What happens to the packets.
     pub action: Action,
@@ -130,7 +128,6 @@ pub struct Route {
 
 /// How long a route lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub enum Lifetime {
     /// Until it is removed.
     Permanent,
@@ -143,9 +140,30 @@ pub enum Lifetime {
     Until(Instant),
 }
 
+impl Lifetime {
+    /// Returns when it ends for a route that was last used at `used`: the route expires, or its owner is notified.
+    /// `None` for [`Lifetime::Permanent`].
+    pub fn end(self, used: Instant) -> Option<Instant> {
+        match self {
+            Self::SoftState(span) | Self::ReportIdle(span) => Some(used + span),
+            Self::Until(end) => Some(end),
+            Self::Permanent => None,
+        }
+    }
+
+    /// Whether a route expires when its lifetime ends.
+    pub const fn expires(self) -> bool {
+        matches!(self, Self::SoftState(_) | Self::Until(_))
+    }
+
+    /// Whether a route that was last used at `used` has expired.
+    pub fn has_expired(self, used: Instant, now: Instant) -> bool {
+        self.expires() && self.end(used).is_some_and(|end| end <= now)
+    }
+}
+
 /// What happens to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub enum Action {
     /// Forwarded.
     Forward(Hop),
@@ -164,7 +182,6 @@ pub enum Action {
 
 /// The entry of a tunnel (RFC 2003).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub struct Encap {
     /// The entry: the source of the outer datagram.
     pub src: Ipv4Addr,
@@ -176,7 +193,6 @@ pub struct Encap {
 
 /// The next hop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub struct Hop {
     /// The outgoing interface.
     pub iface: Iface,
@@ -186,7 +202,6 @@ pub struct Hop {
 
 /// The neighbor of a [`Hop`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub enum NextHop {
     /// By link address.
     Mac(Mac),
@@ -211,7 +226,6 @@ impl Hop {
 
 /// Why a role is given a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(C)]
 pub enum PuntReason {
     /// The role listens for such packets.
     Listen,
@@ -230,7 +244,6 @@ pub struct EntryId(pub u32);
 
 /// A valid route in the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
 pub struct Found {
     /// The entry's number.
     pub entry: EntryId,
@@ -260,7 +273,6 @@ pub trait Rules {
 
 /// The fields of a datagram that a decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
 pub struct Datagram {
     /// The source.
     pub src: Ipv4Addr,
@@ -286,7 +298,6 @@ impl Datagram {
 
 /// The decision about a packet, and the entries that it refreshed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
 pub struct Verdict {
     /// Where the packet goes.
     pub disposition: Disposition,
@@ -300,7 +311,6 @@ pub struct Verdict {
 
 /// The destination of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
 pub enum Disposition {
     /// To the host's own stack: no route applies, or the route is [`Action::Host`], or [`Action::Open`] for a packet
     /// that is not a tunnel's.

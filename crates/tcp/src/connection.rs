@@ -212,6 +212,7 @@ impl Connection {
         } else if waited && self.send.timer == Timer::Off && !self.send.open {
             self.syn_due = true;
         }
+        self.check();
     }
 
     // --- segments to send ------------------------------------------------------------------------------------------
@@ -321,6 +322,13 @@ impl Connection {
             State::SynSent => self.answered(now, segment),
             _ => self.arrived(now, segment),
         }
+        self.check();
+    }
+
+    /// Checks the numbers of both halves, after each segment and each time-out.
+    fn check(&self) {
+        self.send.check();
+        self.receive.check();
     }
 
     /// RFC 9293, section 3.10.7.4, in the order given there.

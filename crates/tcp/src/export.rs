@@ -67,8 +67,7 @@ impl Connection {
         let scale = state.receive_scale.min(14);
         connection.receive = Receiver::new(profile, state.receive_next, scale);
         connection.receive.edge = state.receive_next.plus(state.receive_window.min(1 << 30));
-        connection.receive.unread = state.unread.into();
-        connection.receive.finished = state.finished;
+        connection.receive.hold(state.unread, state.finished);
         connection.receive.due = true;
         let clocks = |value| Clocks::moved(now, profile, value, state.receive_next);
         connection.clocks = state.timestamp.map(clocks);

@@ -19,6 +19,8 @@ pub(crate) struct Receiver {
     /// The end of the window announced so far; it never moves back (RFC 9293, section 3.8.6).
     pub(crate) edge: Seq,
     pub(crate) unread: VecDeque<u8>,
+    /// The number of the first byte of `unread`: everything before was read.
+    read: Seq,
     pub(crate) scale: u8,
     /// Everything up to the peer's FIN has arrived.
     pub(crate) finished: bool,
@@ -61,6 +63,7 @@ impl Receiver {
             next,
             edge: next.plus(first.min(u32::from(u16::MAX))), // a SYN cannot announce more
             unread: VecDeque::new(),
+            read: next,
             scale,
             finished: false,
             beyond: Reassembly::default(),
@@ -100,6 +103,24 @@ impl Receiver {
             segments => segments,
         };
         self.quick = self.quick.max(half.min(most));
+    }
+
+    /// Takes over what another host has not read.
+    pub(crate) fn hold(&mut self, unread: Vec<u8>, finished: bool) {
+        (self.unread, self.finished) = (unread.into(), finished);
+        self.read = self.next.minus(self.unread.len() as u32 + u32::from(finished));
+    }
+
+    /// Checks that all bytes that came were read or are held, and that the window did not move back.
+    ///
+    /// # Panics
+    ///
+    /// They were not, or it did.
+    pub(crate) fn check(&self) {
+        let held = self.next.since(self.read);
+        let expected = self.unread.len() as u32 + u32::from(self.finished);
+        assert!(held == expected, "{held} numbers came and were not read, and {expected} are held");
+        assert!(!self.next.after(self.edge), "{:?} came, beyond the window up to {:?}", self.next, self.edge);
     }
 
     /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a gap longer than this
@@ -273,6 +294,7 @@ impl Receiver {
             drop(self.unread.drain(..most));
             bytes
         };
+        self.read = self.read.plus(bytes.len() as u32);
         if let Some(growth) = &mut self.growth {
             let unread = self.unread.len() as u32;
             let beyond = self.beyond.end().map_or(0, |end| end.since(self.next));
@@ -314,6 +336,24 @@ mod tests {
 
     fn receiver(next: u32) -> Receiver {
         Receiver::new(&Profile { receive_buffer: 100, mss: 10, ..Profile::rfc6298_reno() }, Seq(next), 0)
+    }
+
+    #[test]
+    #[should_panic(expected = "3 numbers came and were not read, and 2 are held")]
+    fn no_byte_that_came_is_lost() {
+        let mut r = receiver(1000);
+        r.take(Instant::ZERO, Seq(1000), b"abc", false);
+        r.check();
+        r.unread.pop_back();
+        r.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the window")]
+    fn nothing_comes_beyond_the_window() {
+        let mut r = receiver(1000);
+        r.edge = Seq(999);
+        r.check();
     }
 
     #[test]

@@ -321,9 +321,9 @@ impl Receiver {
 
     fn resume(from: Receiving, profile: &Profile) -> Self {
         let mut receiver = Self::new(profile, from.next, from.scale);
-        (receiver.edge, receiver.unread) = (from.edge, from.unread.into());
+        receiver.hold(from.unread, from.finished);
+        (receiver.edge, receiver.fin) = (from.edge, from.fin);
         (receiver.capacity, receiver.growth) = (from.capacity, from.growth);
-        (receiver.finished, receiver.fin) = (from.finished, from.fin);
         receiver.beyond.restore(&from.beyond, &from.recent);
         (receiver.waiting, receiver.quick) = (from.waiting, from.quick);
         (receiver.due, receiver.duplicates, receiver.delayed) = (from.due, from.duplicates, from.delayed);

@@ -225,6 +225,19 @@ impl Sender {
         self.max.since(self.una)
     }
 
+    /// Checks that the numbers are in order: acknowledged, sent, and held for transmission.
+    ///
+    /// # Panics
+    ///
+    /// They are not.
+    pub(crate) fn check(&self) {
+        let Self { una, next, max, .. } = *self;
+        assert!(!una.after(next) && !next.after(max), "una {una:?}, next {next:?}, max {max:?}");
+        // A SYN or a FIN takes a number without a byte.
+        let (flight, held) = (self.flight(), self.buffer.len() + 1);
+        assert!(flight as usize <= held, "{flight} numbers are in flight, and only {held} are held");
+    }
+
     // --- the handshake ---------------------------------------------------------------------------------------------
 
     /// Notes that the SYN is sent, for the first time or again.
@@ -400,4 +413,26 @@ pub(crate) fn copied(buffer: &VecDeque<u8>, from: usize, to: usize) -> Vec<u8> {
     let from = from.saturating_sub(head.len());
     bytes.extend_from_slice(tail.get(from..to.saturating_sub(head.len())).unwrap_or_default());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "una Seq(9), next Seq(8), max Seq(9)")]
+    fn the_numbers_are_in_order() {
+        let mut sender = Sender::new(&Profile::rfc6298_reno(), Seq(9));
+        sender.next = Seq(8);
+        sender.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "3 numbers are in flight, and only 2 are held")]
+    fn what_is_in_flight_is_held() {
+        let mut sender = Sender::new(&Profile::rfc6298_reno(), Seq(9));
+        sender.write(b"a");
+        (sender.next, sender.max) = (Seq(12), Seq(12));
+        sender.check();
+    }
 }

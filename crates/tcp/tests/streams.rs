@@ -1,26 +1,26 @@
 //! Whole connections in virtual time: what is written is read, whatever the links do.
 
 use crate::harness;
-use harness::{End, Link, World, noise};
+use harness::{End, Link, Network, noise};
 use proptest::prelude::*;
 use tcp::{
     Connection, ConnectionRecord, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State, Timestamps,
 };
-use wire::{Duration, Instant, Seed};
+use wire::{Duration, Instant, Rng};
 
 fn bad(seed: u64, loss: u64) -> Link {
-    let seed = Seed::new(seed);
-    Link { loss, reorder: 15, double: 5, seed, ..Link::perfect(20) }
+    let rng = Rng::new(seed);
+    Link { loss, reorder: 15, double: 5, rng, ..Link::perfect(20) }
 }
 
 /// Transfers in both directions at once, over links that lose, reorder and double. Sequence numbers wrap on the way.
-fn transfer(profile: &Profile, seed: u64, loss: u64) -> World {
+fn transfer(profile: &Profile, seed: u64, loss: u64) -> Network {
     let wrap = u32::MAX - 40_000;
     let ends =
         [End::new(profile, wrap, noise(seed, 150_000)), End::new(profile, wrap + 9, noise(!seed, 90_001))];
-    let mut world = World::new(ends, [bad(seed, loss), bad(seed + 1000, loss)]);
-    world.run(|_| false);
-    world
+    let mut net = Network::new(ends, [bad(seed, loss), bad(seed + 1000, loss)]);
+    net.run(|_| false);
+    net
 }
 
 #[test]
@@ -29,18 +29,14 @@ fn every_byte_arrives_both_ways_over_bad_links() {
         let seeds = if ["rfc6298", "linux_like"].contains(&name) { 25 } else { 8 };
         for seed in 0..seeds {
             for loss in [0, 1, 5, 10, 20] {
-                let world = transfer(&profile, seed, loss);
-                let [a, b] = &world.ends;
+                let net = transfer(&profile, seed, loss);
+                let [a, b] = &net.ends;
                 let case = format!("{name}, seed {seed}, loss {loss}");
                 assert!(a.got == b.data, "{case}: {} of {}", a.got.len(), b.data.len());
                 assert!(b.got == a.data, "{case}: {} of {}", b.got.len(), a.data.len());
-                assert_eq!(world.states(), [Some(State::Closed); 2], "{case}");
+                assert_eq!(net.states(), [Some(State::Closed); 2], "{case}");
                 let most = if loss < 20 { 3600 } else { 40_000 };
-                assert!(
-                    world.now < Instant::from_millis(most * 1000),
-                    "{case}: bounded time, not {}",
-                    world.now
-                );
+                assert!(net.now < Instant::from_millis(most * 1000), "{case}: bounded time, not {}", net.now);
             }
         }
     }
@@ -75,11 +71,11 @@ fn a_slow_reader_gets_everything() {
     for seed in 0..10 {
         let profile = Profile { receive_buffer: 3000, max_retransmissions: 40, ..Profile::rfc6298_reno() };
         let ends = [End::new(&profile, 7, noise(seed, 30_000)), End::new(&profile, 9, noise(seed, 20_000))];
-        let mut world = World::new(ends, [bad(seed, 3), bad(seed + 1, 3)]);
-        world.ends[0].appetite = 100;
-        world.ends[1].appetite = 700;
-        world.run(|world| world.ends.iter().all(|end| end.tcp.as_ref().is_some_and(Connection::at_end)));
-        assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
+        let mut net = Network::new(ends, [bad(seed, 3), bad(seed + 1, 3)]);
+        net.ends[0].appetite = 100;
+        net.ends[1].appetite = 700;
+        net.run(|net| net.ends.iter().all(|end| end.tcp.as_ref().is_some_and(Connection::at_end)));
+        assert!(net.ends[0].got == net.ends[1].data && net.ends[1].got == net.ends[0].data);
     }
 }
 
@@ -99,10 +95,10 @@ fn bulk_goodput_is_that_of_other_implementations() {
         let link = Link { rate: 2_000_000, queue: 20, ..Link::perfect(20) };
         let bytes = 16 << 20;
         let ends = [End::new(&profile, 1, vec![7; bytes]), End::new(&profile, 2, Vec::new())];
-        let mut world = World::new(ends, [link.clone(), link]);
-        world.run(|world| world.ends[1].got.len() == bytes);
-        let percent = bytes as f64 * 8.0 / world.now.as_secs_f64() / 2e4;
-        println!("{name}: {:.2} s, {percent:.2} %, {:?}", world.now.as_secs_f64(), world.tcp(0).info());
+        let mut net = Network::new(ends, [link.clone(), link]);
+        net.run(|net| net.ends[1].got.len() == bytes);
+        let percent = bytes as f64 * 8.0 / net.now.as_secs_f64() / 2e4;
+        println!("{name}: {:.2} s, {percent:.2} %, {:?}", net.now.as_secs_f64(), net.tcp(0).info());
         // Tahoe empties the path at each loss.
         let least = if name == "tahoe" { 90.0 } else { 93.0 };
         assert!((least..97.5).contains(&percent), "{name}: {percent:.2} %");
@@ -116,34 +112,34 @@ fn a_connection_that_moves_keeps_its_streams() {
         let profile = Profile { max_retransmissions: 40, ..base };
         let ends =
             [End::new(&profile, 5, noise(seed, 300_000)), End::new(&profile, 6, noise(!seed, 200_000))];
-        let mut world = World::new(ends, [bad(seed, 2), bad(seed + 1, 2)]);
+        let mut net = Network::new(ends, [bad(seed, 2), bad(seed + 1, 2)]);
         let mut moves = 0;
         for bytes in (0..180_000).step_by(6_000) {
-            world.run(|world| world.ends[0].got.len() > bytes);
+            net.run(|net| net.ends[0].got.len() > bytes);
             for who in 0..2 {
-                let now = world.now;
-                if let Some(state) = world.tcp(who).export(now) {
-                    let moved = Connection::import(state.clone(), world.now, &profile);
-                    assert_eq!(moved.export(world.now), Some(state), "nothing is lost in the form");
-                    *world.tcp(who) = moved;
+                let now = net.now;
+                if let Some(state) = net.tcp(who).export(now) {
+                    let moved = Connection::import(state.clone(), net.now, &profile);
+                    assert_eq!(moved.export(net.now), Some(state), "nothing is lost in the form");
+                    *net.tcp(who) = moved;
                     moves += 1;
                 }
             }
         }
-        world.run(|_| false);
+        net.run(|_| false);
         assert!(moves >= 20, "{moves}");
-        assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
-        assert_eq!(world.states(), [Some(State::Closed); 2]);
+        assert!(net.ends[0].got == net.ends[1].data && net.ends[1].got == net.ends[0].data);
+        assert_eq!(net.states(), [Some(State::Closed); 2]);
     }
 }
 
 /// The state of a connection with data in flight, exported by its host, and the segment that acknowledges all of it.
 fn moving(profile: &Profile) -> (wire::TcpState, Segment<'static>) {
     let ends = [End::new(profile, 5, noise(1, 60_000)), End::new(profile, 6, Vec::new())];
-    let mut world = World::new(ends, [Link::perfect(20), Link::perfect(20)]);
-    world.run(|world| world.ends[1].got.len() > 20_000);
-    let now = world.now;
-    let state = world.tcp(0).export(now).unwrap();
+    let mut net = Network::new(ends, [Link::perfect(20), Link::perfect(20)]);
+    net.run(|net| net.ends[1].got.len() > 20_000);
+    let now = net.now;
+    let state = net.tcp(0).export(now).unwrap();
     assert!(state.under_way() > 0);
     let options = Options {
         timestamps: state.timestamp.map(|echo| Timestamps { value: 1, echo }),
@@ -259,13 +255,13 @@ fn what_is_recorded_is_all_there_is() {
                 End::new(&profile, u32::MAX - 20_000, noise(1, 60_000)),
                 End::new(&profile, 6, noise(2, 30_000)),
             ];
-            let mut world = World::new(ends, [bad(3, 4), bad(4, 4)]);
-            world.ends[1].appetite = 2000;
-            world.run(|_| true);
+            let mut net = Network::new(ends, [bad(3, 4), bad(4, 4)]);
+            net.ends[1].appetite = 2000;
+            net.run(|_| true);
             let mut seen = std::collections::BTreeSet::new();
-            while world.step() {
+            while net.step() {
                 for who in 0..2 {
-                    let Some(tcp) = &mut world.ends[who].tcp else { continue };
+                    let Some(tcp) = &mut net.ends[who].tcp else { continue };
                     // The record includes what users set.
                     if who == 1 {
                         tcp.set_nagle(false);
@@ -277,13 +273,13 @@ fn what_is_recorded_is_all_there_is() {
                     }
                     seen.insert(tcp.state());
                     let resumed = Connection::resume(tcp.record(), &profile);
-                    assert_eq!(resumed.as_ref(), Some(&*tcp), "{name}, at {}", world.now);
+                    assert_eq!(resumed.as_ref(), Some(&*tcp), "{name}, at {}", net.now);
                     *tcp = resumed.unwrap();
                 }
             }
             assert!(!moves || seen.len() >= 7, "{name}: {seen:?}");
-            assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
-            world.number
+            assert!(net.ends[0].got == net.ends[1].data && net.ends[1].got == net.ends[0].data);
+            net.number
         };
         assert_eq!(play(true), play(false), "{name}");
     }
@@ -294,9 +290,9 @@ fn what_is_recorded_is_all_there_is() {
 fn a_record_that_contradicts_itself_is_refused() {
     let profile = Profile::linux();
     let ends = [End::new(&profile, 1, noise(1, 60_000)), End::new(&profile, 6, noise(2, 30_000))];
-    let mut world = World::new(ends, [bad(3, 4), bad(4, 4)]);
-    world.run(|world| world.ends[1].got.len() > 30_000);
-    let good = world.tcp(0).record();
+    let mut net = Network::new(ends, [bad(3, 4), bad(4, 4)]);
+    net.run(|net| net.ends[1].got.len() > 30_000);
+    let good = net.tcp(0).record();
     assert!(Connection::resume(good.clone(), &profile).is_some());
     let changes: [fn(&mut ConnectionRecord); 6] = [
         |record| record.send.next = record.send.max.plus(1),
@@ -317,11 +313,11 @@ fn a_record_that_contradicts_itself_is_refused() {
 fn a_peer_that_vanishes_is_given_up() {
     let profile = Profile { max_retransmissions: 3, ..Profile::rfc6298_reno() };
     let ends = [End::new(&profile, 5, noise(1, 300_000)), End::new(&profile, 6, Vec::new())];
-    let mut world = World::new(ends, [Link::perfect(10), Link::perfect(10)]);
-    world.run(|world| world.ends[1].got.len() > 100_000);
-    world.links[0].loss = 100;
-    world.run(|world| world.ends[0].tcp.as_ref().is_some_and(|tcp| tcp.state() == State::Closed));
-    assert_eq!(world.tcp(0).ended(), Some(Ended::TimedOut));
+    let mut net = Network::new(ends, [Link::perfect(10), Link::perfect(10)]);
+    net.run(|net| net.ends[1].got.len() > 100_000);
+    net.links[0].loss = 100;
+    net.run(|net| net.ends[0].tcp.as_ref().is_some_and(|tcp| tcp.state() == State::Closed));
+    assert_eq!(net.tcp(0).ended(), Some(Ended::TimedOut));
 }
 
 /// What an end stores is bounded by its buffers, and by the limits of stored ranges.
@@ -350,22 +346,22 @@ proptest! {
         appetite in 100usize..20_000,
     ) {
         let profile = &profiles()[which].1;
-        let link = |seed| Link { loss, double, reorder, corrupt, seed: Seed::new(seed), ..Link::perfect(delay) };
+        let link = |seed| Link { loss, double, reorder, corrupt, rng: Rng::new(seed), ..Link::perfect(delay) };
         let ends = [End::new(profile, iss, noise(seed, up)), End::new(profile, !iss, noise(!seed, down))];
-        let mut world = World::new(ends, [link(seed), link(!seed)]);
-        world.ends[1].appetite = appetite;
-        world.run(|_| true);
+        let mut net = Network::new(ends, [link(seed), link(!seed)]);
+        net.ends[1].appetite = appetite;
+        net.run(|_| true);
         let mut steps = 0;
-        while world.step() {
+        while net.step() {
             steps += 1;
             if steps % 64 == 0 {
                 let bounded = |end: &End| end.tcp.as_ref().is_none_or(|tcp| is_bounded(tcp, profile));
-                prop_assert!(world.ends.iter().all(bounded));
+                prop_assert!(net.ends.iter().all(bounded));
             }
-            prop_assert!(world.now < Instant::from_millis(20_000_000) && steps < 1_000_000, "{}", world.now);
+            prop_assert!(net.now < Instant::from_millis(20_000_000) && steps < 1_000_000, "{}", net.now);
         }
-        prop_assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
-        prop_assert_eq!(world.states(), [Some(State::Closed); 2]);
+        prop_assert!(net.ends[0].got == net.ends[1].data && net.ends[1].got == net.ends[0].data);
+        prop_assert_eq!(net.states(), [Some(State::Closed); 2]);
     }
 }
 
@@ -388,15 +384,15 @@ proptest! {
         let profile = profiles()[which].1.clone();
         let profile = Profile { window_scale: windows, max_retransmissions: 5, ..profile };
         let ends = [End::new(&profile, seed, noise(1, 50_000)), End::new(&profile, !seed, noise(2, 20_000))];
-        let mut world = World::new(ends, [bad(1, 2), bad(2, 2)]);
+        let mut net = Network::new(ends, [bad(1, 2), bad(2, 2)]);
         let mut steps = 0;
-        world.run(|_| true);
+        net.run(|_| true);
         for (who, flags, seq, ack, window, len, options) in injected {
             for _ in 0..len {
-                steps += usize::from(world.step());
+                steps += usize::from(net.step());
             }
-            let now = world.now;
-            let Some(tcp) = world.ends[who].tcp.as_mut() else { continue };
+            let now = net.now;
+            let Some(tcp) = net.ends[who].tcp.as_mut() else { continue };
             // Near the numbers that the end expects: its segments contain them.
             let (base_seq, base_ack) = tcp.export(now).map_or((seed, seed), |s| (s.receive_next.0, s.send_una.0));
             let options = Options {
@@ -422,6 +418,6 @@ proptest! {
             prop_assert!(answers < 5000);
             prop_assert!(tcp.readable() <= profile.receive_buffer as usize);
         }
-        prop_assert!(world.now < Instant::ZERO + Duration::from_secs(100_000) && steps < 1_000_000);
+        prop_assert!(net.now < Instant::ZERO + Duration::from_secs(100_000) && steps < 1_000_000);
     }
 }

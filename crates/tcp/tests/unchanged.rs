@@ -2,9 +2,9 @@
 //! so a change must not go unnoticed. A commit that changes a fingerprint must state what was wrong before.
 
 use crate::harness;
-use harness::{End, Link, World, noise};
+use harness::{End, Link, Network, noise};
 use tcp::{Ended, Profile, State};
-use wire::{Duration, Instant, Seed};
+use wire::{Duration, Instant, Rng};
 
 /// The fingerprint of transfers in both directions. The links queue, lose, reorder and double, there is an outage, and
 /// one reader is slow.
@@ -16,28 +16,28 @@ fn number(profile: &Profile, seed: u64, loss: u64) -> u64 {
         loss,
         reorder: loss,
         double: loss,
-        seed: Seed::new(seed),
+        rng: Rng::new(seed),
         ..Link::perfect(20)
     };
     let ends = [
         End::new(profile, u32::MAX - 40_000, noise(seed, 400_000)),
         End::new(profile, 9, noise(!seed, 60_000)),
     ];
-    let mut world = World::new(ends, [link(seed), link(seed + 1000)]);
-    world.ends[1].appetite = 5000;
-    world.run(|world| world.now > Instant::from_millis(700));
-    let losses = [world.links[0].loss, world.links[1].loss];
-    world.links.iter_mut().for_each(|link| link.loss = 100);
-    let back = world.now + Duration::from_millis(2500);
-    world.run(|world| world.now > back);
-    for (link, loss) in world.links.iter_mut().zip(losses) {
+    let mut net = Network::new(ends, [link(seed), link(seed + 1000)]);
+    net.ends[1].appetite = 5000;
+    net.run(|net| net.now > Instant::from_millis(700));
+    let losses = [net.links[0].loss, net.links[1].loss];
+    net.links.iter_mut().for_each(|link| link.loss = 100);
+    let back = net.now + Duration::from_millis(2500);
+    net.run(|net| net.now > back);
+    for (link, loss) in net.links.iter_mut().zip(losses) {
         link.loss = loss;
     }
-    world.run(|_| false);
-    assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
-    assert_eq!(world.states(), [Some(State::Closed); 2]);
-    assert_eq!(world.tcp(0).ended(), Some(Ended::Finished));
-    world.number
+    net.run(|_| false);
+    assert!(net.ends[0].got == net.ends[1].data && net.ends[1].got == net.ends[0].data);
+    assert_eq!(net.states(), [Some(State::Closed); 2]);
+    assert_eq!(net.tcp(0).ended(), Some(Ended::Finished));
+    net.number
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 pub enum Doubt {
     /// A process did not run for longer than [`STALL_BOUND`]: it was frozen or traced, or other processes had the CPU.
     Stalled {
-        /// The host of the daemon, or the radio process.
+        /// The host of the daemon, or the link emulator.
         process: String,
         /// The end of the stall, in seconds of the run.
         until_s: f64,
@@ -43,7 +43,7 @@ pub enum Doubt {
     },
     /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`], though the process was not stalled meanwhile.
     Late {
-        /// The host of the daemon, or the radio process.
+        /// The host of the daemon, or the link emulator.
         process: String,
         /// The 99th percentile of the lateness of its frames, in microseconds.
         p99_us: f64,
@@ -108,12 +108,12 @@ pub enum Doubt {
     },
     /// The wall clock was set, and with it the kernel's timestamps of frames.
     WallClockSet {
-        /// The host of the daemon, or the radio process.
+        /// The host of the daemon, or the link emulator.
         process: String,
     },
     /// The kernel dropped frames before the process read them.
     CaptureDrops {
-        /// The host of the daemon, or the radio process.
+        /// The host of the daemon, or the link emulator.
         process: String,
         /// The number of frames.
         frames: u64,

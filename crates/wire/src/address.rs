@@ -6,6 +6,7 @@ use core::str::FromStr;
 
 /// An interface of a node, by number. [`Iface::HOST`] is the host's own IP stack.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
 pub struct Iface(pub u16);
 
 impl Iface {
@@ -15,10 +16,12 @@ impl Iface {
 
 /// A radio cell, as the configuration numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
 pub struct Cell(pub u16);
 
 /// A link-layer address (EUI-48).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {

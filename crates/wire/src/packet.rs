@@ -96,6 +96,19 @@ impl fmt::Debug for Packet {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub &'static str);
 
+impl Reason {
+    /// Returns the number of this reason where a name does not fit, for example in a kernel map: the 32-bit FNV-1a hash
+    /// of its name. It is the same in every build. A test ensures that all reasons have different numbers.
+    pub const fn code(self) -> u32 {
+        let (bytes, mut hash, mut at) = (self.0.as_bytes(), 0x811c_9dc5_u32, 0);
+        while at < bytes.len() {
+            hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        hash
+    }
+}
+
 impl fmt::Debug for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)

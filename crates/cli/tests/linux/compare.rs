@@ -7,7 +7,7 @@ fn contenders_stand_as_in_the_simulator() {
     let _turn = alone();
     let Some(json) = compared() else { return };
     let rows = rows(&json);
-    let outages = rows.iter().filter(|row| row["metric"] == "outage_ms" && row["world"] == "linux");
+    let outages = rows.iter().filter(|row| row["metric"] == "outage_ms" && row["backend"] == "linux");
     for row in outages {
         let recovers = row["protocol"] != "plain-ip"
             && !(row["protocol"] == "cellular-ip-semisoft" && row["move"] == "gap");
@@ -16,17 +16,20 @@ fn contenders_stand_as_in_the_simulator() {
     }
     let lost = lost_by_a_hard_handoff(&json);
     assert_eq!(lost.len(), 4);
-    for (world, r#move, lost) in lost {
-        let least = if (world, r#move) == ("linux", "overlap") { 0.0 } else { 1.0 };
+    for (backend, r#move, lost) in lost {
+        let least = if (backend, r#move) == ("linux", "overlap") { 0.0 } else { 1.0 };
         let most = if r#move == "gap" { WINDOW + TIME_OUTS } else { WINDOW };
-        assert!((least..=most).contains(&lost), "{world}, {move}: {lost}");
+        assert!((least..=most).contains(&lost), "{backend}, {move}: {lost}");
     }
     let held = json["must_hold"].as_array().unwrap();
     // One run cannot distinguish two protocols. So nothing is claimed of their order, and the command does not
     // succeed.
-    let holds = |verdict: &serde_json::Value| verdict["holds"] == (verdict["world"] != "both");
+    let holds = |verdict: &serde_json::Value| verdict["holds"] == (verdict["backend"] != "both");
     assert!(held.len() == 5 && held.iter().all(holds), "{held:?}");
-    assert!(held.iter().any(|verdict| verdict["world"] == "both" && verdict["value"].is_null()), "{held:?}");
+    assert!(
+        held.iter().any(|verdict| verdict["backend"] == "both" && verdict["value"].is_null()),
+        "{held:?}"
+    );
 }
 
 /// Number of segments of 1448 bytes, or of 1460, for which a receive buffer of 16 KiB has room.
@@ -62,7 +65,7 @@ fn lost_by_a_hard_handoff(json: &serde_json::Value) -> Vec<(&str, &str, f64)> {
     let bulk = |row: &&serde_json::Value| row["metric"] == "lost_packets" && row["workload"] == "bulk";
     let hard = rows(json).iter().filter(bulk).filter(|row| row["protocol"] == "cellular-ip-hard");
     hard.map(|row| {
-        (row["world"].as_str().unwrap(), row["move"].as_str().unwrap(), row["median"].as_f64().unwrap())
+        (row["backend"].as_str().unwrap(), row["move"].as_str().unwrap(), row["median"].as_f64().unwrap())
     })
     .collect()
 }

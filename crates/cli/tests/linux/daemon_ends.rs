@@ -290,7 +290,7 @@ fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
         let verb = |pid: &u32, verb: &str| command_line(*pid).get(1).is_some_and(|word| word == verb);
         let daemons: Vec<u32> = all.iter().copied().filter(|pid| verb(pid, "node")).collect();
         assert!(daemons.len() >= 4, "{daemons:?}");
-        let lab = all.into_iter().find(|pid| verb(pid, "lab-world")).unwrap();
+        let lab = all.into_iter().find(|pid| verb(pid, "lab-supervisor")).unwrap();
         let clock = os::Clock::start();
         signal(if of_user { running.0.id() } else { lab }, if of_user { Signal::TERM } else { Signal::KILL });
         wait_for("the end of the daemons", || daemons.iter().all(|pid| !verb(pid, "node")).then_some(()));

@@ -42,13 +42,13 @@ fn cuts_and_losses_of_links_are_the_same_on_both_backends() {
     let _turn = beside_another();
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("faulty.toml"), format!("{FIRST}{EVENTS}")).unwrap();
-    let dropped = |world: &str| {
-        let out = format!("on-{world}");
+    let dropped = |backend: &str| {
+        let out = format!("on-{backend}");
         let words = [
             "run",
             "faulty.toml",
             "--on",
-            world,
+            backend,
             "--out",
             &out,
             "--set",
@@ -74,8 +74,8 @@ fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serd
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("faulty.toml"), text).unwrap();
     let mut kept = Vec::new();
-    for world in ["sim", "linux"] {
-        let mut words = vec!["run", "faulty.toml", "--on", world, "--out", world];
+    for backend in ["sim", "linux"] {
+        let mut words = vec!["run", "faulty.toml", "--on", backend, "--out", backend];
         words.extend(settings.iter().flat_map(|setting| ["--set", setting]));
         let output = run(&words, dir.path());
         if output.was_only_late() {
@@ -83,9 +83,9 @@ fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serd
             return None;
         }
         assert_exit(&output, code, says);
-        let file = std::fs::read_to_string(dir.path().join(world).join("run.json")).unwrap();
+        let file = std::fs::read_to_string(dir.path().join(backend).join("run.json")).unwrap();
         let file: serde_json::Value = serde_json::from_str(&file).unwrap();
-        assert_eq!(file["doubts"], serde_json::json!([]), "{world}");
+        assert_eq!(file["doubts"], serde_json::json!([]), "{backend}");
         kept.push(file);
     }
     kept.try_into().ok()

@@ -10,14 +10,14 @@ use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant};
 
 /// Runs a scenario on a backend, with these settings.
-fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
-    let mut words = vec!["run", scenario, "--on", world, "--out", world];
+fn one(scenario: &str, backend: &str, settings: &[&str], out: &Path) -> Outcome {
+    let mut words = vec!["run", scenario, "--on", backend, "--out", backend];
     words.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    let dir = out.join(world);
+    let dir = out.join(backend);
     if dir.exists() {
         std::fs::remove_dir_all(&dir).unwrap();
     }
-    held_or_late(&run(&words, out), &format!(" on {world}, "));
+    held_or_late(&run(&words, out), &format!(" on {backend}, "));
     emulator::run::read_run(&dir).unwrap()
 }
 
@@ -44,20 +44,21 @@ fn transfer(outcome: &Outcome) -> Option<Duration> {
 
 fn agrees_in_goodput(settings: &[&str]) {
     let out = tempfile::tempdir().unwrap();
-    let worlds = both("evidence/kernel", settings, &[], out.path());
+    let runs = both("evidence/kernel", settings, &[], out.path());
     let report = std::fs::read_to_string(out.path().join("linux/run.json")).unwrap();
     assert!(report.contains("\"congestion\": \"reno\""), "{report}");
     // The queue must have overflowed, or all stacks behave alike.
-    let dropped = worlds.each_ref().map(|world| world.ledger.dropped.get("queue_full").copied().unwrap_or(0));
+    let dropped =
+        runs.each_ref().map(|backend| backend.ledger.dropped.get("queue_full").copied().unwrap_or(0));
     let overflowed = dropped.iter().all(|dropped| *dropped > 5);
     let [ours, kernel] =
-        worlds.each_ref().map(|world| transfer(world).map_or(f64::INFINITY, |span| span.as_secs_f64()));
+        runs.each_ref().map(|backend| transfer(backend).map_or(f64::INFINITY, |span| span.as_secs_f64()));
     let off = kernel / ours - 1.0;
     println!("goodput: {ours:.3} s in the simulator, {kernel:.3} s on the kernel: {:+.2} %", off * 100.0);
     println!("  lost to the queue: {dropped:?}");
     let agrees = overflowed && off.abs() < 0.03;
-    if !agrees && !worlds[1].doubts.is_empty() {
-        return inconclusive(&trace::doubt::joined(&worlds[1].doubts));
+    if !agrees && !runs[1].doubts.is_empty() {
+        return inconclusive(&trace::doubt::joined(&runs[1].doubts));
     }
     assert!(agrees, "{ours} s and {kernel} s; lost to the queue: {dropped:?}");
 }
@@ -185,7 +186,7 @@ fn outages(
     let mut settings: Vec<&str> = settings.iter().map(String::as_str).chain([recovery]).collect();
     let [pilot, kernel] = both("evidence/outage", &settings, &[], out);
     let phase = phase(&kernel, wheel).expect("a kernel that says how many ticks it counted");
-    let [Some(ours), Some(theirs)] = [&pilot, &kernel].map(|world| Some(attempts(world)?[0].0)) else {
+    let [Some(ours), Some(theirs)] = [&pilot, &kernel].map(|backend| Some(attempts(backend)?[0].0)) else {
         return (None, kernel);
     };
     let turn = wheel.turn().as_nanos() as u64;
@@ -263,11 +264,11 @@ fn a_kernel_that_probes_is_one_attempt_ahead() {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
     let settings = ["radio.retune=1s", "duration=6s"];
-    let worlds = both("evidence/outage", &settings, &[], out.path());
-    let [ours, kernel] = worlds.each_ref().map(again);
+    let runs = both("evidence/outage", &settings, &[], out.path());
+    let [ours, kernel] = runs.each_ref().map(again);
     println!("with probes of the tail: {kernel:?}, and the simulator {ours:?}");
-    if !worlds[1].doubts.is_empty() {
-        return inconclusive(&trace::doubt::joined(&worlds[1].doubts));
+    if !runs[1].doubts.is_empty() {
+        return inconclusive(&trace::doubt::joined(&runs[1].doubts));
     }
     for spans in [ours.unwrap(), kernel.unwrap()] {
         let [probe, first, second] = steps(&spans)[..3] else { panic!("{spans:?}") };

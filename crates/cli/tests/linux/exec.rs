@@ -1,7 +1,7 @@
 //! Third-party programs under `wayfare exec`, with a daemon whose role serves a transport, and unmodified servers.
 
 use crate::common::*;
-use crate::world::in_world;
+use crate::sandbox::in_sandbox;
 use daemon::{Ask, Interface, Spec};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
@@ -227,8 +227,8 @@ fn has(program: &str) -> bool {
 }
 
 fn noise(len: usize) -> Vec<u8> {
-    let mut chance = wire::Seed::new(5);
-    (0..len).map(|_| chance.draw() as u8).collect()
+    let mut rng = wire::Rng::new(5);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn curl_downloads_by_a_role() {
     if !has("curl") || !has("python3") {
         return;
     }
-    in_world(Duration::from_mins(1), || {
+    in_sandbox(Duration::from_mins(1), || {
         let mut stage = Stage::new();
         let file = noise(3_000_000);
         let mut web = stage.serve_web(&file);
@@ -306,7 +306,7 @@ fn python_finds_its_sockets_as_it_knows_them() {
     if !has("python3") {
         return;
     }
-    in_world(Duration::from_mins(1), || {
+    in_sandbox(Duration::from_mins(1), || {
         let mut stage = Stage::new();
         let echo = stage.serve_echo(7);
         let output = stage.exec(&["--only", "10.0.0.0/24"], &["python3", "-c", PYTHON]);

@@ -102,8 +102,8 @@ fn curl_under_exec_fetches_a_file_over_two_handoffs() {
     }
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
-    let mut chance = wire::Seed::new(5);
-    let file: Vec<u8> = (0..900_000).map(|_| chance.draw() as u8).collect();
+    let mut rng = wire::Rng::new(5);
+    let file: Vec<u8> = (0..900_000).map(|_| rng.draw() as u8).collect();
     std::fs::create_dir(out.path().join("web")).unwrap();
     std::fs::write(out.path().join("web/file"), &file).unwrap();
     std::fs::write(out.path().join("curl.toml"), with_curl()).unwrap();

@@ -2,7 +2,7 @@
  * Preloaded, it delays one process of a lab: each frame that it reads is given to it 3 ms later.
  *
  *   LATE=node        the daemons
- *   LATE=lab-world   the link emulator
+ *   LATE=lab-supervisor   the link emulator
  */
 #define _GNU_SOURCE
 #include <linux/if_packet.h>

@@ -91,7 +91,7 @@ fn assert_finds(verb: &str, verdict: fn(&Value) -> Verdict) {
 
 #[test]
 fn three_milliseconds_more_per_frame_in_the_link_emulator_are_found() {
-    assert_finds("lab-world", emulator);
+    assert_finds("lab-supervisor", emulator);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::common::*;
-use crate::world::in_world;
+use crate::sandbox::in_sandbox;
 use os::{End, EndPlace, NetNs, Netlink};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -135,7 +135,7 @@ fn nsupdate_and_dig_find_a_name_server_in_it() {
         return;
     }
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || {
+    in_sandbox(Duration::from_mins(2), || {
         let stage = Stage::new();
         let daemon = stage.start();
         assert!(text(&stage.dig(&[NAME, "A"]).stdout).contains("status: NXDOMAIN"));

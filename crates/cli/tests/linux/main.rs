@@ -29,8 +29,8 @@ mod location_manager;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
+#[path = "../../../../tests/moves/sandbox.rs"]
+#[expect(dead_code, reason = "the user `nobody` may have no rights in the folder of the command")]
+mod sandbox;
 mod truth;
 mod usrsctp;
-#[path = "../../../../tests/moves/world.rs"]
-#[expect(dead_code, reason = "the user `nobody` may have no rights in the folder of the command")]
-mod world;

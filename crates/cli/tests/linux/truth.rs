@@ -256,7 +256,7 @@ fn gave_no_summary(doubt: &Doubt, wanted: &str) -> bool {
 
 /// Returns the pid of a run's link emulator.
 fn radio(of: &Running) -> Option<u32> {
-    let words = |pid: &u32| command_line(*pid).get(1).is_some_and(|verb| verb == "lab-world");
+    let words = |pid: &u32| command_line(*pid).get(1).is_some_and(|verb| verb == "lab-supervisor");
     // The keeper has the same command line; the link emulator is its child.
     descendants(of.0.id()).into_iter().rfind(words)
 }
@@ -271,7 +271,7 @@ fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
     let mut last = None;
     for _ in 0..2 {
         running.under_way();
-        let pid = wait_for("another radio process", || radio(&running).filter(|pid| Some(*pid) != last));
+        let pid = wait_for("another link emulator", || radio(&running).filter(|pid| Some(*pid) != last));
         running.under_way();
         signal(pid, Signal::STOP);
         pause(100);
@@ -281,12 +281,12 @@ fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
         wait_for("the end of the attempt", || gone().then_some(()));
     }
     let output = running.end();
-    assert_doubted(&output, |doubt| is_stalled(doubt, "the radio process"));
+    assert_doubted(&output, |doubt| is_stalled(doubt, "the link emulator"));
     let run = kept_run(out.path());
     let repeats = run["linux"]["repeats"].as_array().unwrap();
     assert_eq!(repeats.len(), 1, "{repeats:?}");
     assert_eq!(repeats[0]["attempt"], 1);
-    let radio = |reason: &serde_json::Value| reason["process"] == "the radio process";
+    let radio = |reason: &serde_json::Value| reason["process"] == "the link emulator";
     assert!(repeats[0]["reasons"].as_array().unwrap().iter().any(radio), "{repeats:?}");
 }
 

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
-use wire::{Duration, Ipv4Addr, Mac, Prefix, Seed};
+use wire::{Duration, Ipv4Addr, Mac, Prefix, Rng};
 
 /// The fixed host and the mobile one.
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
@@ -68,7 +68,7 @@ impl Talker {
         let (heard, stop) = (Arc::new(AtomicU64::new(0)), Arc::clone(stop));
         let mut out = peer.try_clone().unwrap();
         let says = spawn(move || {
-            let (mut words, mut said) = (Seed::new(says), 0);
+            let (mut words, mut said) = (Rng::new(says), 0);
             while !stop.load(Ordering::Relaxed) {
                 let bytes: Vec<u8> = (0..5000).map(|_| words.draw() as u8).collect();
                 out.write_all(&bytes).unwrap();
@@ -79,7 +79,7 @@ impl Talker {
         });
         let count = Arc::clone(&heard);
         let hears = spawn(move || {
-            let (mut peer, mut words, mut right) = (peer, Seed::new(hears), true);
+            let (mut peer, mut words, mut right) = (peer, Rng::new(hears), true);
             let mut bytes = vec![0; 16_384];
             loop {
                 let got = peer.read(&mut bytes).unwrap();

@@ -19,8 +19,8 @@ const WIRED: StreamId = StreamId(1);
 const RADIO: StreamId = StreamId(2);
 
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut chance = wire::Seed::new(seed);
-    (0..len).map(|_| chance.draw() as u8).collect()
+    let mut rng = wire::Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }
 
 /// Two connections of one host, and their peers.

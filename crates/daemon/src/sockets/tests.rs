@@ -31,8 +31,8 @@ fn at_loopback(addresses: &[Ipv4Addr]) -> Netlink {
 }
 
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut chance = wire::Seed::new(seed);
-    (0..len).map(|_| chance.draw() as u8).collect()
+    let mut rng = wire::Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }
 
 /// The user of one stream. It writes what it has as far as it has credit, and reads what the test asks for.
@@ -133,7 +133,7 @@ fn a_conversation_with_another_program() {
 }
 
 #[test]
-fn what_goes_wrong_has_the_words_of_both_worlds() {
+fn what_goes_wrong_has_the_words_of_both_backends() {
     in_sandbox(|| {
         at_loopback(&[PEER, MOVES]);
         let closed = |user: &mut User| {

@@ -123,7 +123,7 @@ impl Daemon {
         let (host, seconds) = (self.name.clone(), READY.as_secs());
         if pause > LONG_PAUSE {
             let pause = pause.as_millis();
-            return LinuxError::World(format!(
+            return LinuxError::Lab(format!(
                 "{host}: {what} after {seconds} s; for {pause} ms of them, the lab's own process did not run either"
             ));
         }

@@ -79,7 +79,7 @@ pub(super) struct HostOrders<'a> {
 
 impl<'a> HostOrders<'a> {
     pub(super) fn new(start: Start<'a>, namespaces: &'a [NetNs], down: DownHosts, clock: Clock) -> Self {
-        let of_host = |event: &scenario::Event| match event.order {
+        let of_host = |event: &scenario::PlannedEvent| match event.order {
             Order::Host(host, what) => Some((event.at, host, what, event.recorded.clone())),
             Order::Link(..) => None,
         };

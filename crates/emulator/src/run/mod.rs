@@ -1,4 +1,4 @@
-//! A plan on Linux: a namespace and a deployed daemon for each host, joined by the radio process.
+//! A plan on Linux: a namespace and a deployed daemon for each host, joined by the link emulator.
 //!
 //! ```text
 //! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (supervisor.rs)
@@ -64,7 +64,7 @@ pub enum LinuxError {
     },
     /// Pid 1 ended early; its message.
     #[error("{0}")]
-    World(String),
+    Lab(String),
     /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -115,7 +115,7 @@ pub(crate) mod file {
 /// The programs that a lab starts.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// `wayfare` itself, which runs as pid 1 (`lab-world`) and as every daemon (`node`).
+    /// `wayfare` itself, which runs as pid 1 (`lab-supervisor`) and as every daemon (`node`).
     pub wayfare: PathBuf,
     /// For tests: a host, and the command to start instead of its daemon. `{config}` in its words is replaced by the
     /// path of the daemon's configuration.
@@ -143,8 +143,8 @@ fn files() -> Result<(), LinuxError> {
 
 /// Returns the error for a failed start of the namespaces, with the name that `wayfare doctor` gives to the missing
 /// feature.
-fn no_world(error: Error) -> LinuxError {
-    match crate::doctor::lacked_by_world(&error) {
+fn no_sandbox(error: Error) -> LinuxError {
+    match crate::doctor::lacked_by_sandbox(&error) {
         Some(feature) => LinuxError::Lacks(format!("{feature}: {error}")),
         None => error.into(),
     }
@@ -252,14 +252,14 @@ fn run_in(
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &order::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
     let mut command = Command::new(&programs.wayfare);
-    command.arg("lab-world").arg(dir.path());
+    command.arg("lab-supervisor").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-    let mut world = Sandbox::spawn(command).map_err(no_world)?;
-    dir.note_child(world.init())?;
-    let keeper = world.keeper().id();
+    let mut sandbox = Sandbox::spawn(command).map_err(no_sandbox)?;
+    dir.note_child(sandbox.init())?;
+    let keeper = sandbox.keeper().id();
     dir.note_child(keeper)?;
     let at = |name: &str| dir.path().join(name);
-    let status = wait(&mut world, plan.duration + PATIENCE, &at(file::REPORT), stop)?;
+    let status = wait(&mut sandbox, plan.duration + PATIENCE, &at(file::REPORT), stop)?;
     let Some(status) = status else {
         // Pid 1 has written its report and cannot end, because a process in it cannot be killed. The report names
         // that process.
@@ -269,21 +269,21 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::World("the run did not reach its end".to_owned())
+            LinuxError::Lab("the run did not reach its end".to_owned())
         });
     };
     if !status.success() {
-        let failed = last_words(&mut world);
-        let unknown = || LinuxError::World(format!("pid 1 of the lab ended with {status}"));
+        let failed = last_words(&mut sandbox);
+        let unknown = || LinuxError::Lab(format!("pid 1 of the lab ended with {status}"));
         return Err(failed.map_or_else(unknown, LinuxError::from));
     }
     collect(plan, dir.path(), before)
 }
 
 /// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
-fn last_words(world: &mut Sandbox) -> Option<supervisor::Failed> {
+fn last_words(sandbox: &mut Sandbox) -> Option<supervisor::Failed> {
     let mut said = Vec::new();
-    world.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
+    sandbox.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
     serde_json::from_slice(&said).ok()
 }
 
@@ -317,7 +317,7 @@ pub fn is_only_timing(doubts: &[Doubt]) -> bool {
 /// Waits until pid 1 has ended: at most `limit`, and [`LINGER`] after it has written its report. Returns `None` if it
 /// was ended by force.
 fn wait(
-    world: &mut Sandbox,
+    sandbox: &mut Sandbox,
     limit: Duration,
     report: &Path,
     stop: &AtomicBool,
@@ -325,7 +325,7 @@ fn wait(
     const STEP: Duration = Duration::from_millis(100);
     let mut left = limit;
     while !stop.load(Ordering::Relaxed) && !left.is_zero() {
-        if let Some(status) = world.wait(Some(STEP))? {
+        if let Some(status) = sandbox.wait(Some(STEP))? {
             return Ok(Some(status));
         }
         if report.exists() {
@@ -333,7 +333,7 @@ fn wait(
         }
         left = left.saturating_sub(STEP);
     }
-    match world.end() {
+    match sandbox.end() {
         Err(error) if !report.exists() => Err(error.into()),
         _ => Ok(None),
     }
@@ -393,7 +393,7 @@ fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Recor
     text.get(..whole).unwrap_or_default().lines().map(parse).collect()
 }
 
-/// Reads the records of the radio process. Each line begins with the number of the host.
+/// Reads the records of the link emulator. Each line begins with the number of the host.
 fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
     let parse = |line: &str| {
@@ -428,13 +428,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_world_lacks_is_a_lack_however_it_is_worded() {
+    fn what_the_machine_lacks_is_a_lack_however_it_is_worded() {
         for what in ["lacks: raw sockets", ""] {
-            let [world, lacks] = [supervisor::Failed::World, supervisor::Failed::Lacks].map(|failed| {
+            let [sandbox, lacks] = [supervisor::Failed::Lab, supervisor::Failed::Lacks].map(|failed| {
                 let text = serde_json::to_vec(&failed(what.to_owned())).unwrap();
                 LinuxError::from(serde_json::from_slice::<supervisor::Failed>(&text).unwrap())
             });
-            assert!(matches!(world, LinuxError::World(text) if text == what));
+            assert!(matches!(sandbox, LinuxError::Lab(text) if text == what));
             assert!(matches!(lacks, LinuxError::Lacks(text) if text == what));
         }
         let (host, why) = ("b1".to_owned(), "no daemon answers".to_owned());

@@ -30,7 +30,6 @@ impl Order {
     }
 
     pub(crate) fn to_text(&self) -> Result<String, LinuxError> {
-        toml::to_string(self)
-            .map_err(|error| LinuxError::World(format!("the plan cannot be written: {error}")))
+        toml::to_string(self).map_err(|error| LinuxError::Lab(format!("the plan cannot be written: {error}")))
     }
 }

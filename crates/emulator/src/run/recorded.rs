@@ -91,7 +91,7 @@ mod tests {
         let file = rundir::write(&outcome, &dir, &rundir::Options::default()).unwrap();
         assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
         let back = read_run(&dir).unwrap();
-        assert_eq!((back.world, back.fingerprint, report_of(&back)), (Backend::Linux, None, Some(report)));
+        assert_eq!((back.backend, back.fingerprint, report_of(&back)), (Backend::Linux, None, Some(report)));
         assert_eq!(back.doubts, std::slice::from_ref(&doubt));
         assert_eq!(back.epoch().0, 7, "when it began");
         // Validity problems that follow from the records are found again, even if the file does not list them.

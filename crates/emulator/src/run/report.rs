@@ -17,7 +17,7 @@ use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, PacketId};
 
 /// The name of the process that emulates the links.
-pub(super) const RADIO: &str = "the radio process";
+pub(super) const RADIO: &str = "the link emulator";
 
 /// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -28,13 +28,13 @@ pub struct LinuxReport {
     pub uid: u32,
     /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
     pub uid_map: String,
-    /// How late the radio process sent frames, in microseconds: median, 99th percentile, worst.
+    /// How late the link emulator sent frames, in microseconds: median, 99th percentile, worst.
     pub lateness_us: [f64; 3],
-    /// Number of frames that the radio process sent.
+    /// Number of frames that the link emulator sent.
     pub frames: u64,
-    /// How long frames waited before the radio process read them.
+    /// How long frames waited before the link emulator read them.
     pub read: Ages,
-    /// The longest time that the radio process did not run.
+    /// The longest time that the link emulator did not run.
     pub stall: Stall,
     /// Its 1000 longest stalls of more than 5 ms.
     pub stalls: Vec<Stall>,
@@ -44,11 +44,11 @@ pub struct LinuxReport {
     pub began_ns: i64,
     /// Steal time of this machine during the run, in milliseconds.
     pub stolen_ms: u64,
-    /// Frames that the kernel dropped before the radio process read them.
+    /// Frames that the kernel dropped before the link emulator read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
-    /// The counters of the radio process at each interface of a host.
+    /// The counters of the link emulator at each interface of a host.
     pub interfaces: Vec<InterfaceReport>,
     /// The daemons.
     pub hosts: Vec<HostReport>,
@@ -70,7 +70,7 @@ pub struct Repeat {
     pub reasons: Vec<Doubt>,
 }
 
-/// The counters of the radio process at an interface of a host.
+/// The counters of the link emulator at an interface of a host.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct InterfaceReport {
     /// The host, by its place in the scenario.
@@ -79,9 +79,9 @@ pub struct InterfaceReport {
     pub number: u16,
     /// Its name.
     pub name: String,
-    /// Frames that the radio process read from it.
+    /// Frames that the link emulator read from it.
     pub taken: u64,
-    /// Frames that the radio process put into it.
+    /// Frames that the link emulator put into it.
     pub delivered: u64,
     /// Frames that the kernel refused to put into it, by reason.
     pub refused: BTreeMap<String, u64>,
@@ -390,7 +390,7 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
     for record in &outcome.records {
         let (iface, change) = match &record.what {
             What::Sent(iface, _) => (iface, 1),
-            // Frames that the kernel refused, and frames that went to the radio process directly, did not pass the
+            // Frames that the kernel refused, and frames that went to the link emulator directly, did not pass the
             // interface.
             What::Lost(iface, _, reason) if Refusal::named(reason).is_some_and(Refusal::is_of_interface) => {
                 (iface, -1)

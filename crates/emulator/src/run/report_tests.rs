@@ -138,7 +138,7 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
 
 #[test]
 fn two_frozen_processes_are_named_and_not_the_machine() {
-    // The idle thread is a part of the radio process, so both together are one witness.
+    // The idle thread is a part of the link emulator, so both together are one witness.
     let both = |report: &mut LinuxReport| {
         report.hosts.extend(["north", "south"].map(daemon));
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(200_000)];

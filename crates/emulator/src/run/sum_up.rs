@@ -1,4 +1,4 @@
-//! The report of pid 1 at the end of a run: the counters of the radio process, and its records.
+//! The report of pid 1 at the end of a run: the counters of the link emulator, and its records.
 
 use super::report::{HostReport, InterfaceReport, LinuxReport};
 use super::{LinuxError, write};
@@ -30,7 +30,7 @@ pub(super) fn sum_up(plan: &Plan, carried: &Report, hosts: Vec<HostReport>) -> L
     }
 }
 
-/// Returns the counters of the radio process at every interface of the plan.
+/// Returns the counters of the link emulator at every interface of the plan.
 fn interfaces(plan: &Plan, carried: &Report) -> Vec<InterfaceReport> {
     let mut all = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {

@@ -14,7 +14,7 @@ use crate::link_emulator::{DownHosts, LinkEmulator, LinkOrder, Port};
 use daemon::Ask;
 use os::{Clock, End, EndPlace, NetNs, Netlink, Offset, PacketSocket};
 use roles::RoleConfig;
-use scenario::{Event, HostPlan, Plan, Scenario};
+use scenario::{HostPlan, Plan, PlannedEvent, Scenario};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
@@ -43,7 +43,7 @@ pub(super) enum Failed {
     /// A daemon did not begin.
     NotReady { host: String, why: String },
     /// Anything else.
-    World(String),
+    Lab(String),
 }
 
 impl Failed {
@@ -52,7 +52,7 @@ impl Failed {
             LinuxError::Machine(error) => Self::Lacks(error.to_string()),
             LinuxError::Lacks(what) => Self::Lacks(what.clone()),
             LinuxError::NotReady { host, why } => Self::NotReady { host: host.clone(), why: why.clone() },
-            other => Self::World(other.to_string()),
+            other => Self::Lab(other.to_string()),
         }
     }
 }
@@ -62,21 +62,21 @@ impl From<Failed> for LinuxError {
         match failed {
             Failed::Lacks(what) => Self::Lacks(what),
             Failed::NotReady { host, why } => Self::NotReady { host, why },
-            Failed::World(what) => Self::World(what),
+            Failed::Lab(what) => Self::Lab(what),
         }
     }
 }
 
 fn work(dir: &Path) -> Result<(), LinuxError> {
     let text = super::read(&dir.join(file::PLAN))?;
-    let order: Order = toml::from_str(&text).map_err(|error| LinuxError::World(error.to_string()))?;
+    let order: Order = toml::from_str(&text).map_err(|error| LinuxError::Lab(error.to_string()))?;
     let plan = Scenario::plan(&order.name, &order.document, &[], order.seed)
-        .map_err(|error| LinuxError::World(error.to_string()))?;
+        .map_err(|error| LinuxError::Lab(error.to_string()))?;
     needs(&plan)?;
     os::lock_memory();
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
-    // The daemons connect to the radio process when they start.
+    // The daemons connect to the link emulator when they start.
     let mut radio = LinkEmulator::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
     radio.order(link_orders(&plan));
     let down = DownHosts::new(plan.hosts.len());
@@ -97,7 +97,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let ordered = orders.end(&mut daemons);
     let programs = workloads.end(clock.now())?;
     let stolen = crate::steal_time::since_boot().saturating_sub(stolen_before);
-    // First all daemons end. What they sent after the end of the run is then held by the radio process, and not lost.
+    // First all daemons end. What they sent after the end of the run is then held by the link emulator, and not lost.
     stop(&mut daemons);
     let mut carried = radio.take_stock()?;
     carried.records.extend(ordered);
@@ -119,9 +119,9 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     write(&dir.join(file::REPORT), &json)
 }
 
-/// Returns the events of links, for the radio process.
+/// Returns the events of links, for the link emulator.
 fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
-    let of_link = |event: &Event| match &event.order {
+    let of_link = |event: &PlannedEvent| match &event.order {
         sim::Order::Link(host, places, change) => {
             let (host, places, change) = (*host, places.clone(), *change);
             Some(LinkOrder { at: event.at, host, places, change, recorded: event.recorded.clone() })
@@ -135,7 +135,7 @@ fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
 /// look like a failure of the protocol.
 fn needs(plan: &Plan) -> Result<(), LinuxError> {
     if plan.tree.is_some() {
-        return Err(LinuxError::World(
+        return Err(LinuxError::Lab(
             "a [tree] has more hosts than one kernel supports; it is for the simulator only".to_owned(),
         ));
     }
@@ -147,7 +147,7 @@ fn needs(plan: &Plan) -> Result<(), LinuxError> {
     NetNs::create()?.run(os::tcp_support::tcp_repair)?.map_err(|why| lacks(&what, &why))
 }
 
-/// Returns the radio process's end of each interface.
+/// Returns the link emulator's end of each interface.
 pub fn ports(plan: &Plan) -> Vec<Port> {
     let mut ports = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
@@ -237,7 +237,7 @@ fn carry(
         let watched = watch.join().unwrap_or(Ok(()));
         ran?;
         watched?;
-        idle.join().map_err(|_| LinuxError::World("the idle thread ended early".to_owned()))
+        idle.join().map_err(|_| LinuxError::Lab("the idle thread ended early".to_owned()))
     })
 }
 

@@ -10,7 +10,7 @@ use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 struct Part<'a> {
     name: String,
     stalls: &'a [Stall],
-    /// Its host; `None` for the radio process.
+    /// Its host; `None` for the link emulator.
     host: Option<&'a HostReport>,
     /// The 99th percentile of its lateness, in microseconds. `None` for a store, which handles no frames.
     p99_us: Option<f64>,
@@ -63,14 +63,14 @@ impl LinuxReport {
     }
 
     /// Returns whether the machine caused a stall: the idle thread and at least half of the processes had it at the
-    /// same time. The idle thread is part of the radio process. So these two alone are not sufficient, and two frozen
+    /// same time. The idle thread is part of the link emulator. So these two alone are not sufficient, and two frozen
     /// processes are reported by name.
     fn is_of_machine(&self, processes: &[Part<'_>], stall: Stall) -> bool {
         let witnesses = processes.iter().filter(|one| stalls::is_shared(stall, one.stalls)).count();
         stalls::is_shared(stall, &self.idle.stalls) && witnesses * 2 >= processes.len()
     }
 
-    /// Returns all processes with a timing report: the daemons, and the radio process.
+    /// Returns all processes with a timing report: the daemons, and the link emulator.
     fn processes(&self) -> Vec<Part<'_>> {
         let summaries = self.hosts.iter().filter_map(|host| Some((host, host.summary.as_ref()?)));
         let [_, p99_us, _] = self.lateness_us;

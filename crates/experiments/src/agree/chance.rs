@@ -3,7 +3,7 @@
 
 use super::{Agreement, COMPARED, Compared};
 use crate::reproduce::stratified;
-use wire::{Duration, Seed};
+use wire::{Duration, Rng};
 
 /// The number of trials.
 const TRIALS: usize = 1000;
@@ -107,33 +107,34 @@ fn the_mean(phase: f64) -> f64 {
 
 /// Returns the percentage of trials in which two samples of `n` values each differ by the rule.
 pub(super) fn differs(pair: &Pair, n: usize) -> f64 {
-    let mut random = Seed::new(1).fork("chance").fork(pair.text);
+    let mut rng = Rng::new(1).fork("chance").fork(pair.text);
     let [outage, ..] = &COMPARED;
-    let found = (0..TRIALS).filter(|trial| is_found(outage, pair, n, *trial, &mut random)).count();
+    let found = (0..TRIALS).filter(|trial| is_found(outage, pair, n, *trial, &mut rng)).count();
     found as f64 * 100.0 / TRIALS as f64
 }
 
-fn is_found(outage: &Compared, pair: &Pair, n: usize, trial: usize, random: &mut Seed) -> bool {
+fn is_found(outage: &Compared, pair: &Pair, n: usize, trial: usize, rng: &mut Rng) -> bool {
     let period_ms = PERIOD.as_secs_f64() * 1e3;
-    let phases: Vec<f64> = stratified(&format!("{trial}"), n, PERIOD)
-        .into_iter()
-        .map(|phase| {
-            if pair.is_at_same_phases { phase.as_secs_f64() / PERIOD.as_secs_f64() } else { uniform(random) }
-        })
-        .collect();
+    let phases: Vec<f64> =
+        stratified(&format!("{trial}"), n, PERIOD)
+            .into_iter()
+            .map(|phase| {
+                if pair.is_at_same_phases { phase.as_secs_f64() / PERIOD.as_secs_f64() } else { uniform(rng) }
+            })
+            .collect();
     let first: Vec<f64> = phases.iter().map(|phase| (pair.first)(*phase)).collect();
     let second = phases.iter().map(|phase| {
-        let phase = if pair.is_at_same_phases { *phase } else { uniform(random) };
-        let late = LATE_MS * uniform(random);
-        (pair.second)((phase + late / period_ms) % 1.0) + LATE_MS * uniform(random)
+        let phase = if pair.is_at_same_phases { *phase } else { uniform(rng) };
+        let late = LATE_MS * uniform(rng);
+        (pair.second)((phase + late / period_ms) % 1.0) + LATE_MS * uniform(rng)
     });
     let second: Vec<f64> = second.collect();
     outage.judge(&first, &second) == Agreement::Differs
 }
 
 /// Returns a random number from 0 to below 1.
-fn uniform(random: &mut Seed) -> f64 {
-    (random.draw() >> 11) as f64 / (1u64 << 53) as f64
+fn uniform(rng: &mut Rng) -> f64 {
+    (rng.draw() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(super) struct Both<'a> {
 impl<'a> Both<'a> {
     /// Returns the results, or `None` unless both backends were measured.
     pub(super) fn of(comparison: &'a Comparison) -> Option<Self> {
-        let [sim, linux] = comparison.worlds.as_slice() else { return None };
+        let [sim, linux] = comparison.backends.as_slice() else { return None };
         Some(Self { sim, same: comparison.same.as_ref().unwrap_or(sim), linux })
     }
 

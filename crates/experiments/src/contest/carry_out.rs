@@ -64,7 +64,7 @@ pub struct Comparison {
     /// The number of runs of each leg.
     pub repeat: Repeat,
     /// The results by backend. A point is one repetition of a leg.
-    pub worlds: Vec<Results>,
+    pub backends: Vec<Results>,
     /// The simulator's results at the phases of the Linux runs, if both backends were requested and the simulator's
     /// main runs have other phases.
     pub same: Option<Results>,
@@ -75,12 +75,12 @@ pub struct Comparison {
 impl Comparison {
     /// Returns, by run, why the whole comparison is invalid.
     pub fn untrusted(&self) -> Vec<NamedDoubt> {
-        doubts(&self.worlds, Validity::untrusted)
+        doubts(&self.backends, Validity::untrusted)
     }
 
     /// Returns, by run, why a run is invalid.
     pub fn invalid(&self) -> Vec<NamedDoubt> {
-        doubts(&self.worlds, Validity::invalid)
+        doubts(&self.backends, Validity::invalid)
     }
 }
 
@@ -123,33 +123,33 @@ pub fn compare(
     course: &'static Course,
     wanted: &[Rival],
     repeat: Repeat,
-    worlds: &[Backend],
+    backends: &[Backend],
     how: &How<'_>,
 ) -> Result<Comparison, String> {
     let mut comparison = Comparison {
         course,
         wanted: wanted.to_vec(),
         repeat,
-        worlds: Vec::new(),
+        backends: Vec::new(),
         same: None,
         absent: Vec::new(),
     };
-    let as_often = |world| {
+    let as_often = |backend| {
         let points = points(course, repeat.on_linux(), |leg| wanted.contains(&leg.contender));
-        reproduce::measure_all(&points, world, &[], how)
+        reproduce::measure_all(&points, backend, &[], how)
     };
-    for world in worlds {
-        let results = match (world, repeat) {
+    for backend in backends {
+        let results = match (backend, repeat) {
             (Backend::Sim, Repeat::UntilNarrow(_)) => until_narrow(course, wanted, how),
-            _ => as_often(*world),
+            _ => as_often(*backend),
         };
         match results {
-            Ok(results) => comparison.worlds.push(results),
-            Err(NotRun::Cannot(why)) => comparison.absent.push((*world, why)),
+            Ok(results) => comparison.backends.push(results),
+            Err(NotRun::Cannot(why)) => comparison.absent.push((*backend, why)),
             Err(NotRun::Broken(why)) => return Err(why),
         }
     }
-    if comparison.worlds.len() == 2 && repeat != Repeat::Fixed(repeat.on_linux()) {
+    if comparison.backends.len() == 2 && repeat != Repeat::Fixed(repeat.on_linux()) {
         comparison.same = match as_often(Backend::Sim) {
             Ok(same) => Some(same),
             Err(NotRun::Cannot(why) | NotRun::Broken(why)) => return Err(why),
@@ -161,7 +161,7 @@ pub fn compare(
 /// Runs the benchmark in the simulator. All legs of a move and workload have the same number of runs at the same
 /// phases, because they are compared in pairs.
 fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Result<Results, NotRun> {
-    let mut all = Results { world: Backend::Sim, rows: Vec::new() };
+    let mut all = Results { backend: Backend::Sim, rows: Vec::new() };
     for r#move in 0..course.moves.len() {
         for workload in 0..course.workloads.len() {
             let here = |leg: &Leg| {
@@ -226,7 +226,7 @@ fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize)
         label: format!("{} {}/{n}", leg.name, number + 1),
         setting: vec![("leg", leg.name.as_str().into())],
         kind: Kind::Main,
-        worlds: BOTH,
+        backends: BOTH,
         scenario: &leg.name,
         overrides,
         runs: Vec::new(),

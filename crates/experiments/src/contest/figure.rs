@@ -54,7 +54,7 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
     };
     let finite = row.median.filter(|summary| summary.median.is_finite());
     Bar {
-        label: format!("{title} ({})", row.world.title()),
+        label: format!("{title} ({})", row.backend.title()),
         parts: finite.map_or(Vec::new(), |_| parts(comparison, row)),
         whisker: finite.and_then(|summary| summary.interval).map(whisker),
         note,
@@ -73,7 +73,7 @@ fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
         ];
         [contender, each, workload] == [Some(&row.protocol), Some(&row.r#move), Some(&row.workload)]
     });
-    let results = comparison.worlds.iter().find(|results| results.world == row.world);
+    let results = comparison.backends.iter().find(|results| results.backend == row.backend);
     let Some((leg, results)) = leg.zip(results) else { return Vec::new() };
     let value = |run: &Measured, metric: &Metric| run.samples.get(metric.name)?.first().copied();
     let valid = runs(results, leg).filter(|run| run.is_valid());

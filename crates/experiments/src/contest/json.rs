@@ -15,7 +15,7 @@ pub fn json(comparison: &Comparison) -> Value {
             "protocol": row.protocol,
             "move": row.r#move,
             "workload": row.workload,
-            "world": row.world.name(),
+            "backend": row.backend.name(),
             "metric": row.metric.name,
             "unit": row.metric.unit,
             "median": finite(row.median.map(|median| median.median)),
@@ -29,7 +29,7 @@ pub fn json(comparison: &Comparison) -> Value {
     let must_hold = verdicts(comparison).into_iter().map(|verdict| {
         object!({
             "text": verdict.must_hold.text,
-            "world": verdict.worlds(),
+            "backend": verdict.backends(),
             "holds": verdict.holds(),
             "value": verdict.value,
         })

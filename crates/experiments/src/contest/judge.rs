@@ -69,7 +69,7 @@ pub struct Verdict {
     /// The property.
     pub must_hold: &'static MustHold,
     /// The backend; `None` for both together.
-    pub world: Option<Backend>,
+    pub backend: Option<Backend>,
     /// The value that decides it; `None` if there were no runs to evaluate.
     pub value: Option<f64>,
     /// Whether a run that it needs is invalid.
@@ -78,8 +78,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(must_hold: &'static MustHold, world: Option<Backend>, check: Check, invalid: bool) -> Self {
-        Self { must_hold, world, value: check.value, invalid, holds: check.holds }
+    fn new(must_hold: &'static MustHold, backend: Option<Backend>, check: Check, invalid: bool) -> Self {
+        Self { must_hold, backend, value: check.value, invalid, holds: check.holds }
     }
 
     /// Returns whether the property holds, and all runs that it needs are valid.
@@ -88,8 +88,8 @@ impl Verdict {
     }
 
     /// Returns the name of the backend, or `both`.
-    pub fn worlds(&self) -> &'static str {
-        self.world.map_or("both", Backend::name)
+    pub fn backends(&self) -> &'static str {
+        self.backend.map_or("both", Backend::name)
     }
 
     /// Returns the verdict as one to three words.
@@ -113,8 +113,8 @@ pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
         };
         match (&must_hold.check, Both::of(comparison)) {
             _ if legs.is_empty() => {}
-            (Asks::Each(check), _) => verdicts.extend(comparison.worlds.iter().map(|results| {
-                Verdict::new(must_hold, Some(results.world), check(&legs, results), doubtful(results))
+            (Asks::Each(check), _) => verdicts.extend(comparison.backends.iter().map(|results| {
+                Verdict::new(must_hold, Some(results.backend), check(&legs, results), doubtful(results))
             })),
             (Asks::Both(check), Some(both)) if has_pairs(&legs) => {
                 let invalid = doubtful(both.sim) || doubtful(both.linux);

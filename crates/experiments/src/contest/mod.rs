@@ -36,4 +36,6 @@ pub(crate) use carry_out::points;
 pub(crate) use course::scenario;
 
 #[cfg(test)]
+mod handoff_tests;
+#[cfg(test)]
 mod tests;

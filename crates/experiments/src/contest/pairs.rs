@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 /// Two protocols with one move and workload, on one backend.
 pub(super) struct Pair<'a> {
-    pub(super) world: Backend,
+    pub(super) backend: Backend,
     pub(super) legs: [&'a Leg; 2],
     /// The first protocol's outage minus the second's, run by run; `None` if they have no valid runs at the same
     /// phase.
@@ -49,7 +49,7 @@ pub(super) fn pair<'a>(results: &Results, a: &'a Leg, b: &'a Leg) -> Pair<'a> {
             Some(if ours.total_cmp(theirs).is_eq() { 0.0 } else { ours - theirs })
         })
         .collect();
-    Pair { world: results.world, legs: [a, b], difference: Summary::of(&differences) }
+    Pair { backend: results.backend, legs: [a, b], difference: Summary::of(&differences) }
 }
 
 /// Returns the last word of a point's label, for example `3/20`. Points of all legs with the same word were measured
@@ -69,7 +69,7 @@ pub(super) fn pairs(comparison: &Comparison) -> Vec<Pair<'_>> {
     let legs = &comparison.course.legs;
     let wanted = |leg: &&Leg| comparison.wanted.contains(&leg.contender);
     let mut all = Vec::new();
-    for results in &comparison.worlds {
+    for results in &comparison.backends {
         for (place, a) in legs.iter().enumerate().filter(|(_, leg)| wanted(leg)) {
             let beside = |b: &&Leg| wanted(b) && b.r#move == a.r#move && b.workload == a.workload;
             all.extend(legs.iter().skip(place + 1).filter(beside).map(|b| pair(results, a, b)));
@@ -85,7 +85,7 @@ pub(super) fn json(comparison: &Comparison) -> Value {
     let pair = |pair: &Pair<'_>| {
         let interval = pair.difference.and_then(|difference| difference.interval);
         object!({
-            "world": pair.world.name(),
+            "backend": pair.backend.name(),
             "legs": pair.legs.map(|leg| leg.name.as_str()),
             "outage_difference_ms": finite(pair.difference.map(|difference| difference.median)),
             "lo": finite(interval.map(|interval| interval.lo)),

@@ -19,7 +19,7 @@ pub struct Row {
     /// The name of the workload.
     pub workload: String,
     /// The backend.
-    pub world: Backend,
+    pub backend: Backend,
     /// The metric.
     pub metric: Metric,
     /// The summary of the values; `None` if there are none, and then `why_not` may have the reason.
@@ -42,12 +42,12 @@ pub fn rows(comparison: &Comparison) -> Vec<Row> {
                 let Some(contender) = course.contenders.get(*who) else { continue };
                 let made = |leg: &&Leg| leg.contender == *who && leg.r#move == how && leg.workload == load;
                 let leg = course.legs.iter().find(made);
-                for results in &comparison.worlds {
+                for results in &comparison.backends {
                     let row = |metric: &Metric| Row {
                         protocol: contender.name.clone(),
                         r#move: each.name.clone(),
                         workload: workload.name.clone(),
-                        world: results.world,
+                        backend: results.backend,
                         metric: *metric,
                         median: None,
                         n: 0,
@@ -84,7 +84,7 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
 pub fn csv(comparison: &Comparison) -> String {
     let mut csv = Csv::default();
     csv.row([
-        "protocol", "move", "workload", "world", "metric", "unit", "median", "lo", "hi", "n", "invalid",
+        "protocol", "move", "workload", "backend", "metric", "unit", "median", "lo", "hi", "n", "invalid",
         "why_not",
     ]);
     for row in rows(comparison) {
@@ -98,7 +98,7 @@ pub fn csv(comparison: &Comparison) -> String {
             row.protocol.clone(),
             row.r#move.clone(),
             row.workload.clone(),
-            row.world.name().to_owned(),
+            row.backend.name().to_owned(),
             row.metric.name.to_owned(),
             row.metric.unit.to_owned(),
             number(row.median.map(|median| median.median)),

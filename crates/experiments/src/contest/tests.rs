@@ -144,28 +144,28 @@ fn the_beat_of_questions_is_met_everywhere() {
 fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     let course = course().unwrap();
     let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
-    let results = |(world, (mobile, cellular)): (Backend, (f64, f64))| {
+    let results = |(backend, (mobile, cellular)): (Backend, (f64, f64))| {
         let row = |point: Point| {
             let outage = if point.label.contains("mobile-ip") { mobile } else { cellular };
             let samples = Samples::from([(OUTAGE.name, vec![outage])]);
             (point, Some(Measured { samples, validity: validity.clone() }))
         };
         let points = points(course, 6, |leg| wanted.contains(&leg.contender));
-        Results { world, rows: points.into_iter().map(row).collect() }
+        Results { backend, rows: points.into_iter().map(row).collect() }
     };
-    let worlds = [Backend::Sim, Backend::Linux].into_iter().zip(outages).map(results).collect();
+    let backends = [Backend::Sim, Backend::Linux].into_iter().zip(outages).map(results).collect();
     let (same, absent) = (None, Vec::new());
-    Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), worlds, same, absent }
+    Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), backends, same, absent }
 }
 
 /// A comparison whose outages depend on the backend, the protocol (Mobile IP or hard Cellular IP) and the number of
 /// the run, from 0. They are the same on every leg.
 fn by_run(outage: impl Fn(Backend, bool, usize) -> f64) -> Comparison {
     let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
-    for results in &mut comparison.worlds {
+    for results in &mut comparison.backends {
         for (point, measured) in &mut results.rows {
             let number: usize = point.label.rsplit([' ', '/']).nth(1).unwrap().parse().unwrap();
-            let value = outage(results.world, point.label.contains("mobile-ip"), number - 1);
+            let value = outage(results.backend, point.label.contains("mobile-ip"), number - 1);
             measured.as_mut().unwrap().samples = Samples::from([(OUTAGE.name, vec![value])]);
         }
     }
@@ -175,7 +175,7 @@ fn by_run(outage: impl Fn(Backend, bool, usize) -> f64) -> Comparison {
 /// Returns whether the two backends have the same order, and the share of the pairs for which it was checked.
 fn one_order(comparison: &Comparison) -> (bool, Option<f64>) {
     let verdicts = verdicts(comparison);
-    let both = verdicts.into_iter().find(|verdict| verdict.world.is_none()).unwrap();
+    let both = verdicts.into_iter().find(|verdict| verdict.backend.is_none()).unwrap();
     (both.holds(), both.value)
 }
 
@@ -199,7 +199,7 @@ fn an_order_is_claimed_where_the_backends_agree_and_nowhere_else() {
         wanted: vec![made_up([(1.0, 1.0); 2], &Validity::Valid).wanted[0]],
         ..made_up([(200.0, 100.0); 2], &Validity::Valid)
     };
-    assert!(verdicts(&one).iter().all(|verdict| verdict.world.is_some()), "one protocol has no order");
+    assert!(verdicts(&one).iter().all(|verdict| verdict.backend.is_some()), "one protocol has no order");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn another_order_of_legs_that_agree_is_not_excused() {
     // In the simulator, one protocol has 40 ms more at each phase. On Linux it has the same values, but five of six
     // phases have the other order.
     let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
-    let comparison = by_run(|world, is_mobile_ip, number| match (world, is_mobile_ip) {
+    let comparison = by_run(|backend, is_mobile_ip, number| match (backend, is_mobile_ip) {
         (_, true) => longer(number),
         (Backend::Sim, false) => longer(number) - 40.0,
         (Backend::Linux, false) if number == 5 => 50.0,
@@ -260,14 +260,14 @@ fn a_leg_that_differs_is_printed_with_its_distance_and_has_no_place_in_the_order
     assert_eq!(row("Cellular IP hard")[2..6], ["differs", "1.00", "100", "150"]);
     assert!(said.contains("where the outages agree: Mobile IP\n"), "{said}");
     assert_eq!(json(&comparison)["agreement"][0]["agreement"], "agrees");
-    assert!(json(&Comparison { worlds: Vec::new(), ..comparison })["agreement"].is_null());
+    assert!(json(&Comparison { backends: Vec::new(), ..comparison })["agreement"].is_null());
 }
 
 #[test]
 fn the_backends_are_compared_at_the_same_phases() {
     // The simulator's main runs are at other phases: those at Linux's phases are evaluated.
     let mut comparison = made_up([(200.0, 100.0), (300.0, 150.0)], &Validity::Valid);
-    comparison.same = Some(comparison.worlds[1].clone());
+    comparison.same = Some(comparison.backends[1].clone());
     assert_eq!(one_order(&comparison), (true, Some(1.0)));
 }
 

@@ -46,16 +46,16 @@ pub fn text(comparison: &Comparison) -> String {
     if Both::of(comparison).is_some() {
         let _ = writeln!(out, "both backends   at the same phases; {}", agree::rule());
     }
-    out.push_str(&invalid(&comparison.worlds));
-    for (world, why) in &comparison.absent {
-        let _ = writeln!(out, "\nnot on {}: {why}", world.name());
+    out.push_str(&invalid(&comparison.backends));
+    for (backend, why) in &comparison.absent {
+        let _ = writeln!(out, "\nnot on {}: {why}", backend.name());
     }
     let mut table = Table::new(["verdict", "backend", "value", "statement", "meaning of the value"]);
     for verdict in verdicts(comparison) {
         let must_hold = verdict.must_hold;
         table.push([
             verdict.word(),
-            verdict.worlds(),
+            verdict.backends(),
             &value(verdict.value),
             must_hold.text,
             must_hold.value,
@@ -70,8 +70,8 @@ fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
         "medians of n runs, each at another phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
-    for results in &comparison.worlds {
-        let _ = match (comparison.repeat, results.world) {
+    for results in &comparison.backends {
+        let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
                 "sim: runs are added until the interval of every outage is below 15 % of it, up to 40"
@@ -81,8 +81,13 @@ fn repetitions(comparison: &Comparison) -> String {
                 "linux: {} of each leg, for any width of the interval; more with --runs",
                 fixed(runs)
             ),
-            (Repeat::Fixed(runs), world) => {
-                writeln!(out, "{}: {} of each leg, for any width of the interval", world.name(), fixed(runs))
+            (Repeat::Fixed(runs), backend) => {
+                writeln!(
+                    out,
+                    "{}: {} of each leg, for any width of the interval",
+                    backend.name(),
+                    fixed(runs)
+                )
             }
         };
     }
@@ -96,7 +101,7 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
         |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
     let all = pairs(comparison);
     let mut out = String::new();
-    for results in &comparison.worlds {
+    for results in &comparison.backends {
         let here = |leg: &&Leg| {
             leg.r#move == each && leg.workload == workload && comparison.wanted.contains(&leg.contender)
         };
@@ -108,20 +113,20 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
             continue;
         }
         let order = ranks(medians, title, |a, b| pair(results, a, b).order() == Some(Ordering::Less));
-        let mine = all.iter().filter(|pair| pair.world == results.world && pair.legs.iter().all(here));
+        let mine = all.iter().filter(|pair| pair.backend == results.backend && pair.legs.iter().all(here));
         let blurred: Vec<String> = mine
             .filter(|pair| pair.order().is_none())
             .map(|pair| pair.legs.map(title).join(" and "))
             .collect();
-        let world = results.world.place();
-        let _ = writeln!(out, "  {world}, by outage: {order}");
+        let backend = results.backend.place();
+        let _ = writeln!(out, "  {backend}, by outage: {order}");
         if !blurred.is_empty() {
-            let _ = writeln!(out, "  {world}, not told apart: {}", blurred.join("; "));
+            let _ = writeln!(out, "  {backend}, not told apart: {}", blurred.join("; "));
         }
         let wide: Vec<&str> =
             outages.iter().filter(|(_, values)| !is_narrow(values)).map(|(leg, _)| title(leg)).collect();
         if !wide.is_empty() {
-            let _ = writeln!(out, "  {world}, interval wider than 15 % of the median: {}", wide.join(", "));
+            let _ = writeln!(out, "  {backend}, interval wider than 15 % of the median: {}", wide.join(", "));
         }
     }
     out
@@ -265,13 +270,13 @@ fn table(
 ) -> String {
     let mut table = Table::new(["protocol".to_owned(), "backend".to_owned()].into_iter().chain(heads));
     for who in comparison.wanted.iter().filter_map(|who| comparison.course.contenders.get(*who)) {
-        for results in &comparison.worlds {
-            let ours = |row: &&&Row| row.protocol == who.name && row.world == results.world;
+        for results in &comparison.backends {
+            let ours = |row: &&&Row| row.protocol == who.name && row.backend == results.backend;
             let of = |metric: &Metric| {
                 let row = here.iter().filter(ours).find(|row| row.metric == *metric)?;
                 Some((*row).clone())
             };
-            let mut row = vec![who.title.clone(), results.world.name().to_owned()];
+            let mut row = vec![who.title.clone(), results.backend.name().to_owned()];
             if of(&OUTAGE).is_some_and(|row| row.median.is_none() && row.why_not.is_some()) {
                 row.push("cannot".to_owned());
             } else {

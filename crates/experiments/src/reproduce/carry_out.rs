@@ -61,7 +61,7 @@ impl Measured {
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The backend.
-    pub world: Backend,
+    pub backend: Backend,
     /// The points in their order, with their results; `None` if the point is not for this backend.
     pub rows: Vec<(Point, Option<Measured>)>,
 }
@@ -85,7 +85,7 @@ pub struct Verdict {
     /// The property.
     pub must_hold: &'static MustHold,
     /// The backend.
-    pub world: Backend,
+    pub backend: Backend,
     /// The result of the check.
     pub check: Check,
     /// Whether a run that it needs is invalid.
@@ -109,43 +109,43 @@ pub struct Report {
     /// All points of the experiment.
     pub points: Vec<Point>,
     /// The results by backend.
-    pub worlds: Vec<Results>,
+    pub backends: Vec<Results>,
     /// Requested backends that are not available on this machine, with the reason.
     pub absent: Vec<(Backend, String)>,
 }
 
 impl Report {
     /// Returns the results on a backend, or `None` if it was not measured.
-    pub fn results(&self, world: Backend) -> Option<&Results> {
-        self.worlds.iter().find(|results| results.world == world)
+    pub fn results(&self, backend: Backend) -> Option<&Results> {
+        self.backends.iter().find(|results| results.backend == backend)
     }
 
     /// Returns the verdict on every property on every measured backend.
     pub fn verdicts(&self) -> Vec<Verdict> {
-        self.worlds.iter().flat_map(|results| verdicts(self.experiment.must_hold, results)).collect()
+        self.backends.iter().flat_map(|results| verdicts(self.experiment.must_hold, results)).collect()
     }
 
     /// Returns the verdicts on the observed properties, which do not decide the result.
     pub fn observed(&self) -> Vec<Verdict> {
-        self.worlds.iter().flat_map(|results| verdicts(self.experiment.observed, results)).collect()
+        self.backends.iter().flat_map(|results| verdicts(self.experiment.observed, results)).collect()
     }
 
     /// Returns, by point, why the whole report is invalid.
     pub fn untrusted(&self) -> Vec<NamedDoubt> {
-        doubts(&self.worlds, Validity::untrusted)
+        doubts(&self.backends, Validity::untrusted)
     }
 
     /// Returns, by point, why its values are invalid.
     pub fn invalid(&self) -> Vec<NamedDoubt> {
-        doubts(&self.worlds, Validity::invalid)
+        doubts(&self.backends, Validity::invalid)
     }
 }
 
 /// Returns the selected validity problems, by point and backend.
-pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<NamedDoubt> {
-    let all = worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
+pub(crate) fn doubts(backends: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<NamedDoubt> {
+    let all = backends.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
     all.flat_map(|(results, (point, measured))| {
-        let name = format!("{} on {}", point.label, results.world.name());
+        let name = format!("{} on {}", point.label, results.backend.name());
         NamedDoubt::all(&name, of(&measured.validity))
     })
     .collect()
@@ -153,10 +153,10 @@ pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<N
 
 /// Returns the verdicts on these properties on one backend.
 fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
-    let here = all.iter().filter(|must_hold| must_hold.worlds.contains(&results.world));
+    let here = all.iter().filter(|must_hold| must_hold.backends.contains(&results.backend));
     here.map(|must_hold| {
         let invalid = results.rows(must_hold.needs).any(|(_, measured)| !measured.is_valid());
-        Verdict { must_hold, world: results.world, check: (must_hold.check)(results), invalid }
+        Verdict { must_hold, backend: results.backend, check: (must_hold.check)(results), invalid }
     })
     .collect()
 }
@@ -165,15 +165,15 @@ fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
 pub fn reproduce(
     experiment: &'static Experiment,
     scale: Scale,
-    worlds: &[Backend],
+    backends: &[Backend],
     how: &How<'_>,
 ) -> Result<Report, String> {
     let points = (experiment.points)(scale);
-    let mut report = Report { experiment, scale, points, worlds: Vec::new(), absent: Vec::new() };
-    for world in worlds.iter().filter(|world| experiment.worlds.contains(world)) {
-        match measure_all(&report.points, *world, &[], how) {
-            Ok(results) => report.worlds.push(results),
-            Err(NotRun::Cannot(why)) => report.absent.push((*world, why)),
+    let mut report = Report { experiment, scale, points, backends: Vec::new(), absent: Vec::new() };
+    for backend in backends.iter().filter(|backend| experiment.backends.contains(backend)) {
+        match measure_all(&report.points, *backend, &[], how) {
+            Ok(results) => report.backends.push(results),
+            Err(NotRun::Cannot(why)) => report.absent.push((*backend, why)),
             Err(NotRun::Broken(why)) => return Err(format!("{}: {why}", experiment.id)),
         }
     }
@@ -189,9 +189,9 @@ struct Unit {
 }
 
 /// Returns all runs of these points, the longest first, so that all workers end at about the same time.
-fn units(points: &[Point], world: Backend, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
+fn units(points: &[Point], backend: Backend, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
     let mut units = Vec::new();
-    for (place, point) in points.iter().enumerate().filter(|(_, point)| point.worlds.contains(&world)) {
+    for (place, point) in points.iter().enumerate().filter(|(_, point)| point.backends.contains(&backend)) {
         for run in 0..point.count() {
             let duration = point.plan(run, more).map_err(broken)?.duration;
             units.push(Unit { point: place, run, duration });
@@ -206,9 +206,9 @@ fn broken(error: impl std::fmt::Display) -> NotRun {
 }
 
 /// Returns how long these points take on Linux with `jobs` parallel runs, or the virtual time with one.
-pub(super) fn span(points: &[Point], world: Backend, jobs: usize) -> Duration {
-    let mut busy = vec![Duration::ZERO; workers(points, world, jobs)];
-    for unit in units(points, world, &[]).into_iter().flatten() {
+pub(super) fn span(points: &[Point], backend: Backend, jobs: usize) -> Duration {
+    let mut busy = vec![Duration::ZERO; workers(points, backend, jobs)];
+    for unit in units(points, backend, &[]).into_iter().flatten() {
         if let Some(worker) = busy.iter_mut().min() {
             *worker += unit.duration;
         }
@@ -219,17 +219,17 @@ pub(super) fn span(points: &[Point], world: Backend, jobs: usize) -> Duration {
 /// Measures points on one backend, with `more` settings after their own.
 pub(crate) fn measure_all(
     points: &[Point],
-    world: Backend,
+    backend: Backend,
     more: &[scenario::Setting],
     how: &How<'_>,
 ) -> Result<Results, NotRun> {
-    let units = units(points, world, more)?;
+    let units = units(points, backend, more)?;
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Some(point) = points.get(unit.point) else { break };
-            let reading = Reading::of(point, unit.run, world, more, how);
+            let reading = Reading::of(point, unit.run, backend, more, how);
             let ended = reading.is_err();
             done.push((*unit, reading));
             (how.progress)(&point.label);
@@ -241,7 +241,7 @@ pub(crate) fn measure_all(
     };
     let mut done = Vec::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers(points, world, how.jobs)).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..workers(points, backend, how.jobs)).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
@@ -261,39 +261,39 @@ pub(crate) fn measure_all(
             all.push(reading);
         }
     }
-    let mut results = Results { world, rows: Vec::new() };
+    let mut results = Results { backend, rows: Vec::new() };
     for (point, readings) in points.iter().zip(readings) {
-        let here = point.worlds.contains(&world);
-        let believed = here.then(|| believed(point, world, more, how, readings)).transpose()?;
+        let here = point.backends.contains(&backend);
+        let believed = here.then(|| believed(point, backend, more, how, readings)).transpose()?;
         results.rows.push((point.clone(), believed));
     }
     Ok(results)
 }
 
 /// Returns the number of parallel runs. On Linux, their total load is limited.
-fn workers(points: &[Point], world: Backend, jobs: usize) -> usize {
+fn workers(points: &[Point], backend: Backend, jobs: usize) -> usize {
     let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
-    let room = if world == Backend::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
-    let runs = points.iter().filter(|point| point.worlds.contains(&world)).map(Point::count).sum();
+    let room = if backend == Backend::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
+    let runs = points.iter().filter(|point| point.backends.contains(&backend)).map(Point::count).sum();
     jobs.min(room).min(runs).max(1)
 }
 
 /// Returns the results of a point. Its invalid runs on Linux are repeated, not in parallel with others.
 fn believed(
     point: &Point,
-    world: Backend,
+    backend: Backend,
     more: &[scenario::Setting],
     how: &How<'_>,
     mut readings: Vec<Reading>,
 ) -> Result<Measured, NotRun> {
     let mut measured = judge(point, &readings);
     for _ in 0..REPEATS {
-        let Some(doubts) = worth_repeating(&measured.validity, world, !more.is_empty()) else { break };
+        let Some(doubts) = worth_repeating(&measured.validity, backend, !more.is_empty()) else { break };
         (how.repeated)(&point.label, doubts);
         let all = metrics(&readings);
         for (run, reading) in readings.iter_mut().enumerate() {
             if !reading.doubts.is_empty() || reading.is_short(point, &all) {
-                *reading = Reading::of(point, run, world, more, how)?;
+                *reading = Reading::of(point, run, backend, more, how)?;
             }
         }
         measured = judge(point, &readings);
@@ -305,13 +305,13 @@ fn believed(
 /// by its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change.
 /// Neither would a run with a `broken` mechanism that has too few values. A repeated simulator run gives the same
 /// result.
-pub(crate) fn worth_repeating(validity: &Validity, world: Backend, broken: bool) -> Option<&[Doubt]> {
+pub(crate) fn worth_repeating(validity: &Validity, backend: Backend, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
     let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
     let expected = broken && doubts.iter().all(is_short);
     let of_the_machine = |doubt: &Doubt| doubt.is_timing() || matches!(doubt, Doubt::CaptureDrops { .. });
     let may_do_better = doubts.iter().all(|doubt| of_the_machine(doubt) || is_short(doubt));
-    (world == Backend::Linux && !expected && may_do_better).then_some(doubts)
+    (backend == Backend::Linux && !expected && may_do_better).then_some(doubts)
 }
 
 /// The values of one run of a point.
@@ -327,12 +327,12 @@ impl Reading {
     fn of(
         point: &Point,
         run: usize,
-        world: Backend,
+        backend: Backend,
         more: &[scenario::Setting],
         how: &How<'_>,
     ) -> Result<Self, NotRun> {
         let plan = point.plan(run, more).map_err(broken)?;
-        Ok(Self::from(point, &run_point(plan, world, how)?))
+        Ok(Self::from(point, &run_point(plan, backend, how)?))
     }
 
     fn from(point: &Point, outcome: &Outcome) -> Self {

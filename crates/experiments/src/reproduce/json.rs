@@ -33,7 +33,7 @@ fn number(judged: &Judged<'_>) -> Value {
                 "n": estimate.n,
             })
         });
-        (on.world.name().to_owned(), object!(value))
+        (on.backend.name().to_owned(), object!(value))
     });
     object!({
         "point": judged.point.label,
@@ -57,7 +57,7 @@ pub fn self_test_json(tests: &[(&'static Experiment, Vec<Broken>)]) -> Value {
             object!({
                 "id": experiment.id,
                 "must_hold": broken.must_hold.text,
-                "world": broken.world.name(),
+                "backend": broken.backend.name(),
                 "breaker": broken.breaker,
                 "broke": broken.broke(),
                 "value": broken.check.value,
@@ -76,7 +76,7 @@ fn experiment(report: &Report) -> Value {
         let all = verdicts.into_iter().map(|verdict| {
             object!({
                 "text": verdict.must_hold.text,
-                "world": verdict.world.name(),
+                "backend": verdict.backend.name(),
                 "holds": verdict.holds(),
                 "value": verdict.check.value,
             })
@@ -95,7 +95,7 @@ fn experiment(report: &Report) -> Value {
 }
 
 fn point(report: &Report, point: &Point, metric: &Metric) -> Value {
-    let measured = |world| report.results(world).and_then(|results| results.named(&point.label));
+    let measured = |backend| report.results(backend).and_then(|results| results.named(&point.label));
     object!({
         "setting": point.setting.iter().map(setting).collect::<Map<_, _>>(),
         "kind": point.kind.name(),

@@ -112,7 +112,7 @@ pub struct Experiment {
     /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
     pub notes: &'static [&'static str],
     /// The backends on which it can run.
-    pub worlds: &'static [Backend],
+    pub backends: &'static [Backend],
     /// The metrics.
     pub metrics: &'static [Metric],
     /// Returns the points of the experiment.
@@ -133,7 +133,7 @@ pub struct MustHold {
     /// A description of the value.
     pub value: &'static str,
     /// The backends on which it is required.
-    pub worlds: &'static [Backend],
+    pub backends: &'static [Backend],
     /// Selects the points that it evaluates. If one of them is invalid, the property does not hold.
     pub needs: fn(&Point) -> bool,
     /// Checks whether it holds on one backend.
@@ -159,8 +159,8 @@ impl Check {
 }
 
 /// Returns how long an experiment takes on Linux with `jobs` parallel runs, or the virtual time with one.
-pub fn span(experiment: &Experiment, scale: Scale, world: Backend, jobs: usize) -> Duration {
-    carry_out::span(&(experiment.points)(scale), world, jobs)
+pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize) -> Duration {
+    carry_out::span(&(experiment.points)(scale), backend, jobs)
 }
 
 /// Returns which of these experiments run on Linux if all of them may take `budget` there, with `jobs` parallel runs. The first

@@ -84,7 +84,7 @@ pub struct Point {
     /// Its purpose.
     pub kind: Kind,
     /// The backends on which it runs.
-    pub worlds: &'static [Backend],
+    pub backends: &'static [Backend],
     /// The name of the built-in scenario.
     pub scenario: &'static str,
     /// The settings that differ from the scenario.

@@ -79,7 +79,7 @@ impl Word {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OnBackend {
     /// The backend.
-    pub world: Backend,
+    pub backend: Backend,
     /// The value; `None` if no valid run gave one.
     pub estimate: Option<Estimate>,
     /// Whether all properties of its series hold there; `None` if a run that they need is invalid.
@@ -171,8 +171,10 @@ impl Judged<'_> {
         }
         for on in &self.on {
             match on.word(&self.published) {
-                None => parts.push(format!("{}: not evaluated, a run was invalid", on.world.name())),
-                Some(other) if other != word => parts.push(format!("{}: {}", on.world.name(), other.name())),
+                None => parts.push(format!("{}: not evaluated, a run was invalid", on.backend.name())),
+                Some(other) if other != word => {
+                    parts.push(format!("{}: {}", on.backend.name(), other.name()));
+                }
                 Some(_) => {}
             }
         }
@@ -186,14 +188,14 @@ impl Judged<'_> {
     /// Returns the remarks on the confidence intervals; only one if they are equal on all backends.
     fn remarks(&self) -> Vec<String> {
         let all: Vec<(Backend, String)> =
-            self.on.iter().filter_map(|on| Some((on.world, on.remark(&self.published)?))).collect();
+            self.on.iter().filter_map(|on| Some((on.backend, on.remark(&self.published)?))).collect();
         match all.as_slice() {
             [(_, first), rest @ ..]
                 if all.len() == self.on.len() && rest.iter().all(|(_, other)| other == first) =>
             {
                 vec![first.clone()]
             }
-            all => all.iter().map(|(world, remark)| format!("{}: {remark}", world.name())).collect(),
+            all => all.iter().map(|(backend, remark)| format!("{}: {remark}", backend.name())).collect(),
         }
     }
 }
@@ -205,20 +207,20 @@ pub fn judged(report: &Report) -> Vec<Judged<'_>> {
     for metric in report.experiment.metrics {
         for point in &report.points {
             let Some(published) = point.published(metric.name) else { continue };
-            let on = report.worlds.iter().filter(|results| point.worlds.contains(&results.world));
+            let on = report.backends.iter().filter(|results| point.backends.contains(&results.backend));
             let on = on.map(|results| {
                 let measured = results.named(&point.label).filter(|measured| measured.is_valid());
                 let shape: Vec<_> = verdicts
                     .iter()
                     .filter(|verdict| {
                         let must_hold = verdict.must_hold;
-                        verdict.world == results.world && published.shape.contains(&must_hold.text)
+                        verdict.backend == results.backend && published.shape.contains(&must_hold.text)
                     })
                     .collect();
                 let is_open = shape.iter().any(|verdict| verdict.invalid);
                 let has_shape = !shape.is_empty() && shape.iter().all(|verdict| verdict.holds());
                 OnBackend {
-                    world: results.world,
+                    backend: results.backend,
                     estimate: measured.and_then(|measured| measured.estimate(metric)),
                     has_shape: (!is_open).then_some(has_shape),
                 }
@@ -282,7 +284,7 @@ mod tests {
 
     fn on(value: f64, has_shape: Option<bool>) -> OnBackend {
         let estimate = Some(Estimate { value, interval: None, n: 1 });
-        OnBackend { world: Backend::Sim, estimate, has_shape }
+        OnBackend { backend: Backend::Sim, estimate, has_shape }
     }
 
     const PUBLISHED: Published = Published {
@@ -337,7 +339,7 @@ mod tests {
         let point = &(crate::paper::EXPERIMENTS[0].points)(crate::reproduce::Scale::Quick)[0];
         let metric = &crate::paper::EXPERIMENTS[0].metrics[0];
         let word = |sim: OnBackend, linux: OnBackend| {
-            let linux = OnBackend { world: Backend::Linux, ..linux };
+            let linux = OnBackend { backend: Backend::Linux, ..linux };
             let judged = Judged { point, metric, published: PUBLISHED, on: vec![sim, linux] };
             (judged.word(), judged.why().unwrap_or_default())
         };

@@ -37,7 +37,7 @@ impl Recorded {
         let mut numbers = Vec::new();
         for report in reports {
             for judged in judged(report) {
-                let linux = judged.on.iter().find(|on| on.world == Backend::Linux);
+                let linux = judged.on.iter().find(|on| on.backend == Backend::Linux);
                 // Results that invalid runs leave open are not recorded.
                 let Some((estimate, has_shape)) = linux.and_then(|on| on.estimate.zip(on.has_shape)) else {
                     continue;
@@ -88,6 +88,6 @@ impl Recorded {
         let number = self.numbers.iter().find(same)?;
         let interval = number.interval.map(|[lo, hi]| Interval { lo, hi, is_range: number.is_range });
         let estimate = Some(Estimate { value: number.value, interval, n: number.n });
-        Some(OnBackend { world: Backend::Linux, estimate, has_shape: Some(number.has_shape) })
+        Some(OnBackend { backend: Backend::Linux, estimate, has_shape: Some(number.has_shape) })
     }
 }

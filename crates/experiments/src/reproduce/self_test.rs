@@ -14,7 +14,7 @@ pub struct Broken {
     /// The settings of the breaker.
     pub breaker: &'static [&'static str],
     /// The backend.
-    pub world: Backend,
+    pub backend: Backend,
     /// The result without the breaker.
     pub whole: Check,
     /// The result with the breaker.
@@ -32,26 +32,26 @@ impl Broken {
 /// Runs the breakers of an experiment at the quick scale: all of them in the simulator, only the first on Linux.
 pub fn self_test(
     experiment: &'static Experiment,
-    world: Backend,
+    backend: Backend,
     how: &How<'_>,
 ) -> Result<Vec<Broken>, NotRun> {
     let points = (experiment.points)(Scale::Quick);
-    let limit = if world == Backend::Linux { 1 } else { usize::MAX };
+    let limit = if backend == Backend::Linux { 1 } else { usize::MAX };
     let mut all = Vec::new();
-    for must_hold in experiment.must_hold.iter().filter(|must_hold| must_hold.worlds.contains(&world)) {
+    for must_hold in experiment.must_hold.iter().filter(|must_hold| must_hold.backends.contains(&backend)) {
         if all.len() >= limit {
             break;
         }
         let needed: Vec<Point> = points.iter().filter(|point| (must_hold.needs)(point)).cloned().collect();
         let check = |overrides: &[Setting]| {
-            let results = measure_all(&needed, world, overrides, how)?;
+            let results = measure_all(&needed, backend, overrides, how)?;
             Ok((must_hold.check)(&results))
         };
         let whole = check(&[])?;
         for breaker in must_hold.breakers.iter().take(limit) {
             let overrides: Result<Vec<Setting>, String> = breaker.iter().map(|text| text.parse()).collect();
             let check = check(&overrides.map_err(NotRun::Broken)?)?;
-            all.push(Broken { must_hold, breaker, world, whole, check });
+            all.push(Broken { must_hold, breaker, backend, whole, check });
         }
     }
     Ok(all)
@@ -65,7 +65,7 @@ mod tests {
     fn what_did_not_hold_before_cannot_be_broken() {
         let must_hold = &crate::paper::EXPERIMENTS[0].must_hold[0];
         let check = |holds, value| Check { value, holds };
-        let broken = |whole, check| Broken { must_hold, breaker: &[], world: Backend::Sim, whole, check };
+        let broken = |whole, check| Broken { must_hold, breaker: &[], backend: Backend::Sim, whole, check };
         let [holds, fails, nothing] = [check(true, Some(1.0)), check(false, Some(1.0)), check(false, None)];
         assert!(broken(holds, fails).broke());
         assert!(!broken(fails, fails).broke(), "it never holds");

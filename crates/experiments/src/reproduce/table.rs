@@ -85,8 +85,8 @@ fn head(scale: &str, recorded: Option<&Recorded>) -> String {
 }
 
 fn row(report: &Report, judged: &Judged<'_>) -> String {
-    let on = |world| {
-        let on = judged.on.iter().find(|on| on.world == world);
+    let on = |backend| {
+        let on = judged.on.iter().find(|on| on.backend == backend);
         on.and_then(|on| on.estimate).map_or("-".to_owned(), |each| value(each, judged.metric))
     };
     let published = judged.published;

@@ -154,7 +154,7 @@ fn a_shape_is_made_of_must_holds_that_are_there_and_look_at_the_point() {
                     let of = experiment.must_hold.iter().find(|must_hold| must_hold.text == *name);
                     let of = of.unwrap_or_else(|| panic!("{}: no must-hold {name}", experiment.id));
                     assert!((of.needs)(&point), "{}: {name} does not look at {}", experiment.id, point.label);
-                    assert!(point.worlds.iter().all(|world| of.worlds.contains(world)), "{name}");
+                    assert!(point.backends.iter().all(|backend| of.backends.contains(backend)), "{name}");
                 }
             }
         }
@@ -170,7 +170,7 @@ fn a_verdict_needs_the_value_and_what_must_hold() {
     assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::Reproduced);
     // One more lost packet in each handoff: the number differs, and a property that must hold fails.
     let lose_more = |report: &mut Report, label: &str| {
-        let row = report.worlds[0].rows.iter_mut().find(|(point, _)| point.label == label).unwrap();
+        let row = report.backends[0].rows.iter_mut().find(|(point, _)| point.label == label).unwrap();
         let lost = row.1.as_mut().unwrap().samples.get_mut("lost_per_handoff").unwrap();
         for lost in lost {
             *lost += 1.0;
@@ -227,8 +227,8 @@ fn the_json_has_the_promised_shape() {
         assert!(["main", "control", "sensitivity"].contains(&point["kind"].as_str().unwrap()));
     }
     for must_hold in experiment["must_hold"].as_array().unwrap() {
-        assert_eq!(keys(must_hold), ["text", "world", "holds", "value"]);
-        assert_eq!(must_hold["world"], "sim");
+        assert_eq!(keys(must_hold), ["text", "backend", "holds", "value"]);
+        assert_eq!(must_hold["backend"], "sim");
     }
 }
 
@@ -251,9 +251,9 @@ fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
 fn a_run_is_repeated_where_another_may_do_better() {
     let late = Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None };
     let short = Doubt::Short { metric: "frames".to_owned(), values: 2, repetitions: 4 };
-    let repeats = |doubts: &[&Doubt], world, broken| {
+    let repeats = |doubts: &[&Doubt], backend, broken| {
         let validity = Validity::Invalid(doubts.iter().map(|doubt| (*doubt).clone()).collect());
-        carry_out::worth_repeating(&validity, world, broken).is_some()
+        carry_out::worth_repeating(&validity, backend, broken).is_some()
     };
     assert!(repeats(&[&late], Backend::Linux, false) && repeats(&[&short], Backend::Linux, false));
     assert!(repeats(&[&late], Backend::Linux, true) && repeats(&[&short, &late], Backend::Linux, true));
@@ -267,8 +267,8 @@ fn a_run_is_repeated_where_another_may_do_better() {
 }
 
 #[test]
-fn a_world_that_is_not_to_be_had_is_absent_and_says_why() {
+fn a_backend_that_cannot_run_is_absent_and_its_report_says_why() {
     let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[Backend::Linux], &HOW).unwrap();
-    assert!(report.worlds.is_empty() && report.verdicts().is_empty());
+    assert!(report.backends.is_empty() && report.verdicts().is_empty());
     assert_eq!(report.absent.len(), 1);
 }

@@ -16,7 +16,7 @@ pub fn text(report: &Report) -> String {
     for note in experiment.notes {
         let _ = writeln!(out, "  {note}");
     }
-    let worlds: Vec<Backend> = report.worlds.iter().map(|results| results.world).collect();
+    let backends: Vec<Backend> = report.backends.iter().map(|results| results.backend).collect();
     let is_published = |metric: &&Metric| report.points.iter().any(|p| p.published(metric.name).is_some());
     for metric in experiment.metrics.iter().filter(is_published) {
         let _ = write!(
@@ -24,16 +24,16 @@ pub fn text(report: &Report) -> String {
             "\n{} ({})\n{}",
             metric.name,
             metric.statistic.name(),
-            published(report, metric, &worlds)
+            published(report, metric, &backends)
         );
     }
     let others: Vec<&Metric> = experiment.metrics.iter().filter(|metric| !is_published(metric)).collect();
     if !others.is_empty() {
-        let _ = write!(out, "\nalso measured, not published\n{}", also(report, &others, &worlds));
+        let _ = write!(out, "\nalso measured, not published\n{}", also(report, &others, &backends));
     }
-    out.push_str(&invalid(&report.worlds));
-    for (world, why) in &report.absent {
-        let _ = writeln!(out, "\nnot on {}: {why}", world.name());
+    out.push_str(&invalid(&report.backends));
+    for (backend, why) in &report.absent {
+        let _ = writeln!(out, "\nnot on {}: {why}", backend.name());
     }
     let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
     let observed = report.observed();
@@ -42,7 +42,7 @@ pub fn text(report: &Report) -> String {
     }
     let judged = judged(report);
     if !judged.is_empty() {
-        let _ = write!(out, "\npublished numbers\n{}", numbers(&judged, &worlds));
+        let _ = write!(out, "\npublished numbers\n{}", numbers(&judged, &backends));
         let _ = writeln!(out, "\n{}: {}", experiment.id, counts(&judged));
     }
     out
@@ -54,10 +54,10 @@ pub fn summary(reports: &[Report]) -> String {
     format!("published numbers: {}\n", counts(&all))
 }
 
-fn numbers(judged: &[Judged<'_>], worlds: &[Backend]) -> String {
+fn numbers(judged: &[Judged<'_>], backends: &[Backend]) -> String {
     let mut headers = vec!["verdict".to_owned(), "point".to_owned(), "metric".to_owned()];
     headers.extend(["published", "tolerance"].map(str::to_owned));
-    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
+    headers.extend(backends.iter().map(|backend| backend.name().to_owned()));
     headers.push("why".to_owned());
     let mut table = Table::new(headers);
     for judged in judged {
@@ -66,8 +66,8 @@ fn numbers(judged: &[Judged<'_>], worlds: &[Backend]) -> String {
         let mut row = vec![judged.verdict(), judged.point.label.clone(), name];
         row.push(format!("{:.*}", metric.digits, published.value));
         row.push(tolerance(published.tolerance));
-        row.extend(worlds.iter().map(|world| {
-            let estimate = judged.on.iter().find(|on| on.world == *world).and_then(|on| on.estimate);
+        row.extend(backends.iter().map(|backend| {
+            let estimate = judged.on.iter().find(|on| on.backend == *backend).and_then(|on| on.estimate);
             estimate.map_or("-".to_owned(), |estimate| value(estimate, metric))
         }));
         row.push(judged.why().unwrap_or_default());
@@ -78,22 +78,22 @@ fn numbers(judged: &[Judged<'_>], worlds: &[Backend]) -> String {
     format!("{}tolerances: {}\n", table.render(), from.join("; "))
 }
 
-fn published(report: &Report, metric: &Metric, worlds: &[Backend]) -> String {
+fn published(report: &Report, metric: &Metric, backends: &[Backend]) -> String {
     let shaped = report.points.iter().any(|point| point.base.is_some());
     let mut headers: Vec<String> = ["kind", "point", "n", "published"].map(str::to_owned).into();
-    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
+    headers.extend(backends.iter().map(|backend| backend.name().to_owned()));
     let has_formula = report.points.iter().any(|point| formula(point, metric).is_some());
     headers.extend(has_formula.then(|| "formula".to_owned()));
     if shaped {
         headers.push("shape published".to_owned());
-        headers.extend(worlds.iter().map(|world| format!("shape {}", world.name())));
+        headers.extend(backends.iter().map(|backend| format!("shape {}", backend.name())));
     }
     let mut table = Table::new(headers);
     for point in &report.points {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.*}", metric.digits));
         let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
         row.push(number(point.published(metric.name).map(|published| published.value)));
-        row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
+        row.extend(backends.iter().map(|backend| cell(measured(report, point, *backend), metric)));
         if has_formula {
             row.push(number(formula(point, metric)));
         }
@@ -105,7 +105,7 @@ fn published(report: &Report, metric: &Metric, worlds: &[Backend]) -> String {
             };
             row.push(of(&|point| point.published(metric.name).map(|published| published.value)));
             row.extend(
-                worlds.iter().map(|world| of(&|point| middle(measured(report, point, *world), metric))),
+                backends.iter().map(|backend| of(&|point| middle(measured(report, point, *backend), metric))),
             );
         }
         table.push(row);
@@ -113,16 +113,16 @@ fn published(report: &Report, metric: &Metric, worlds: &[Backend]) -> String {
     table.render()
 }
 
-fn also(report: &Report, metrics: &[&Metric], worlds: &[Backend]) -> String {
+fn also(report: &Report, metrics: &[&Metric], backends: &[Backend]) -> String {
     let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
     for metric in metrics {
-        headers.extend(worlds.iter().map(|world| format!("{} {}", metric.name, world.name())));
+        headers.extend(backends.iter().map(|backend| format!("{} {}", metric.name, backend.name())));
     }
     let mut table = Table::new(headers);
     for point in &report.points {
         let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
         for metric in metrics {
-            row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
+            row.extend(backends.iter().map(|backend| cell(measured(report, point, *backend), metric)));
         }
         table.push(row);
     }
@@ -138,15 +138,15 @@ fn must_hold(verdicts: &[Verdict]) -> String {
             (false, false) => "DOES NOT HOLD",
         };
         let (text, value) = (verdict.must_hold.text, verdict.must_hold.value);
-        table.push([word, verdict.world.name(), &decided_by(verdict.check.value), text, value]);
+        table.push([word, verdict.backend.name(), &decided_by(verdict.check.value), text, value]);
     }
     table.render()
 }
 
 /// Describes which runs are invalid, and why.
-pub(crate) fn invalid(worlds: &[Results]) -> String {
+pub(crate) fn invalid(backends: &[Results]) -> String {
     let mut out = String::new();
-    for results in worlds {
+    for results in backends {
         for (point, measured) in results.rows(|_| true) {
             let (word, why) = match &measured.validity {
                 Validity::Valid => continue,
@@ -156,7 +156,7 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
             let _ = writeln!(
                 out,
                 "\n{word} on {}: {}: {}",
-                results.world.name(),
+                results.backend.name(),
                 point.label,
                 trace::doubt::joined(why)
             );
@@ -179,7 +179,7 @@ pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
         };
         table.push([
             word,
-            broken.world.name(),
+            broken.backend.name(),
             &decided_by(broken.whole.value),
             &decided_by(broken.check.value),
             broken.must_hold.text,
@@ -189,8 +189,8 @@ pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     format!("{}: self-test\n{}", experiment.id, table.render())
 }
 
-fn measured<'a>(report: &'a Report, point: &Point, world: Backend) -> Option<&'a Measured> {
-    report.results(world)?.named(&point.label)
+fn measured<'a>(report: &'a Report, point: &Point, backend: Backend) -> Option<&'a Measured> {
+    report.results(backend)?.named(&point.label)
 }
 
 fn middle(measured: Option<&Measured>, metric: &Metric) -> Option<f64> {

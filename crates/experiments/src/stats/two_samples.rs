@@ -2,7 +2,7 @@
 
 use super::summary::{Interval, mean, middle};
 use serde::Serialize;
-use wire::Seed;
+use wire::Rng;
 
 /// The number of resamples for a bootstrap interval.
 const RESAMPLES: usize = 2000;
@@ -112,10 +112,10 @@ fn difference(a: &[f64], b: &[f64], of: fn(&[f64]) -> Option<f64>) -> Option<Dif
         of(&values)
     };
     let value = less(sorted(a)?, sorted(b)?);
-    let mut random = Seed::new(1).fork("bootstrap");
+    let mut rng = Rng::new(1).fork("bootstrap");
     let mut all = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        all.push(less(sorted(&resample(a, &mut random))?, sorted(&resample(b, &mut random))?));
+        all.push(less(sorted(&resample(a, &mut rng))?, sorted(&resample(b, &mut rng))?));
     }
     all.sort_unstable_by(f64::total_cmp);
     let at = |index: usize| all.get(index).copied();
@@ -128,8 +128,8 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     if values.len() < 6 || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
-    let mut random = Seed::new(1).fork("bootstrap");
-    let means = (0..RESAMPLES).filter_map(|_| mean(&resample(values, &mut random)));
+    let mut rng = Rng::new(1).fork("bootstrap");
+    let means = (0..RESAMPLES).filter_map(|_| mean(&resample(values, &mut rng)));
     let mut means: Vec<f64> = means.collect();
     means.sort_unstable_by(f64::total_cmp);
     let at = |index: usize| means.get(index).copied();
@@ -142,9 +142,9 @@ fn less(a: f64, b: f64) -> f64 {
 }
 
 /// Returns a resample: as many values as the sample has, each drawn from all of them.
-fn resample(values: &[f64], random: &mut Seed) -> Vec<f64> {
-    let draw = |random: &mut Seed| (((random.draw() >> 32) * values.len() as u64) >> 32) as usize;
-    (0..values.len()).filter_map(|_| values.get(draw(random)).copied()).collect()
+fn resample(values: &[f64], rng: &mut Rng) -> Vec<f64> {
+    let draw = |rng: &mut Rng| (((rng.draw() >> 32) * values.len() as u64) >> 32) as usize;
+    (0..values.len()).filter_map(|_| values.get(draw(rng)).copied()).collect()
 }
 
 #[cfg(test)]
@@ -206,32 +206,32 @@ mod tests {
     }
 
     /// Returns a uniform random number from 0 to below 1.
-    fn uniform(random: &mut Seed) -> f64 {
-        (random.draw() >> 11) as f64 / (1u64 << 53) as f64
+    fn uniform(rng: &mut Rng) -> f64 {
+        (rng.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn exponential(random: &mut Seed) -> f64 {
-        -(1.0 - uniform(random)).ln()
+    fn exponential(rng: &mut Rng) -> f64 {
+        -(1.0 - uniform(rng)).ln()
     }
 
     /// Returns a value like the outages of a download: 40 % are short, 60 % are long.
-    fn two_modes(random: &mut Seed) -> f64 {
-        if uniform(random) < 0.4 { 50.0 + 40.0 * uniform(random) } else { 400.0 + 900.0 * uniform(random) }
+    fn two_modes(rng: &mut Rng) -> f64 {
+        if uniform(rng) < 0.4 { 50.0 + 40.0 * uniform(rng) } else { 400.0 + 900.0 * uniform(rng) }
     }
 
     #[test]
     fn intervals_contain_the_true_difference_about_as_often_as_they_say() {
         const TRIALS: usize = 150;
         for (name, draw) in [
-            ("uniform", uniform as fn(&mut Seed) -> f64),
+            ("uniform", uniform as fn(&mut Rng) -> f64),
             ("exponential", exponential),
             ("two modes", two_modes),
         ] {
-            let mut random = Seed::new(7).fork(name);
+            let mut rng = Rng::new(7).fork(name);
             let (mut medians, mut means) = (0, 0);
             for _ in 0..TRIALS {
-                let a: Vec<f64> = (0..40).map(|_| draw(&mut random)).collect();
-                let b: Vec<f64> = (0..12).map(|_| draw(&mut random)).collect();
+                let a: Vec<f64> = (0..40).map(|_| draw(&mut rng)).collect();
+                let b: Vec<f64> = (0..12).map(|_| draw(&mut rng)).collect();
                 let holds_zero = |difference: Difference| usize::from(!difference.is_significant());
                 medians += holds_zero(median_difference(&a, &b).unwrap());
                 means += holds_zero(mean_difference(&a, &b).unwrap());

@@ -22,7 +22,7 @@ pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
 }
 
 fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), names: &[&str]) -> PointFigure {
-    let style = style(sweep.world);
+    let style = style(sweep.backend);
     let mut series: Vec<Series> = Vec::new();
     let mut counts: Vec<usize> = Vec::new();
     for name in names {

@@ -95,8 +95,8 @@ impl Sweep {
 
     /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If that is taken by other files, it ends in
     /// `.2`, `.3` and so on.
-    pub fn default_folder(&self, world: Backend) -> PathBuf {
-        let base = format!("{}-{}-sweep", self.name, world.name());
+    pub fn default_folder(&self, backend: Backend) -> PathBuf {
+        let base = format!("{}-{}-sweep", self.name, backend.name());
         let mut folder = Path::new("runs").join(&base);
         let mut number = 2_u64;
         while is_taken(&folder, self).is_some() {

@@ -52,7 +52,7 @@ pub struct Sweep {
     /// Number of runs at each point.
     pub repetitions: usize,
     /// The backend.
-    pub world: Backend,
+    pub backend: Backend,
     file: String,
     text: String,
     points: Vec<Point>,
@@ -93,7 +93,7 @@ impl Sweep {
         settings: &[Setting],
         runs: Option<usize>,
         seed: u64,
-        world: Backend,
+        backend: Backend,
     ) -> Result<Option<(Self, Vec<Job>)>, ScenarioError> {
         let part = SweepPart::read(file, text, settings)?;
         let wrong = |path: &str, problem: &str| part.wrong(path, problem);
@@ -125,7 +125,7 @@ impl Sweep {
             name: scenario::stem(file),
             axes: choices.iter().map(|values| axis(values)).collect(),
             repetitions,
-            world,
+            backend,
             file: file.to_owned(),
             text: text.to_owned(),
             points: grid(&choices).into_iter().map(|point| Point::new(&constant, point)).collect(),
@@ -179,10 +179,10 @@ impl Sweep {
     fn check(&self, jobs: &[Job]) -> Result<u64, ScenarioError> {
         let mut fold = Fingerprinter::default();
         let mut take = |text: &str| fold.add(&text);
-        take(&format!("{} {} {}", env!("CARGO_PKG_VERSION"), self.repetitions, self.world.name()));
+        take(&format!("{} {} {}", env!("CARGO_PKG_VERSION"), self.repetitions, self.backend.name()));
         for first in jobs.chunks(self.repetitions).filter_map(<[Job]>::first) {
             let plan = self.plan(first)?;
-            if self.world == Backend::Sim {
+            if self.backend == Backend::Sim {
                 plan.world().map_err(|error| ScenarioError::new(&self.file, error.to_string()))?;
             }
             // The document has the contents of other files too.

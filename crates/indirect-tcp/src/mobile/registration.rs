@@ -1,7 +1,7 @@
 //! Greetings to routers, and their answers.
 
 use super::{Connection, MobileHost, PendingGreeting, State, Timer};
-use crate::mark::Event;
+use crate::mark::IndirectTcpEvent;
 use crate::message::{CONNECTIONS, Entry, Greeting, GreetingReply, Lost, PORT, PREVIOUS, Signed, Welcome};
 use crate::router::refusal;
 use node::stream::refusal as refused;
@@ -106,9 +106,9 @@ impl MobileHost {
         let router = greeting.message.router;
         let connections = greeting.message.entries.iter().filter(|entry| !entry.closing).count();
         if greeting.message.again {
-            out.mark(Event::Refresh { router, attempt: *attempt }.into());
+            out.mark(IndirectTcpEvent::Refresh { router, attempt: *attempt }.into());
         } else {
-            out.mark(Event::Greeting { router, connections, attempt: *attempt }.into());
+            out.mark(IndirectTcpEvent::Greeting { router, connections, attempt: *attempt }.into());
         }
         let [from, to] = [self.config.address, router].map(|at| Addr::new(at, PORT));
         out.send_routed(Packet::new(Mac::ZERO, udp::packet(from, to, &greeting.emit())));
@@ -132,7 +132,7 @@ impl MobileHost {
         match welcome {
             Welcome::Ready if sequence == greeting.message.sequence => {
                 if !greeting.message.again {
-                    out.mark(Event::Welcomed { router }.into());
+                    out.mark(IndirectTcpEvent::Welcomed { router }.into());
                 }
                 self.answered = self.greeting.take().map(|said| said.greeting);
                 self.timers.stop(Timer::Repeat);
@@ -142,7 +142,7 @@ impl MobileHost {
             // This host's clock went back, or the router has restarted.
             Welcome::Stale if sequence >= greeting.message.sequence => {
                 self.sequence = self.sequence.max(sequence);
-                out.mark(Event::NotWelcome { router, why: "stale" }.into());
+                out.mark(IndirectTcpEvent::NotWelcome { router, why: "stale" }.into());
                 self.greet(now, router, out);
             }
             Welcome::Ready | Welcome::Stale => return Err(refusal::STALE),
@@ -178,7 +178,7 @@ impl MobileHost {
     pub(super) fn despair(&mut self, out: &mut Outbox) {
         let Some(PendingGreeting { greeting, .. }) = &self.greeting else { return };
         let router = greeting.message.router;
-        out.mark(Event::NotWelcome { router, why: "no answer" }.into());
+        out.mark(IndirectTcpEvent::NotWelcome { router, why: "no answer" }.into());
         let programs = self.connections.iter().filter(|(_, connection)| connection.is_known_to_router());
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {

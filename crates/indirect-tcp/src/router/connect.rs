@@ -3,7 +3,7 @@
 use super::connection::{Connection, Stage};
 use super::peer_channel::PeerChannel;
 use super::{StreamUse, SupportRouter, Timer, refusal};
-use crate::mark::Event;
+use crate::mark::IndirectTcpEvent;
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Side, Signed};
 use node::{MigrateOp, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ impl SupportRouter {
         }
         self.begins_anew(entry.far(), out);
         self.listen();
-        out.mark(Event::Called { host: address, connection: number }.into());
+        out.mark(IndirectTcpEvent::Called { host: address, connection: number }.into());
         let local = Some(entry.host);
         self.set_half(far, out);
         out.stream(far, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
@@ -169,7 +169,7 @@ impl SupportRouter {
         let Some((near, far)) = connection.near.zip(connection.far) else { return };
         self.answer(near, address, Answer { connection: number, code: Code::Connected }, out);
         out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, [Vec::new(), Vec::new()])));
-        out.mark(Event::Connected { host: address, connection: number }.into());
+        out.mark(IndirectTcpEvent::Connected { host: address, connection: number }.into());
     }
 
     /// The far half could not be opened: notifies the host, and ends the near half.

@@ -103,7 +103,7 @@ impl SupportRouter {
 mod tests {
     use super::*;
     use crate::message::PORT;
-    use node::{Effect, Input, Role, Seed};
+    use node::{Effect, Input, Rng, Role};
     use wire::SocketAddrV4;
 
     const CONFIG: &str = r#"
@@ -137,7 +137,7 @@ mod tests {
         };
         let first = |then: fn(&mut SupportRouter, &mut Outbox)| {
             let mut out = Outbox::default();
-            let mut router = SupportRouter::new(toml::from_str(CONFIG).unwrap(), Seed::new(1)).unwrap();
+            let mut router = SupportRouter::new(toml::from_str(CONFIG).unwrap(), Rng::new(1)).unwrap();
             router.silence(Instant::ZERO, half(1), Guard::Drop, &mut out);
             then(&mut router, &mut out);
             out.drain_effects().for_each(drop);

@@ -5,7 +5,7 @@ use super::connection::{Arrival, Arriving, Connection, Stage};
 use super::peer_channel::{Offer, channel_of};
 use super::registration::same;
 use super::{StreamUse, SupportRouter, Timer, refusal};
-use crate::mark::Event;
+use crate::mark::IndirectTcpEvent;
 use crate::message::{Body, ConnectionId, Direction, Entry, Frame, Halves, Side, SocketState, Verdict};
 use node::{MigrateOp, Outbox, StreamId, StreamOp, Tuple};
 use wire::icmp::IcmpError;
@@ -300,7 +300,7 @@ impl SupportRouter {
             host.note_taken(entry.id, attempt);
         }
         let closing = entry.closing;
-        out.mark(Event::Taken { host: address, connection: number, buffered, closing }.into());
+        out.mark(IndirectTcpEvent::Taken { host: address, connection: number, buffered, closing }.into());
         if let (Some(near), Some(far)) = (near, far) {
             out.stream(near, StreamOp::Migrate(MigrateOp::Join(far, staged)));
         }

@@ -4,7 +4,7 @@
 use super::connection::{Commit, Connection, Leaving, Stage};
 use super::host::{Departure, Host};
 use super::{SupportRouter, Timer, refusal};
-use crate::mark::Event;
+use crate::mark::IndirectTcpEvent;
 use crate::message::{Body, CODE, ConnectionId, Direction, Entry, Frame, Halves, Side, SocketState, Verdict};
 use node::{Guard, MigrateOp, Outbox, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
@@ -29,7 +29,7 @@ impl SupportRouter {
         departure.handoff = Some(handoff);
         let offer = Body::Offer { host: address, sequence: departure.sequence, connections };
         let bytes = self.send_to(to, handoff, offer, out);
-        out.mark(Event::Offered { host: address, bytes, codes: CODE }.into());
+        out.mark(IndirectTcpEvent::Offered { host: address, bytes, codes: CODE }.into());
     }
 
     fn departure(&self, address: Ipv4Addr) -> Option<&Departure> {
@@ -125,7 +125,7 @@ impl SupportRouter {
         if first(&|here| here.committed().is_some()).is_some() {
             return; // a commit is not answered yet
         }
-        out.mark(Event::HandedOver { host: address }.into());
+        out.mark(IndirectTcpEvent::HandedOver { host: address }.into());
         self.send_to(to, handoff, Body::Done, out);
     }
 
@@ -137,7 +137,7 @@ impl SupportRouter {
         connection.stage = Stage::Leaving(Leaving { staged, ..Leaving::default() });
         let halves = connection.halves();
         self.listen();
-        out.mark(Event::Frozen { host: address, connection: number }.into());
+        out.mark(IndirectTcpEvent::Frozen { host: address, connection: number }.into());
         halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Freeze)));
         match relayed {
             Some((near, _)) => out.stream(near, StreamOp::Migrate(MigrateOp::Part)),
@@ -180,7 +180,7 @@ impl SupportRouter {
         connection.attempt = attempt;
         let codes = frames.len() * CODE;
         let bytes = frames.into_iter().map(|body| self.send_to(to, handoff, body, out)).sum();
-        out.mark(Event::Shipped { host: address, connection: number, to, bytes, codes }.into());
+        out.mark(IndirectTcpEvent::Shipped { host: address, connection: number, to, bytes, codes }.into());
         self.next_to_leave(address, out);
     }
 
@@ -233,7 +233,7 @@ impl SupportRouter {
     /// The new router owns the connection, so it is deleted here.
     fn handed_over(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         if self.end_silently(now, address, number, out) {
-            out.mark(Event::Forgotten { host: address, connection: number }.into());
+            out.mark(IndirectTcpEvent::Forgotten { host: address, connection: number }.into());
         }
     }
 
@@ -290,7 +290,7 @@ impl SupportRouter {
         }
         halves.for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Thaw)));
         self.listen();
-        out.mark(Event::Resumed { host: address, connection: number }.into());
+        out.mark(IndirectTcpEvent::Resumed { host: address, connection: number }.into());
     }
 
     /// The connection cannot be moved. Both its ends are reset, and the new router is notified.
@@ -324,7 +324,7 @@ impl SupportRouter {
             out.stream(id, StreamOp::Migrate(MigrateOp::Thaw));
             out.stream(id, StreamOp::Abort);
         }
-        out.mark(Event::Lost { host: address, connection: number, why }.into());
+        out.mark(IndirectTcpEvent::Lost { host: address, connection: number, why }.into());
     }
 
     /// Gives up a handoff, as the other router has not answered in time. A connection whose commit was not answered
@@ -349,7 +349,7 @@ impl SupportRouter {
             } else if unsure {
                 if self.end_silently(now, address, number, out) {
                     let why = "unknown whose";
-                    out.mark(Event::Lost { host: address, connection: number, why }.into());
+                    out.mark(IndirectTcpEvent::Lost { host: address, connection: number, why }.into());
                 }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
                 self.forget(address, number);

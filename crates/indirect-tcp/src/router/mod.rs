@@ -22,14 +22,14 @@ mod peer_channel;
 mod registration;
 
 use crate::config::SupportRouterConfig;
-use crate::mark::{Event, SUPPORT_ROUTER};
+use crate::mark::{IndirectTcpEvent, SUPPORT_ROUTER};
 use crate::message::{Datagram, PORT, Side, Verdict};
 use auth::Key;
 use connection::{Connection, Next, Stage};
 use host::Host;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Input, Listen, MigrateOp, Outbox, Proto, Refusals, Role, Rx, Seed, SocketOption,
+    Addr, Expiry, Input, Listen, MigrateOp, Outbox, Proto, Refusals, Rng, Role, Rx, SocketOption,
     StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
 };
 use peer_channel::PeerChannel;
@@ -117,7 +117,7 @@ pub struct SupportRouter {
     /// The wall clock at the start, in nanoseconds since 1970. Greetings with sequences up to this one belong to the
     /// time before.
     began: u64,
-    rng: Seed,
+    rng: Rng,
     refused: Refusals,
 }
 
@@ -127,7 +127,7 @@ const LISTENER: StreamId = StreamId(0);
 impl SupportRouter {
     /// Returns a router with this configuration, or an error if [`SupportRouterConfig::check`] fails. `rng` seeds
     /// its nonces.
-    pub fn new(config: SupportRouterConfig, rng: Seed) -> Result<Self, ConfigError> {
+    pub fn new(config: SupportRouterConfig, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let hosts = config.hosts.iter().map(|peer| (peer.address, Host::new(peer.key.clone()))).collect();
         let routers = config.routers.iter().map(|peer| (peer.address, peer.key.clone())).collect();
@@ -320,9 +320,9 @@ impl SupportRouter {
                 self.refuse(now, tuple, out);
             }
             out.mark(if connection.entry.unanswered {
-                Event::Undone { host, connection: *number }.into()
+                IndirectTcpEvent::Undone { host, connection: *number }.into()
             } else {
-                Event::Lost { host, connection: *number, why }.into()
+                IndirectTcpEvent::Lost { host, connection: *number, why }.into()
             });
             lost.push(connection.entry.id);
         }

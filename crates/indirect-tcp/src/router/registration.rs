@@ -3,7 +3,7 @@
 use super::connection::{Connection, Stage};
 use super::host::Host;
 use super::{SupportRouter, Timer, refusal, routed};
-use crate::mark::Event;
+use crate::mark::IndirectTcpEvent;
 use crate::message::{
     ConnectionId, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
 };
@@ -131,7 +131,7 @@ impl SupportRouter {
             self.timers.set(Timer::Patience(address), now + self.config.patience);
         }
         let connections = expected.iter().filter(|entry| !entry.closing).count();
-        out.mark(Event::Greeted { host: address, connections }.into());
+        out.mark(IndirectTcpEvent::Greeted { host: address, connections }.into());
     }
 
     fn welcome(reply: &Signed<GreetingReply>, (iface, mac): (Iface, Mac), out: &mut Outbox) {
@@ -155,7 +155,7 @@ impl SupportRouter {
         let pause = FIRST_REPEAT * (1 << told.sent);
         told.sent += 1;
         let pointer = Signed::new(ForwardPointer { new: own, old, greeting }, key);
-        out.mark(Event::Pointed { host: address, to: old }.into());
+        out.mark(IndirectTcpEvent::Pointed { host: address, to: old }.into());
         out.send_routed(routed(own, old, &pointer.emit()));
         self.timers.set(Timer::Pointer(address, old), now + pause);
     }
@@ -261,7 +261,7 @@ impl SupportRouter {
         };
         out.send_routed(routed(own, new, &Signed::new(reply, &key).emit()));
         if fresh {
-            out.mark(Event::Forwarded { host: message.host, to: new, connections }.into());
+            out.mark(IndirectTcpEvent::Forwarded { host: message.host, to: new, connections }.into());
         }
         if fresh && connections > 0 {
             self.begin_departure(now, message.host, (new, message.sequence), out);
@@ -330,7 +330,7 @@ impl SupportRouter {
             let Some(connection) = self.forget(address, number) else { continue };
             connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Migrate(MigrateOp::Forget)));
             self.refuse(now, connection.entry.far(), out);
-            out.mark(Event::Undone { host: address, connection: number }.into());
+            out.mark(IndirectTcpEvent::Undone { host: address, connection: number }.into());
         }
         self.listen();
     }

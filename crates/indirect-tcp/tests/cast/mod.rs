@@ -16,7 +16,7 @@ use names::Args;
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{
     Action, Addr, Class, CommandId, Hop, Input, InterfaceAddress, Lifetime, MigrateEvent, MigrateOp, Node,
-    Notification, Outbox, Role, Route, RouteKey, Seed, StreamEvent, StreamId, StreamOp, Value,
+    Notification, Outbox, Rng, Role, Route, RouteKey, StreamEvent, StreamId, StreamOp, Value,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ impl Cast for IndirectTcp {
         *self = Self::default();
         let (roles, names, address): (Vec<Box<dyn Role>>, &'static [&'static str], _) = match kind {
             "support-router" => {
-                let role = SupportRouter::new(configured(ROUTER_CONFIG, changes), Seed::new(1)).unwrap();
+                let role = SupportRouter::new(configured(ROUTER_CONFIG, changes), Rng::new(1)).unwrap();
                 (vec![Box::new(role)], &["cell", "up"], "10.1.0.1/32")
             }
             "mobile-host" => {

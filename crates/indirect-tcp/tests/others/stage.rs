@@ -9,7 +9,7 @@ use indirect_tcp::message::{
     Greeting, Halves, PORT, Side, Signed, SocketState, Verdict,
 };
 use node::{
-    Act, Addr, Boot, Effect, Guard, Input, MigrateEvent, MigrateOp, Outbox, PuntReason, Role, Rx, Seed,
+    Act, Addr, Boot, Effect, Guard, Input, MigrateEvent, MigrateOp, Outbox, PuntReason, Rng, Role, Rx,
     StreamEvent, StreamId, StreamOp, Tuple,
 };
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl Stage {
         let others = [RIGHT, THIRD].map(|other| peer(other, router_key())).to_vec();
         let config = config::router(LEFT, vec![peer(HOST, host_key())], others);
         let mut stage = Self {
-            role: SupportRouter::new(config, Seed::new(1)).unwrap(),
+            role: SupportRouter::new(config, Rng::new(1)).unwrap(),
             now: Instant::ZERO,
             others: BTreeMap::new(),
             opened: StreamId(0),

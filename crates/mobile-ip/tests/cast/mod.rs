@@ -8,7 +8,7 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Action, Class, Hop, InterfaceAddress, Lifetime, Node, Role, Route, RouteKey, Seed};
+use node::{Action, Class, Hop, InterfaceAddress, Lifetime, Node, Rng, Role, Route, RouteKey};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
@@ -81,7 +81,7 @@ fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
 
 impl Cast for MobileIp {
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
-        let rng = Seed::new(1);
+        let rng = Rng::new(1);
         let (names, addresses): (&'static [&'static str], &[&str]) = match kind {
             "home-agent" => (&["home", "up"], &["10.1.0.2/16", "10.9.0.2/24"]),
             "foreign-agent" => (&["visited", "up"], &["10.3.0.1/24", "10.9.0.3/24"]),

@@ -13,7 +13,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-fn can_make_worlds() -> bool {
+fn can_make_sandboxes() -> bool {
     need("a sandbox", Sandbox::spawn(shell("exit 0")).is_ok())
 }
 
@@ -38,27 +38,27 @@ fn its_program_is_root_and_pid_1_in_namespaces_of_its_own() {
 
 #[test]
 fn its_exit_and_its_streams_come_through() {
-    if !can_make_worlds() {
+    if !can_make_sandboxes() {
         return;
     }
     let mut command = shell("echo hello; echo $$; exit 7");
     command.stdout(Stdio::piped());
-    let mut world = Sandbox::spawn(command).unwrap();
+    let mut sandbox = Sandbox::spawn(command).unwrap();
     let mut said = String::new();
-    world.keeper().stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    sandbox.keeper().stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said, "hello\n1\n");
-    assert_eq!(world.wait(None).unwrap().unwrap().code(), Some(7));
-    assert_eq!(world.end().unwrap().code(), Some(7));
+    assert_eq!(sandbox.wait(None).unwrap().unwrap().code(), Some(7));
+    assert_eq!(sandbox.end().unwrap().code(), Some(7));
 
-    let mut world = Sandbox::spawn(shell("exec sleep 1000")).unwrap();
-    assert_eq!(world.wait(Some(Duration::from_millis(20))).unwrap(), None);
-    kill(world.init());
-    assert_eq!(world.wait(None).unwrap().unwrap().code(), Some(128 + libc::SIGKILL));
+    let mut sandbox = Sandbox::spawn(shell("exec sleep 1000")).unwrap();
+    assert_eq!(sandbox.wait(Some(Duration::from_millis(20))).unwrap(), None);
+    kill(sandbox.init());
+    assert_eq!(sandbox.wait(None).unwrap().unwrap().code(), Some(128 + libc::SIGKILL));
 }
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
-    if !can_make_worlds() {
+    if !can_make_sandboxes() {
         return;
     }
     let refused = Sandbox::spawn(Command::new("/no/such/program")).unwrap_err();
@@ -81,13 +81,13 @@ fn a_failed_step_says_which_it_was() {
 
 /// Starts a sandbox whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. Its
 /// standard output stays open until the last of them is dead.
-fn world_with_daemons<F>() -> (Sandbox, BufReader<std::process::ChildStdout>) {
+fn sandbox_with_daemons<F>() -> (Sandbox, BufReader<std::process::ChildStdout>) {
     let mut command = again::<F>("lab");
     command.stdout(Stdio::piped());
-    let mut world = Sandbox::spawn(command).unwrap();
-    let mut stdout = BufReader::new(world.keeper().stdout.take().unwrap());
+    let mut sandbox = Sandbox::spawn(command).unwrap();
+    let mut stdout = BufReader::new(sandbox.keeper().stdout.take().unwrap());
     until(&mut stdout, "daemons run");
-    (world, stdout)
+    (sandbox, stdout)
 }
 
 fn until(stdout: &mut impl BufRead, word: &str) {
@@ -123,9 +123,9 @@ fn elsewhere(here: &[u64]) -> Vec<(u64, u32)> {
 
 /// Runs `end` on a sandbox, and checks that all its processes and network namespaces are gone.
 fn nothing_is_left_after<F: FnOnce(&mut Sandbox)>(end: F) {
-    let (mut world, mut stdout) = world_with_daemons::<F>();
+    let (mut sandbox, mut stdout) = sandbox_with_daemons::<F>();
     let own = |pid| NetNs::of(pid).unwrap().number().unwrap();
-    let daemons = elsewhere(&[own(std::process::id()), own(world.init())]);
+    let daemons = elsewhere(&[own(std::process::id()), own(sandbox.init())]);
     assert_eq!(daemons.len(), 2, "{daemons:?}");
     // An end of a veth pair disappears when the namespace of the other end does.
     let mut here = Netlink::open().unwrap();
@@ -136,10 +136,10 @@ fn nothing_is_left_after<F: FnOnce(&mut Sandbox)>(end: F) {
     }
     assert!(here.link("w0").is_ok() && here.link("w1").is_ok());
 
-    end(&mut world);
+    end(&mut sandbox);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    assert!(world.wait(Some(Duration::from_secs(5))).unwrap().is_some());
+    assert!(sandbox.wait(Some(Duration::from_secs(5))).unwrap().is_some());
     assert_eq!(elsewhere(&[own(std::process::id())]), []);
     let timer = crate::Timer::new().unwrap();
     let mut left = 500;
@@ -155,7 +155,7 @@ fn killing_pid_1_ends_all_of_it() {
     if role().as_deref() == Some("lab") {
         return lab();
     }
-    in_sandbox_of_root_and_of_nobody(|| nothing_is_left_after(|world| kill(world.init())));
+    in_sandbox_of_root_and_of_nobody(|| nothing_is_left_after(|sandbox| kill(sandbox.init())));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn killing_the_keeper_ends_all_of_it() {
     if role().as_deref() == Some("lab") {
         return lab();
     }
-    in_sandbox_of_root_and_of_nobody(|| nothing_is_left_after(|world| kill(world.keeper().id())));
+    in_sandbox_of_root_and_of_nobody(|| nothing_is_left_after(|sandbox| kill(sandbox.keeper().id())));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn dropping_it_ends_all_of_it() {
     if role().as_deref() == Some("lab") {
         return lab();
     }
-    in_sandbox(|| nothing_is_left_after(|world| assert!(world.end().is_ok())));
+    in_sandbox(|| nothing_is_left_after(|sandbox| assert!(sandbox.end().is_ok())));
 }
 
 /// Here the caller is a separate process, which is killed and cannot clean up.
@@ -193,8 +193,8 @@ fn killing_the_caller_ends_all_of_it() {
         Some("caller") => {
             let mut command = again_of(&|| {}, "lab");
             command.stdout(Stdio::inherit());
-            let mut world = Sandbox::spawn(command).unwrap();
-            world.wait(None).unwrap();
+            let mut sandbox = Sandbox::spawn(command).unwrap();
+            sandbox.wait(None).unwrap();
         }
         _ => in_sandbox(body),
     }

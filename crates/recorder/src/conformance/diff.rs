@@ -24,7 +24,7 @@ pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::SideBySideFig
     let of_run = |run: &Outcome| {
         let figure = rundir::sequence(run);
         let has = figure.handoffs.iter().any(|one| one.number == handoff);
-        has.then(|| (format!("{}, seed {}", run.world.title(), run.plan.seed), figure))
+        has.then(|| (format!("{}, seed {}", run.backend.title(), run.plan.seed), figure))
     };
     let beside = runs.into_iter().map(of_run).collect::<Option<Vec<_>>>()?;
     Some(draw::SideBySideFigure {
@@ -53,7 +53,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
             "{:7} {} on {}, seed {}{settings}",
             format!("{name}:"),
             plan.name,
-            run.world.name(),
+            run.backend.name(),
             plan.seed
         );
         for doubt in &run.doubts {
@@ -115,7 +115,7 @@ fn delivered([a, b]: [&Outcome; 2]) -> String {
 /// Returns whether both are simulator runs of the same scenario, settings, seed and phase. The error names what
 /// differs between two simulator runs.
 fn is_repetition([a, b]: [&Outcome; 2]) -> Result<bool, &'static str> {
-    if [a.world, b.world] != [Backend::Sim; 2] {
+    if [a.backend, b.backend] != [Backend::Sim; 2] {
         return Ok(false);
     }
     match (&a.plan, &b.plan) {

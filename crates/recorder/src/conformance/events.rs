@@ -29,12 +29,12 @@ pub(super) struct Move {
 
 /// A sequence of messages whose order is compared: those of one protocol that a node sent (`true`) or received. Two
 /// protocols of one node may react to an event in any order, because they are independent.
-pub(super) type Course = (HostId, bool, &'static str);
+pub(super) type MessageSequence = (HostId, bool, &'static str);
 
 /// The events of one run.
 pub(super) struct Events {
     pub(super) moves: BTreeMap<HostId, Vec<Move>>,
-    pub(super) messages: BTreeMap<Course, Vec<Message>>,
+    pub(super) messages: BTreeMap<MessageSequence, Vec<Message>>,
     /// The number of excluded refreshes.
     pub(super) refreshes: usize,
     /// The time of the last event.
@@ -72,7 +72,7 @@ impl Events {
         self.moves.get(&host).cloned().unwrap_or_default()
     }
 
-    pub(super) fn said(&self, course: Course) -> Vec<Message> {
+    pub(super) fn said(&self, course: MessageSequence) -> Vec<Message> {
         self.messages.get(&course).cloned().unwrap_or_default()
     }
 

@@ -15,7 +15,7 @@ mod events;
 pub use diff::{Difference, diff, figure};
 
 use crate::decode::Control;
-use events::{Course, Events, Message, Move};
+use events::{Events, Message, MessageSequence, Move};
 use std::collections::BTreeSet;
 use std::fmt;
 use trace::{HostId, Record};
@@ -122,7 +122,7 @@ pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
         let (ours, theirs) = (a.moves_of(host), b.moves_of(host));
         result.walk(host, Sequence::Handoffs, &ours, &theirs, &runs);
     }
-    let speaking: BTreeSet<Course> = a.messages.keys().chain(b.messages.keys()).copied().collect();
+    let speaking: BTreeSet<MessageSequence> = a.messages.keys().chain(b.messages.keys()).copied().collect();
     for course in &speaking {
         let (host, sent, _) = *course;
         let sequence = if sent { Sequence::Sent } else { Sequence::Received };

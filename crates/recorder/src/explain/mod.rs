@@ -17,9 +17,9 @@ use wire::{Duration, Instant, PacketId};
 
 /// Returns every handoff, with the causes of its outages.
 pub fn handoffs(outcome: &Outcome) -> String {
-    let (plan, world) = (&outcome.plan, outcome.world.name());
+    let (plan, backend) = (&outcome.plan, outcome.backend.name());
     let mut out = format!(
-        "{} on {world}, seed {}: {}\n",
+        "{} on {backend}, seed {}: {}\n",
         plan.name,
         plan.seed,
         count(outcome.handoffs.len(), "handoff")

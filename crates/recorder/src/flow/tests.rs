@@ -111,7 +111,7 @@ fn a_connection_that_an_end_gives_up_is_reset() {
     let mut records: Vec<Record> = run.records.iter().filter(|record| !is_later(record)).cloned().collect();
     let place = records.partition_point(|record| record.at <= at);
     records.insert(place, Record { at, host: mobile, what: What::App(closed) });
-    let after = Outcome::new(run.plan.clone(), run.world, records, None);
+    let after = Outcome::new(run.plan.clone(), run.backend, records, None);
     assert_eq!((only(&after).end, only(&after).ended), (FlowEnd::Reset, Some(at)));
     let failure = after.failures.iter().find(|failure| failure.contains("reset after"));
     assert!(failure.is_some_and(|failure| failure.ends_with("timed out")), "{:?}", after.failures);
@@ -129,7 +129,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let mut records = run.records.clone();
     let place = records.partition_point(|record| record.at <= at);
     records.insert(place, Record { at, host, what: mark.clone() });
-    let wrong = Outcome::new(run.plan.clone(), run.world, records, None);
+    let wrong = Outcome::new(run.plan.clone(), run.backend, records, None);
     let says =
         "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 differs from the sent one";
     assert_eq!(
@@ -170,7 +170,7 @@ fn a_scenario_without_a_flow_says_so() {
     assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
     // No data that it should send is in the records.
     let stuck = run_text("first.toml", text, &[]);
-    let stuck = Outcome::new(stuck.plan.clone(), stuck.world, Vec::new(), None);
+    let stuck = Outcome::new(stuck.plan.clone(), stuck.backend, Vec::new(), None);
     assert_eq!(
         stuck.failures,
         ["constant-rate of correspondent to 10.1.0.7:9000: no data ever left the host"],
@@ -235,7 +235,7 @@ fn a_refused_connection_is_a_flow_from_the_port_that_asked_of_an_application_and
     mobile.config.roles.retain(|role| role.kind() != "apps/bulk-client");
     let mut records = outcome.records.clone();
     records.retain(|record| !matches!(record.what, trace::What::App(_)));
-    let program = Outcome::new(plan, outcome.world, records, None);
+    let program = Outcome::new(plan, outcome.backend, records, None);
     assert_eq!((only(&program).end, only(&program).from), (FlowEnd::Refused, refused.from));
     assert!(program.failures.is_empty(), "its exit says whether it failed: {:?}", program.failures);
 }

@@ -8,7 +8,7 @@ use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
 
 /// An event that begins or ends a stage: time, host and name.
-pub(super) type Event = (Instant, HostId, String);
+pub(super) type Boundary = (Instant, HostId, String);
 
 /// The name of the end of a state that lasted until the end of the range.
 pub(super) const NOT_ENDED: &str = "not_ended";
@@ -37,9 +37,9 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in
     /// the order of their begin. Each has the event that began it and the event that ended it.
-    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Event; 2]> {
+    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         // By the target, and the kind of event that ends the state.
-        let mut open: BTreeMap<(&str, EventKind), Event> = BTreeMap::new();
+        let mut open: BTreeMap<(&str, EventKind), Boundary> = BTreeMap::new();
         let mut all = Vec::new();
         for record in self.between(Instant::ZERO, to) {
             let What::Ordered(ordered) = &record.what else { continue };
@@ -120,7 +120,7 @@ pub(super) fn is_lost(record: &Record) -> bool {
 }
 
 /// Returns the event of a record, named after its mark.
-pub(super) fn named(record: Option<&Record>) -> Option<Event> {
+pub(super) fn named(record: Option<&Record>) -> Option<Boundary> {
     let record = record?;
     let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };
     Some((record.at, record.host, name.to_owned()))

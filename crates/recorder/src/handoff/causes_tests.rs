@@ -120,7 +120,7 @@ fn late_opening() -> Outcome {
         !(is_stream && record.at >= opened && ends.contains(&record.host))
     };
     let records: Vec<Record> = whole.records.iter().filter(idle).cloned().collect();
-    Outcome::new(whole.plan.clone(), whole.world, records, None)
+    Outcome::new(whole.plan.clone(), whole.backend, records, None)
 }
 
 /// The server accepts an association and sends at once. Its acknowledgment and its data are lost, because the

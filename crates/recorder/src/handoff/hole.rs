@@ -1,6 +1,6 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, or loses several packets in a row.
 
-use super::analysis::{Event, HandoffAnalysis, NOT_ENDED};
+use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED};
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
@@ -138,7 +138,7 @@ impl HandoffAnalysis<'_> {
         packets: &Packets,
         lost: &[PacketEvent],
         [from, end]: [Instant; 2],
-        (host, down, event): (HostId, Option<&Record>, Option<[Event; 2]>),
+        (host, down, event): (HostId, Option<&Record>, Option<[Boundary; 2]>),
     ) -> Vec<Owner> {
         let mut stages = Vec::new();
         let up = down.and_then(|down| {
@@ -166,7 +166,12 @@ impl HandoffAnalysis<'_> {
     /// Returns the scenario event that caused a hole, with its end. It is an event at an end of the flow, or one
     /// during which the flow lost packets for a reason that only events have. Of several, an event of the host that
     /// lost them is preferred.
-    fn event_of(&self, flow: &Flow, lost: &[PacketEvent], [last, end]: [Instant; 2]) -> Option<[Event; 2]> {
+    fn event_of(
+        &self,
+        flow: &Flow,
+        lost: &[PacketEvent],
+        [last, end]: [Instant; 2],
+    ) -> Option<[Boundary; 2]> {
         let by_event =
             lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
                 What::Lost(_, _, why) | What::Dropped(_, _, why) => scenario::is_of_event(why),
@@ -179,7 +184,7 @@ impl HandoffAnalysis<'_> {
             let lasts = |record: &&Record| begun.0 <= record.at && record.at <= ended.0;
             begun.0 < end && (is_end(begun.1) || by_event.iter().any(lasts))
         });
-        let its_own = |[begun, ended]: &[Event; 2]| {
+        let its_own = |[begun, ended]: &[Boundary; 2]| {
             let lost_it = |r: &&Record| r.host == begun.1 && begun.0 <= r.at && r.at <= ended.0;
             is_end(begun.1) || by_event.iter().any(lost_it)
         };

@@ -1,7 +1,7 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{Event, HandoffAnalysis, begin, is_lost, named};
+use super::analysis::{Boundary, HandoffAnalysis, begin, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
@@ -63,7 +63,7 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns whether packets of this host or flow were lost during this event, for a reason that only events have.
-    fn is_in_vain(&self, host: HostId, flow: &Flow, [begun, ended]: &[Event; 2]) -> bool {
+    fn is_in_vain(&self, host: HostId, flow: &Flow, [begun, ended]: &[Boundary; 2]) -> bool {
         let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
         let packets = place.and_then(|place| self.traffic.packets.get(place));
         let is_flows =
@@ -77,9 +77,9 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the times in this range in which no radio of a host had a link, in the order of time.
-    fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Event; 2]> {
+    fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         let mut up = BTreeSet::new();
-        let mut gone: Option<Event> = None;
+        let mut gone: Option<Boundary> = None;
         let mut all = Vec::new();
         for record in self.between(Instant::ZERO, to).iter().filter(|record| record.host == host) {
             let (iface, name) = match &record.what {
@@ -103,7 +103,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Assigns the time between the return of the path and the next handoff's cut. The sender or the link is the
     /// cause.
-    pub(super) fn interrupted(&self, end: Event, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
+    pub(super) fn interrupted(&self, end: Boundary, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(back) = latest(&stages).filter(|back| back.0 < end.0) else { return stages };
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
         if next.packets.is_stream && is_sent {
@@ -116,7 +116,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Assigns the time until `end`, in which no data came from the source. If the source sent datagrams that were
     /// lost, the time until the last loss is assigned to the link, and only the rest to the source.
-    fn source(&self, mut begin: Event, end: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
+    fn source(&self, mut begin: Boundary, end: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
         let passed = |lost: &&PacketEvent| {
             let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
             let is_later = lost.at > begin.0 && lost.at <= end.0;
@@ -143,7 +143,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns a loss as the end event of a stage, at the host that lost the packet if that is known. A packet that
     /// was too big for a link has a separate name.
-    pub(super) fn last_loss(&self, lost: &PacketEvent, host: HostId) -> Event {
+    pub(super) fn last_loss(&self, lost: &PacketEvent, host: HostId) -> Boundary {
         let record = self.lost_at(lost);
         let is_too_big =
             record.is_some_and(|r| matches!(&r.what, What::Dropped(_, _, why) if why == "too_big"));
@@ -206,7 +206,7 @@ impl<'a> HandoffAnalysis<'a> {
     /// of the network. If the host itself requested the `switch`, it waits for the answer.
     fn uplink(
         &self,
-        begun: Event,
+        begun: Boundary,
         switch: Option<&Record>,
         mut stages: Vec<Owner>,
         next: &Next<'_>,
@@ -253,7 +253,7 @@ impl<'a> HandoffAnalysis<'a> {
             };
             self.between(Instant::ZERO, next.arrival.at).iter().any(is_it)
         };
-        let out: Option<Event> = switch.and_then(sent);
+        let out: Option<Boundary> = switch.and_then(sent);
         if let (Some(switch), Some(out)) = (switch, &out)
             && out.0 >= switch.at
         {
@@ -287,7 +287,7 @@ impl<'a> HandoffAnalysis<'a> {
     /// before that.
     fn recovery(
         &self,
-        begun: Event,
+        begun: Boundary,
         switch: Option<&Record>,
         next: &Next<'_>,
         mut stages: Vec<Owner>,
@@ -317,7 +317,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Assigns the time from the end of the last stage until the sender sends the packet that ends the outage. The
     /// cause is the transport's recovery, or a source that had nothing to send.
-    fn wait(&self, back: Option<Event>, sent: &Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
+    fn wait(&self, back: Option<Boundary>, sent: &Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
         let Some(mut back) = back.filter(|back| back.0 < sent.0) else { return };
         if let Some(asked) = self.asked_again(next, back.0, sent.0) {
             add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
@@ -332,7 +332,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns when the sender of the next data received the reverse data that it had waited for, if that had to be
     /// retransmitted: an answer waits for its question.
-    fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Event> {
+    fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Boundary> {
         if !next.waits_for_source(back, sent) {
             return None;
         }
@@ -354,7 +354,7 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns when and from which host the packet that ends the outage left its origin.
-    fn sent(&self, next: &Next<'_>) -> Option<Event> {
+    fn sent(&self, next: &Next<'_>) -> Option<Boundary> {
         let (at, on) = self.traffic.origin(next.arrival.packet, next.arrival.at)?;
         let name = if next.packets.is_stream { "segment_sent" } else { "app_sent" };
         Some((at, on, name.to_owned()))
@@ -406,13 +406,13 @@ pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owne
 }
 
 /// Returns the end of the stage that ends last.
-fn latest(stages: &[Owner]) -> Option<Event> {
+fn latest(stages: &[Owner]) -> Option<Boundary> {
     let owner = stages.iter().max_by_key(|owner| owner.to)?;
     Some((owner.to, owner.hosts?.1, owner.ends.clone()))
 }
 
 /// Adds a stage, if both of its events are known.
-pub(super) fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Event>; 2]) {
+pub(super) fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Boundary>; 2]) {
     if let [Some((from, here, begins)), Some((to, there, ends))] = edges {
         stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts: Some((here, there)) });
     }
@@ -446,13 +446,13 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
 }
 
 /// Divides a part in which the host only waits: the times without a link at the other end become parts of the link.
-fn split(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
+fn split(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let waits = [None, Some(Stage::Recovery), Some(Stage::Traffic), Some(Stage::FirstByte)];
     if waits.contains(&owner.stage) { divide(owner, away) } else { vec![owner] }
 }
 
 /// Cuts these times out of a part, and returns all parts in the order of time.
-fn divide(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
+fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;
     for [gone, back] in away {
@@ -479,7 +479,7 @@ fn divide(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
 
 /// Assigns the transit of the packet. While retransmissions of data that the receiver holds still arrive before it,
 /// the transport recovers.
-fn first_byte(sent: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
+fn first_byte(sent: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
     let held = next.packets.deliveries.iter().rfind(|delivery| {
         let within = delivery.at > sent.0 && delivery.at < next.arrival.at;
         let by_receiver = delivery.is_held && delivery.host == next.flow.to.host;

@@ -1,7 +1,6 @@
 //! Simulated handoffs, each with one fault.
 
-use super::experience::Outage;
-use super::{Experience, FlowCost, Handoff, Hole, Recovery, handoffs, holes};
+use super::{Experience, Handoff, Hole, Recovery, handoffs, holes};
 use crate::failure::failures;
 use crate::flow::{FlowEnd, Traffic};
 use crate::run::{Outcome, simulate};
@@ -38,54 +37,6 @@ fn the_round_trip_is_that_of_the_update_that_came() {
     for handoff in &outcome.handoffs {
         assert!((millis(handoff.round_trip) - 42.922).abs() < 1.0, "{handoff:?}");
     }
-}
-
-#[test]
-fn what_the_stack_had_before_the_cut_ends_no_outage() {
-    let (file, text) = experiments::catalogue::find("compare/mobile-ip/gap/bulk").unwrap();
-    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
-    let run = simulate(plan).unwrap();
-    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
-    let mut records = run.records.clone();
-    let at = before.cut + Duration::from_micros(1);
-    let index = records.partition_point(|record| record.at <= at);
-    let first = records.iter().find(|record| record.host == before.host && record.what.read().is_some());
-    let read = first.unwrap().what.clone();
-    records.insert(index, Record { at, host: before.host, what: read });
-    let after = handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records));
-    // The recovery is left out: the additional read changes the goodput before the handoff, with which it is
-    // compared.
-    let costs = |all: &[Handoff]| {
-        let without = |cost: &FlowCost| FlowCost { recovery: Recovery::Never, ..cost.clone() };
-        all.iter().flat_map(|handoff| handoff.flows.iter().map(without)).collect::<Vec<_>>()
-    };
-    assert_eq!(costs(&after), costs(&run.handoffs));
-    assert!(after[0].flows[0].recovery.at().is_some());
-}
-
-/// A kernel may hold a frame that arrived before the radio left, and process it only after that.
-#[test]
-fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
-    let (file, text) = experiments::catalogue::find("compare/mobile-ip/gap/bulk").unwrap();
-    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
-    let run = simulate(plan).unwrap();
-    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
-    let mut records = run.records.clone();
-    let of_tcp = |record: &Record| {
-        record.host == before.host
-            && record.at < before.cut
-            && matches!(&record.what, What::Sent(wire::Iface::HOST, packet) if crate::segment::carries_data(packet))
-    };
-    let handed = records.iter().rposition(of_tcp).unwrap();
-    let read = |record: &Record| record.host == before.host && record.what.read().is_some();
-    let read = handed + records[handed..].iter().position(read).unwrap();
-    for (place, micros) in [(read, 200), (handed, 100)] {
-        let at = before.cut + Duration::from_micros(micros);
-        let late = Record { at, ..records.remove(place) };
-        let index = records.partition_point(|record| record.at <= at);
-        records.insert(index, late);
-    }
-    assert_eq!(handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records)), run.handoffs);
 }
 
 const FIRST: &str = include_str!("../../../../scenarios/first.toml");
@@ -284,41 +235,6 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
     }
 }
 
-/// A support router relays the question of a host that moved. The host's TCP had sent the question when the path was
-/// cut, and retransmitted it until the router had it. So the outage is recovery, not traffic. Once there was a path,
-/// the host's TCP did not wait for its timer, because the new router notified it.
-#[test]
-fn a_relayed_question_is_followed_from_its_host() {
-    let (file, text) = experiments::catalogue::find("compare/indirect-tcp/gap/requests").unwrap();
-    let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
-    assert_eq!(outcome.flows.len(), 2);
-    for cost in &outcome.handoffs[0].flows {
-        let flow = &outcome.flows[cost.flow];
-        let outage = cost.experience.outage().unwrap();
-        let stall = flow.longest_stall;
-        let gap = Duration::from_secs(1);
-        assert!(stall > gap && stall < gap + Duration::from_millis(300), "{stall:?}");
-        assert!(stall <= outage.span(), "{:?}", outage.span());
-        assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
-        assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
-    }
-}
-
-/// A mobile node that always has a second link changes only its address. Its next question waits for the previous
-/// answer or for a retransmission, not for a link.
-#[test]
-fn a_question_that_no_link_held_up_is_explained() {
-    let (_, text) = experiments::catalogue::find("compare/sigma/overlap/requests").unwrap();
-    for seed in [1, 2, 7, 8, 9, 10] {
-        let lossy = ["cell.1.loss=0.05", "cell.2.loss=0.05"].map(|text| text.parse().unwrap());
-        let outcome = simulate(Scenario::plan("requests.toml", &text, &lossy, seed).unwrap()).unwrap();
-        for cost in &outcome.handoffs[0].flows {
-            let outage = cost.experience.outage();
-            assert!(outage.is_none_or(Outage::is_explained), "seed {seed}: {outage:?}");
-        }
-    }
-}
-
 /// After the recovery of the first handoff, one datagram in five arrives, and for 300 ms none. The flow never has
 /// half of its goodput again. The hole is no part of the handoff, and losses in and around it are not charged to the
 /// handoff.
@@ -459,15 +375,5 @@ fn a_run_that_ends_within_a_time_out_has_no_never() {
         let is_never = |hole: &Hole| matches!(hole.experience, Experience::Never { .. });
         assert_eq!(outcome.holes.iter().any(is_never), wanted, "{at}: {:?}", outcome.holes);
         assert_eq!(outcome.failures.is_empty(), !wanted, "{at}: {:?}", outcome.failures);
-    }
-    let (file, text) = experiments::catalogue::find("compare/plain-ip/overlap/bulk").unwrap();
-    let run = |settings: &[Setting]| simulate(Scenario::plan(&file, &text, settings, 1).unwrap()).unwrap();
-    let cut = run(&[]).handoffs[0].cut;
-    for (millis, wanted) in [(900, false), (1_900, true)] {
-        let end = (cut + Duration::from_millis(millis)).as_secs_f64();
-        let outcome = run(&[format!("duration={end}s").parse().unwrap()]);
-        let experience = &outcome.handoffs[0].flows[0].experience;
-        let is_never = matches!(experience, Experience::Never { .. });
-        assert!(is_never == wanted && (wanted || *experience == Experience::NotMeasured), "{experience:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Per-host and per-link counters of one packet, for packets whose steps are not one unbroken chain (`chain.rs`).
 
 use super::step::{End, Kind, Step};
-use super::{Places, Way};
+use super::{LinkDirection, Places};
 use trace::HostId;
 use wire::{Instant, Mac};
 
@@ -202,15 +202,19 @@ fn entry<K: PartialEq + Copy, V: Default>(entries: &mut Vec<(K, V)>, key: K) -> 
 }
 
 /// Returns the places between which a packet was lost on a link, and when it was last seen there.
-pub(super) fn where_lost(places: &Places, way: Way, ports: &[(End, AtPort)]) -> ((String, String), Instant) {
+pub(super) fn where_lost(
+    places: &Places,
+    way: LinkDirection,
+    ports: &[(End, AtPort)],
+) -> ((String, String), Instant) {
     let mut sender = ports.iter().filter(|((host, iface), port)| {
         let here = places.port(*host, *iface);
         port.sent > 0 && here.is_some_and(|here| places.way_out(here) == way)
     });
     let Some(((host, iface), port)) = sender.next_back() else { return Default::default() };
     let to = match way {
-        Way::Wire { to, .. } => places.by_port(to),
-        Way::Air => places.by_mac(port.to),
+        LinkDirection::Wire { to, .. } => places.by_port(to),
+        LinkDirection::Air => places.by_mac(port.to),
     };
     ((places.interface(*host, *iface), to.unwrap_or_else(|| "the air".to_owned())), port.last_seen)
 }

@@ -16,7 +16,7 @@ mod running;
 mod seen;
 mod step;
 
-pub(crate) use places::{Places, Way};
+pub(crate) use places::{LinkDirection, Places};
 pub use running::Running;
 
 use books::{AtHost, AtPort, Books, Links, where_lost};
@@ -133,6 +133,10 @@ impl Ledger {
 }
 
 /// Builds the ledger of a finished run from its records.
+///
+/// # Panics
+///
+/// The ledger contradicts itself.
 pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
     let mut books = Running::new(plan);
     let mut losses = Vec::new();
@@ -142,7 +146,9 @@ pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
             losses.push(Loss { at: *at, packet, place, reason: reason.to_owned() });
         }
     }
-    Ledger { losses, ..books.close() }
+    let ledger = books.close();
+    assert_eq!(losses.len() as u64, ledger.dropped_total(), "the list of losses and their number differ");
+    Ledger { losses, ..ledger }
 }
 
 impl Ledger {
@@ -233,7 +239,7 @@ impl Ledger {
     }
 
     fn close_links(&mut self, places: &Places, packet: PacketId, ports: &[(End, AtPort)]) {
-        let mut links: BTreeMap<Way, (u32, u32)> = BTreeMap::new();
+        let mut links: BTreeMap<LinkDirection, (u32, u32)> = BTreeMap::new();
         for ((host, iface), port) in ports {
             let Some(here) = places.port(*host, *iface) else { continue };
             self.held += u64::from(port.held);
@@ -266,14 +272,14 @@ impl Ledger {
 
     /// Records copies that a link delivered, lost or holds although no sending was recorded. The link did not make
     /// them: the sender kept no record.
-    fn unsent(&mut self, places: &Places, packet: PacketId, way: Way, ports: &[(End, AtPort)]) {
+    fn unsent(&mut self, places: &Places, packet: PacketId, way: LinkDirection, ports: &[(End, AtPort)]) {
         for ((host, iface), port) in ports {
             let Some(here) = places.port(*host, *iface) else { continue };
             let out = if places.way_out(here) == way { port.lost + port.held } else { 0 };
             let came = if places.way_in(here) == way { port.received } else { 0 };
             let from = match way {
-                Way::Wire { from, .. } => places.by_port(from),
-                Way::Air => places.by_mac(port.from),
+                LinkDirection::Wire { from, .. } => places.by_port(from),
+                LinkDirection::Air => places.by_mac(port.from),
             };
             let here = places.interface(*host, *iface);
             let its_node = |interface: &str| {

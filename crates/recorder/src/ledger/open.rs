@@ -88,13 +88,20 @@ impl Open {
     }
 
     /// Frees the slot of a packet that is finalised.
+    ///
+    /// # Panics
+    ///
+    /// The packet was finalised before, or a slot is neither free nor of a packet.
     pub(super) fn forget(&mut self, place: u32) {
         let slot = self.slot(place);
         slot.seen.clear();
         let packet = slot.packet;
-        self.places.remove(&packet);
+        let had = self.places.remove(&packet);
+        assert_eq!(had, Some(place), "{packet:?} is finalised twice");
         self.highest = self.highest.max(packet.0);
         self.free.push(place);
+        let (open, free, all) = (self.places.len(), self.free.len(), self.slots.len());
+        assert_eq!(open + free, all, "{open} packets are under way, and {free} of {all} slots are free");
     }
 
     /// Returns all packets under way, in the order of their identities.
@@ -141,5 +148,29 @@ impl Hasher for IdHasher {
 
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "PacketId(5) is finalised twice")]
+    fn a_packet_is_finalised_once() {
+        let mut open = Open::default();
+        open.touch(PacketId(5));
+        open.forget(0);
+        open.forget(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 packets are under way, and 2 of 2 slots are free")]
+    fn a_slot_is_free_or_of_a_packet() {
+        let mut open = Open::default();
+        open.touch(PacketId(5));
+        open.touch(PacketId(6));
+        open.free.push(1);
+        open.forget(0);
     }
 }

@@ -12,7 +12,7 @@ use wire::{Iface, Mac};
 /// A link direction: one direction of a wire, or the air. All cells are one `Air`, because a host may send in one
 /// cell and be received in another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub(crate) enum LinkDirection {
     Wire { from: PortId, to: PortId },
     Air,
 }
@@ -137,21 +137,21 @@ impl Places {
         }
     }
 
-    pub(crate) fn way_out(&self, port: PortId) -> Way {
-        self.peer(port).map_or(Way::Air, |peer| Way::Wire { from: port, to: peer })
+    pub(crate) fn way_out(&self, port: PortId) -> LinkDirection {
+        self.peer(port).map_or(LinkDirection::Air, |peer| LinkDirection::Wire { from: port, to: peer })
     }
 
-    pub(crate) fn way_in(&self, port: PortId) -> Way {
-        self.peer(port).map_or(Way::Air, |peer| Way::Wire { from: peer, to: port })
+    pub(crate) fn way_in(&self, port: PortId) -> LinkDirection {
+        self.peer(port).map_or(LinkDirection::Air, |peer| LinkDirection::Wire { from: peer, to: port })
     }
 
-    pub(super) fn way_name(&self, way: Way) -> String {
+    pub(super) fn way_name(&self, way: LinkDirection) -> String {
         match way {
-            Way::Wire { from, to } => {
+            LinkDirection::Wire { from, to } => {
                 let name = |port| self.by_port(port).unwrap_or_default();
                 format!("the wire from {} to {}", name(from), name(to))
             }
-            Way::Air => "the air".to_owned(),
+            LinkDirection::Air => "the air".to_owned(),
         }
     }
 }

@@ -12,14 +12,14 @@ use wire::{Duration, EtherType, Frame, Iface, Mac, Packet, ipv4};
 
 // --- topologies ------------------------------------------------------------------------------------------------------
 
-struct World {
+struct Network {
     plan: Plan,
     places: Places,
     /// All ends of links.
     ends: Vec<End>,
 }
 
-impl World {
+impl Network {
     fn new(plan: Plan) -> Self {
         let interfaces =
             |host| (1..=plan.interface_names(host).len() as u16).map(move |iface| (host, Iface(iface)));
@@ -49,20 +49,20 @@ impl World {
 }
 
 /// Two hosts and a wire, which is interface 1 of both.
-static WIRE: LazyLock<World> = LazyLock::new(|| World::of("scale/transfer", &[]));
+static WIRE: LazyLock<Network> = LazyLock::new(|| Network::of("scale/transfer", &[]));
 
 /// Wires and cells; the same with programs on all hosts, whose reads are not recorded; wires and cells of a tree.
-static WORLDS: LazyLock<[World; 5]> = LazyLock::new(|| {
+static WORLDS: LazyLock<[Network; 5]> = LazyLock::new(|| {
     let tree = ["tree.hosts=9", "tree.fan_out=[2, 2]", "duration=3s"];
-    let mut silent = World::of("first", &[]).plan;
+    let mut silent = Network::of("first", &[]).plan;
     let program = Program { command: "true".to_owned(), start: Duration::ZERO, stop: None, ends: false };
     silent.hosts.iter_mut().for_each(|host| host.programs.push(program.clone()));
     [
-        World::of("first", &[]),
-        World::new(silent),
-        World::of("scale/transfer", &[]),
-        World::of("scale/tree", &tree),
-        World::of("scale/cellular-ip", &tree),
+        Network::of("first", &[]),
+        Network::new(silent),
+        Network::of("scale/transfer", &[]),
+        Network::of("scale/tree", &tree),
+        Network::of("scale/cellular-ip", &tree),
     ]
 });
 
@@ -119,13 +119,13 @@ impl Journey {
     }
 
     /// The records of this journey. `straight`: it visits no host twice.
-    fn records(&self, world: &World, id: u64, straight: bool) -> Vec<Record> {
+    fn records(&self, net: &Network, id: u64, straight: bool) -> Vec<Record> {
         let mut records = Vec::new();
         let mut write = |host, what| {
             let at = Instant(records.len() as u64 + 1);
             records.push(Record { at, host, what });
         };
-        let mut here = HostId((self.from % world.hosts()) as u32);
+        let mut here = HostId((self.from % net.hosts()) as u32);
         let own = |host| self.packet(id, (host, Iface::HOST));
         if self.maker == Maker::Application {
             write(here, What::AppSent(PacketId(id)));
@@ -135,7 +135,7 @@ impl Journey {
         }
         let mut visited = vec![here];
         for hop in &self.hops {
-            let mut hops = world.hops(here);
+            let mut hops = net.hops(here);
             hops.retain(|(_, to)| !straight || !visited.contains(&to.0));
             if hops.is_empty() {
                 break;
@@ -157,7 +157,7 @@ impl Journey {
             Fate::Consumed => write(here, What::Dropped(Iface::HOST, id, node::reason::CONSUMED.0.into())),
             Fate::Dropped => write(here, What::Dropped(Iface::HOST, id, "no_route".into())),
             Fate::LostByLink => {
-                let (from, _) = world.hops(here)[0];
+                let (from, _) = net.hops(here)[0];
                 write(here, What::Sent(from.1, self.packet(id.0, from)));
                 write(here, What::Lost(from.1, id, "link_error".into()));
             }
@@ -230,7 +230,7 @@ fn faults() -> impl Strategy<Value = Fault> {
 }
 
 impl Fault {
-    fn befall(&self, world: &World, steps: &mut Vec<Step>) {
+    fn befall(&self, net: &Network, steps: &mut Vec<Step>) {
         if steps.is_empty() {
             return;
         }
@@ -241,9 +241,9 @@ impl Fault {
             Self::TooLate(at) => steps[at.index(len)..].rotate_left(1),
             Self::Elsewhere(at, to) => {
                 let step = &mut steps[at.index(len)];
-                (step.host, step.iface) = world.ends[to.index(world.ends.len())];
+                (step.host, step.iface) = net.ends[to.index(net.ends.len())];
             }
-            Self::OtherHost(at, to) => steps[at.index(len)].host = HostId(to.index(world.hosts() + 1) as u32),
+            Self::OtherHost(at, to) => steps[at.index(len)].host = HostId(to.index(net.hosts() + 1) as u32),
             Self::Other(at, kind) => steps[at.index(len)].kind = *kind,
         }
     }
@@ -286,24 +286,24 @@ proptest! {
 
     /// Also checks that the fast path is taken for every chain.
     #[test]
-    fn a_chain_has_even_books(world in any::<Index>(), journey in journeys()) {
-        let world = &WORLDS[world.index(WORLDS.len())];
-        let records = journey.records(world, 1, false);
+    fn a_chain_has_even_books(net in any::<Index>(), journey in journeys()) {
+        let net = &WORLDS[net.index(WORLDS.len())];
+        let records = journey.records(net, 1, false);
         let steps = steps(&records);
-        prop_assert!(agree(&world.places, &steps), "not taken for a chain: {steps:?}");
-        prop_assert_eq!(short_way(&world.places, &steps), Some(u64::from(journey.is_delivered())));
+        prop_assert!(agree(&net.places, &steps), "not taken for a chain: {steps:?}");
+        prop_assert_eq!(short_way(&net.places, &steps), Some(u64::from(journey.is_delivered())));
     }
 
     #[test]
     fn what_passes_for_a_chain_though_something_is_wrong_has_even_books(
-        world in any::<Index>(), journey in journeys(), faults in vec(faults(), 1..4),
+        net in any::<Index>(), journey in journeys(), faults in vec(faults(), 1..4),
     ) {
-        let world = &WORLDS[world.index(WORLDS.len())];
-        let mut steps = steps(&journey.records(world, 1, false));
+        let net = &WORLDS[net.index(WORLDS.len())];
+        let mut steps = steps(&journey.records(net, 1, false));
         for fault in &faults {
-            fault.befall(world, &mut steps);
+            fault.befall(net, &mut steps);
         }
-        agree(&world.places, &steps);
+        agree(&net.places, &steps);
     }
 
     #[test]
@@ -315,20 +315,20 @@ proptest! {
     /// the node.
     #[test]
     fn whatever_is_missing_of_a_chain_is_missed(
-        world in any::<Index>(), journey in journeys(), at in any::<Index>(),
+        net in any::<Index>(), journey in journeys(), at in any::<Index>(),
     ) {
-        let world = &WORLDS[world.index(WORLDS.len())];
-        let mut records = journey.records(world, 1, false);
-        let whole = close(&world.plan, &records);
+        let net = &WORLDS[net.index(WORLDS.len())];
+        let mut records = journey.records(net, 1, false);
+        let whole = close(&net.plan, &records);
         prop_assert!(whole.balances());
         let missing = records.remove(at.index(records.len()));
-        let left = close(&world.plan, &records);
+        let left = close(&net.plan, &records);
         match missing.what {
             What::AppSent(_) => prop_assert_eq!(left, whole),
             What::Received(Iface::HOST, _) if journey.maker == Maker::Stack => {}
             _ if records.is_empty() => prop_assert_eq!(left, Ledger::default()),
             // No record says what a program read.
-            What::AppReceived(_) if world.places.is_silent(missing.host) => prop_assert_eq!(left, whole),
+            What::AppReceived(_) if net.places.is_silent(missing.host) => prop_assert_eq!(left, whole),
             _ => prop_assert!(!left.balances(), "without {missing:?}"),
         }
     }
@@ -336,20 +336,20 @@ proptest! {
     /// Many packets with interleaved steps, examined in between: none is finalised too early.
     #[test]
     fn the_books_of_many_packets_are_those_of_their_records(
-        world in any::<Index>(),
+        net in any::<Index>(),
         journeys in vec(journeys(), 1..12),
         order in vec((any::<Index>(), any::<bool>()), 200),
     ) {
-        let world = &WORLDS[[0, 2, 3, 4][world.index(4)]];
+        let net = &WORLDS[[0, 2, 3, 4][net.index(4)]];
         let mut waiting: Vec<_> = journeys.iter().collect();
         let mut ways = Vec::new();
-        let (mut running, mut records, mut order) = (Running::new(&world.plan), Vec::new(), order.iter().cycle());
+        let (mut running, mut records, mut order) = (Running::new(&net.plan), Vec::new(), order.iter().cycle());
         while !ways.is_empty() || !waiting.is_empty() {
             let (way, is_settled) = order.next().unwrap();
             let way = way.index(ways.len() + waiting.len()).min(ways.len());
             if way == ways.len() && let Some(journey) = waiting.pop() {
                 let id = (journeys.len() - waiting.len()) as u64; // in the order in which they begin
-                ways.push(journey.records(world, id, true).into_iter().peekable());
+                ways.push(journey.records(net, id, true).into_iter().peekable());
             }
             let Some(record) = ways[way].next() else { unreachable!() };
             if ways[way].peek().is_none() {
@@ -368,7 +368,7 @@ proptest! {
         running.settled();
         prop_assert_eq!(running.still_open(), 0);
         let losses = Vec::new();
-        prop_assert_eq!(running.close(), Ledger { losses, ..close(&world.plan, &records) });
+        prop_assert_eq!(running.close(), Ledger { losses, ..close(&net.plan, &records) });
     }
 }
 
@@ -376,7 +376,7 @@ proptest! {
 
 #[test]
 fn what_has_ended_takes_no_room() {
-    let world = &*WIRE;
+    let net = &*WIRE;
     let journey = Journey {
         maker: Maker::Application,
         from: 0,
@@ -385,9 +385,9 @@ fn what_has_ended_takes_no_room() {
         is_datagram: true,
         is_for_all: false,
     };
-    let mut running = Running::new(&world.plan);
+    let mut running = Running::new(&net.plan);
     for id in 1..=1000 {
-        let records = journey.records(world, id, true);
+        let records = journey.records(net, id, true);
         for record in records {
             running.told(record.at, record.host, &record.what);
             running.settled();
@@ -395,6 +395,13 @@ fn what_has_ended_takes_no_room() {
     }
     assert_eq!((running.still_open(), running.most_open(), running.room()), (0, 1, 1));
     assert_eq!(running.close().delivered, 1000);
+}
+
+#[test]
+#[should_panic(expected = "a packet ends again, and none was delivered")]
+fn a_packet_that_was_never_delivered_is_not_taken_back() {
+    let lost = What::Lost(Iface::HOST, PacketId(1), "frozen".into());
+    Running::new(&WIRE.plan).happened(Instant(0), HostId(0), lost);
 }
 
 /// A segment that this host sends.
@@ -407,12 +414,12 @@ fn segment(from: HostId, is_for_all: bool) -> Packet {
 /// A guard holds a segment that its stack was given: it was counted as delivered then, and is corrected.
 #[test]
 fn what_a_guard_loses_or_holds_was_not_delivered() {
-    let world = &*WIRE;
+    let net = &*WIRE;
     let (from, to) = (HostId(0), HostId(1));
     let lost = What::Lost(Iface::HOST, PacketId(1), "frozen".into());
     for end in [lost, What::Held(Some(Iface::HOST), PacketId(1))] {
         let packet = segment(from, false);
-        let mut running = Running::new(&world.plan);
+        let mut running = Running::new(&net.plan);
         running.received(Instant(0), from, Iface::HOST, &packet);
         running.sent(Instant(0), from, Iface(1), &packet);
         running.settled();
@@ -430,18 +437,18 @@ fn what_a_guard_loses_or_holds_was_not_delivered() {
 /// A stopped host receives its copy after it continues. The packet is not finalised before.
 #[test]
 fn a_stopped_host_takes_its_copy_later() {
-    let world = &WORLDS[1];
+    let net = &WORLDS[1];
     let cell: Vec<End> = {
-        let first = world.ends.iter().find(|end| {
-            world.ends.iter().filter(|to| *to != *end && world.places.are_joined(**end, **to)).count() > 1
+        let first = net.ends.iter().find(|end| {
+            net.ends.iter().filter(|to| *to != *end && net.places.are_joined(**end, **to)).count() > 1
         });
         let first = *first.expect("a cell");
-        let others = world.ends.iter().filter(|to| **to != first && world.places.are_joined(first, **to));
+        let others = net.ends.iter().filter(|to| **to != first && net.places.are_joined(first, **to));
         std::iter::once(first).chain(others.copied()).collect()
     };
     let [sender, early, late] = [cell[0], cell[1], cell[2]];
     let packet = segment(sender.0, true);
-    let mut running = Running::new(&world.plan);
+    let mut running = Running::new(&net.plan);
     running.happened(Instant(0), late.0, What::Ordered(Event::new(EventKind::Stop, "it")));
     running.sent(Instant(1), sender.0, sender.1, &packet);
     running.settled();

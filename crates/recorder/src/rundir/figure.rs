@@ -36,11 +36,11 @@ pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Plac
 
 /// Returns the scenario's name, the backend and the seed.
 pub(super) fn title(outcome: &Outcome) -> String {
-    format!("{}, {}, seed {}", outcome.plan.name, backend(outcome.world), outcome.plan.seed)
+    format!("{}, {}, seed {}", outcome.plan.name, backend(outcome.backend), outcome.plan.seed)
 }
 
-pub(super) const fn backend(world: Backend) -> &'static str {
-    match world {
+pub(super) const fn backend(backend: Backend) -> &'static str {
+    match backend {
         Backend::Sim => "simulator",
         Backend::Linux => "Linux",
     }

@@ -12,7 +12,7 @@ use wire::{Instant, PacketId, SocketAddrV4};
 
 /// A packet's flow, its position in the flow, and its path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FlowPosition {
     pub(super) flow: usize,
     offset: u64,
     path: usize,
@@ -21,21 +21,21 @@ pub(super) struct Place {
 }
 
 /// The packets of all flows of a run.
-pub(super) struct Places(BTreeMap<PacketId, Place>);
+pub(super) struct Places(BTreeMap<PacketId, FlowPosition>);
 
 impl Places {
     pub(super) fn new(outcome: &Outcome) -> Self {
         let mut places = BTreeMap::new();
         for (flow, packets) in outcome.packets.iter().enumerate() {
             for Sending { at, packet, place, leg, .. } in &packets.sendings {
-                let place = Place { flow, offset: *place, path: *leg, sent: *at };
+                let place = FlowPosition { flow, offset: *place, path: *leg, sent: *at };
                 places.entry(*packet).or_insert(place);
             }
         }
         Self(places)
     }
 
-    pub(super) fn get(&self, packet: PacketId) -> Option<&Place> {
+    pub(super) fn get(&self, packet: PacketId) -> Option<&FlowPosition> {
         self.0.get(&packet)
     }
 

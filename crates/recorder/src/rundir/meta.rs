@@ -13,7 +13,13 @@ use wire::{Duration, Instant};
 
 /// The format of run directories that this program writes. It is raised by a change that an older program would
 /// misread.
-pub(super) const FORMAT: u32 = 5;
+pub(super) const FORMAT: u32 = 6;
+
+/// The format of a `run.json` of any format.
+#[derive(Deserialize)]
+pub(super) struct FormatOnly {
+    pub(super) format: u32,
+}
 
 /// The contents of `run.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -25,7 +31,7 @@ pub struct RunFile {
     /// The settings of `--set`.
     pub settings: Vec<String>,
     /// The backend on which it ran.
-    pub world: Backend,
+    pub backend: Backend,
     /// The random seed.
     pub seed: u64,
     /// Its number among several runs; null for a single run.
@@ -290,7 +296,7 @@ impl RunFile {
                 text: redacted(&plan.text, &plan.settings),
             },
             settings: plan.settings.iter().map(ToString::to_string).collect(),
-            world: outcome.world,
+            backend: outcome.backend,
             seed: plan.seed,
             repetition: RepetitionPart::of(plan.repetition),
             fingerprint: outcome.fingerprint.map(|fingerprint| fingerprint.to_string()),
@@ -330,7 +336,11 @@ impl RunFile {
 /// Returns whether these bytes are the `run.json` of a run, in any format.
 pub(super) fn is_run_file(bytes: &[u8]) -> bool {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
-    parsed.is_some_and(|json| ["format", "scenario", "world"].iter().all(|key| json.get(key).is_some()))
+    let has = |json: &serde_json::Value, key| json.get(key).is_some();
+    // Up to format 5, the key of the backend was `world`.
+    parsed.is_some_and(|json| {
+        has(&json, "format") && has(&json, "scenario") && (has(&json, "backend") || has(&json, "world"))
+    })
 }
 
 fn ledger(outcome: &Outcome) -> LedgerSummary {

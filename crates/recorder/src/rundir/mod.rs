@@ -211,11 +211,14 @@ pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
     put::complete(dir).map_err(|error| ReadError::File(dir.to_owned(), error))?;
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).map_err(|error| ReadError::File(path.clone(), error))?;
+    // The format first: another format has other keys.
+    let format = serde_json::from_str(&text).map_err(|error| ReadError::RunFile(path.clone(), error))?;
+    let meta::FormatOnly { format } = format;
+    if format != meta::FORMAT {
+        return Err(ReadError::Format(path, format));
+    }
     let file: RunFile =
         serde_json::from_str(&text).map_err(|error| ReadError::RunFile(path.clone(), error))?;
-    if file.format != meta::FORMAT {
-        return Err(ReadError::Format(path, file.format));
-    }
     digests::check(dir)?;
     let settings: Result<Vec<scenario::Setting>, String> =
         file.settings.iter().map(|text| text.parse()).collect();
@@ -226,7 +229,7 @@ pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
     let mut plan = Scenario::repetition(&name, &file.scenario.text, &settings, file.seed, repetition)?;
     plan.name.clone_from(&file.scenario.name);
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
-    let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());
+    let mut outcome = Outcome::new(plan, file.backend, records, file.fingerprint());
     if let Some(details) = file.linux {
         let (report, found) = evaluate(details, &outcome).map_err(|error| ReadError::RunFile(path, error))?;
         outcome.set_report(report, found);

@@ -16,37 +16,37 @@ use trace::Fingerprinter;
 /// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
 /// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds a run of
 /// another scenario text, `.2`, `.3` and so on are appended.
-pub fn default_dir(name: &str, plan: &Plan, world: Backend) -> PathBuf {
+pub fn default_dir(name: &str, plan: &Plan, backend: Backend) -> PathBuf {
     let Repetition { number, of, seed } = plan.repetition;
     let which =
         if of > 1 { format!("{seed}-repetition-{}-of-{of}", number + 1) } else { plan.seed.to_string() };
-    let base = format!("{name}-{}-{which}{}", world.name(), digest_of_settings(plan));
-    unused(&base, |dir| check(dir, plan, world, false))
+    let base = format!("{name}-{}-{which}{}", backend.name(), digest_of_settings(plan));
+    unused(&base, |dir| check(dir, plan, backend, false))
 }
 
 /// Returns the default folder of `of` runs at different phases: `runs/NAME-BACKEND-of-N`, with the suffixes of
 /// [`default_dir`]. `first` is the plan of the first run. The folder separates them from single runs, which have the
 /// phases of the scenario file.
-pub fn default_folder(name: &str, first: &Plan, world: Backend, of: u64) -> PathBuf {
-    let base = format!("{name}-{}-of-{of}{}", world.name(), digest_of_settings(first));
+pub fn default_folder(name: &str, first: &Plan, backend: Backend, of: u64) -> PathBuf {
+    let base = format!("{name}-{}-of-{of}{}", backend.name(), digest_of_settings(first));
     unused(&base, |folder| {
         let is_empty = match fs::read_dir(folder) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(error),
         };
-        let member = member(folder, name, world, first.seed);
+        let member = member(folder, name, backend, first.seed);
         match (is_empty, member.exists()) {
             (true, _) => Ok(()),
-            (false, true) => check(&member, first, world, false),
+            (false, true) => check(&member, first, backend, false),
             (false, false) => Err(io::ErrorKind::AlreadyExists.into()),
         }
     })
 }
 
 /// Returns the directory of one of several runs.
-pub fn member(folder: &Path, name: &str, world: Backend, seed: u64) -> PathBuf {
-    folder.join(format!("{name}-{}-{seed}", world.name()))
+pub fn member(folder: &Path, name: &str, backend: Backend, seed: u64) -> PathBuf {
+    folder.join(format!("{name}-{}-{seed}", backend.name()))
 }
 
 fn digest_of_settings(plan: &Plan) -> String {
@@ -75,7 +75,7 @@ fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
 /// Checks whether a run may be written to a directory. It may if the directory does not exist, is empty, or holds
 /// this same run: same scenario, settings, backend and seed. With `force` it may also hold another run. Otherwise the
 /// error's kind is `AlreadyExists`.
-pub fn check(dir: &Path, plan: &Plan, world: Backend, force: bool) -> io::Result<()> {
+pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Result<()> {
     let refuse = |problem: &str| {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} {problem}", dir.display())))
     };
@@ -102,7 +102,7 @@ pub fn check(dir: &Path, plan: &Plan, world: Backend, force: bool) -> io::Result
     if force {
         return Ok(());
     }
-    if is_run_of(&page, plan, world) {
+    if is_run_of(&page, plan, backend) {
         return match digests::check(dir) {
             Err(ReadError::Changed(file)) => refuse(&format!(
                 "holds this run, but {} was changed since; name another directory, or replace it with --force",
@@ -114,12 +114,12 @@ pub fn check(dir: &Path, plan: &Plan, world: Backend, force: bool) -> io::Result
     refuse("holds another run; name another directory, or replace it with --force")
 }
 
-fn is_run_of(page: &[u8], plan: &Plan, world: Backend) -> bool {
+fn is_run_of(page: &[u8], plan: &Plan, backend: Backend) -> bool {
     let Ok(page) = serde_json::from_slice::<serde_json::Value>(page) else { return false };
     let settings: Vec<String> = plan.settings.iter().map(ToString::to_string).collect();
     page["scenario"]["text"] == redacted(&plan.text, &plan.settings)
         && page["settings"] == serde_json::json!(settings)
-        && page["world"] == world.name()
+        && page["backend"] == backend.name()
         && page["seed"] == plan.seed
         && page["repetition"] == serde_json::json!(meta::RepetitionPart::of(plan.repetition))
 }

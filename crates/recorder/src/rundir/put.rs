@@ -103,7 +103,8 @@ mod tests {
             names.iter().try_for_each(|name| fs::write(part.join(name), "new"))
         };
         let page = |(): &mut (), files: Vec<String>| {
-            Ok(serde_json::json!({ "format": 1, "scenario": {}, "world": "sim", "files": files }).to_string())
+            Ok(serde_json::json!({ "format": 1, "scenario": {}, "backend": "sim", "files": files })
+                .to_string())
         };
         put(dir, fill, page)
     }

@@ -51,7 +51,7 @@ fn what_is_written_is_read_back() {
     let back = read(&dir).unwrap();
     assert_eq!(back.records, outcome.records);
     assert_eq!((&back.ledger, &back.handoffs), (&outcome.ledger, &outcome.handoffs));
-    assert_eq!((back.fingerprint, back.world, back.plan.seed), (outcome.fingerprint, Backend::Sim, 7));
+    assert_eq!((back.fingerprint, back.backend, back.plan.seed), (outcome.fingerprint, Backend::Sim, 7));
     assert!(file.files.contains(&"records.jsonl".to_owned()) && file.files.contains(&"run.json".to_owned()));
     assert_eq!(RunFile { files: file.files.clone(), ..RunFile::new(&back, true) }, file);
     assert!(outcome.plan.text.contains("000102030405060708090a0b0c0d0e0f"));
@@ -73,8 +73,8 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
     let (plan, sim) = (&outcome.plan, Backend::Sim);
     check(&dir, plan, sim, false).unwrap();
 
-    let refusal = |dir: &Path, plan: &Plan, world, force| {
-        let refused = check(dir, plan, world, force).unwrap_err();
+    let refusal = |dir: &Path, plan: &Plan, backend, force| {
+        let refused = check(dir, plan, backend, force).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         refused.to_string()
     };
@@ -83,10 +83,10 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
     others.push((Scenario::plan("first (built in)", FIRST, &settings, 7).unwrap(), sim));
     others.push((Plan { seed: 8, ..plan.clone() }, sim));
     others.push((Plan { text: format!("{FIRST}\n"), ..plan.clone() }, sim));
-    for (plan, world) in &others {
-        let problem = refusal(&dir, plan, *world, false);
+    for (plan, backend) in &others {
+        let problem = refusal(&dir, plan, *backend, false);
         assert!(problem.contains("holds another run") && problem.contains("--force"), "{problem}");
-        check(&dir, plan, *world, true).unwrap();
+        check(&dir, plan, *backend, true).unwrap();
     }
 
     // A file that a user changed is not replaced, for any run.
@@ -143,8 +143,12 @@ fn a_damaged_directory_is_refused_with_the_place() {
     digests::write(&dir).unwrap();
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
-    fs::write(dir.join("run.json"), json.replace("\"format\": 5", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("format 99 of a run directory; this program reads format 5"), "{}", refusal());
+    fs::write(dir.join("run.json"), json.replace("\"format\": 6", "\"format\": 99")).unwrap();
+    assert!(refusal().contains("format 99 of a run directory; this program reads format 6"), "{}", refusal());
+    // Format 5 had another key for the backend.
+    let older = json.replace("\"format\": 6", "\"format\": 5").replace("\"backend\": ", "\"world\": ");
+    fs::write(dir.join("run.json"), older).unwrap();
+    assert!(refusal().contains("format 5 of a run directory; this program reads format 6"), "{}", refusal());
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 

@@ -39,14 +39,14 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     ];
     let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
     if have_windows {
-        let why_not = match outcome.world {
+        let why_not = match outcome.backend {
             Backend::Sim => "not reported in this run",
             Backend::Linux => "no sample: the sockets of roles are sampled, those of programs are not",
         };
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
         panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
     }
-    let windows = if have_windows { source(outcome.world) } else { "" };
+    let windows = if have_windows { source(outcome.backend) } else { "" };
     let several =
         outcome.handoffs.iter().any(|one| Some(one.host) != outcome.handoffs.first().map(|one| one.host));
     let label = |(number, one): (usize, &Handoff)| {
@@ -112,8 +112,8 @@ fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWin
     })
 }
 
-const fn source(world: Backend) -> &'static str {
-    match world {
+const fn source(backend: Backend) -> &'static str {
+    match backend {
         Backend::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
         Backend::Linux => {
             " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), sampled every 20 ms if they \

@@ -5,7 +5,7 @@ use super::path::{self, Propagation};
 use super::{Host, Point, Scenario};
 use link::SignalCourse;
 use std::collections::BTreeMap;
-use wire::{Cell, Instant, Seed};
+use wire::{Cell, Instant, Rng};
 
 /// Returns the course that a host's radios share; `None` if the host hears every cell all the time.
 pub(crate) fn course(
@@ -49,9 +49,9 @@ fn heard(
     if !host.course.is_empty() {
         return Err(wrong("path", "a host has a `path` or a `course`, not both"));
     }
-    let chance = Seed::new(seed).fork(name);
+    let rng = Rng::new(seed).fork(name);
     let stops = way
-        .stops(scenario.duration, &chance)
+        .stops(scenario.duration, &rng)
         .map_err(|(key, problem)| wrong(format!("path.{key}").trim_end_matches('.'), &problem))?;
     let signal = Propagation { at_1m: scenario.radio.at_1m, exponent: scenario.radio.exponent };
     if !((-100.0..=30.0).contains(&signal.at_1m) && (1.0..=10.0).contains(&signal.exponent)) {

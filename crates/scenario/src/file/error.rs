@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     file: String,
-    place: Option<Place>,
+    place: Option<ErrorPosition>,
     problem: String,
 }
 
@@ -20,7 +20,7 @@ pub(super) type Wrong = (String, String);
 
 /// Where in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
+enum ErrorPosition {
     /// Line and column from 1, the number of marked characters, and the text of the line.
     Line { line: usize, column: usize, length: usize, text: String },
     /// The same for a line that may contain a secret key or a part of it. The line is not shown.
@@ -40,7 +40,7 @@ impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, place, problem } = self;
         match place {
-            Some(Place::Line { line, column, length, text }) => {
+            Some(ErrorPosition::Line { line, column, length, text }) => {
                 let margin = line.to_string().len();
                 // Tabs are kept, so that the mark is below the marked text.
                 let before: String =
@@ -48,10 +48,10 @@ impl fmt::Display for ScenarioError {
                 write!(f, "{file}, line {line}, column {column}: {problem}\n {line} | {text}\n")?;
                 write!(f, " {:margin$} | {before}{}", "", "^".repeat(*length))
             }
-            Some(Place::Hidden { line, column }) => {
+            Some(ErrorPosition::Hidden { line, column }) => {
                 write!(f, "{file}, line {line}, column {column}: {problem}")
             }
-            Some(Place::Setting(setting)) => write!(f, "{file}, with {setting}: {problem}"),
+            Some(ErrorPosition::Setting(setting)) => write!(f, "{file}, with {setting}: {problem}"),
             None => write!(f, "{file}: {problem}"),
         }
     }
@@ -159,7 +159,7 @@ impl<'a> Source<'a> {
         };
         let mut changed = self.changed.iter().rev();
         if let Some((_, setting)) = changed.clone().find(|(path, _)| within(&full, path)) {
-            let place = Some(Place::Setting(setting.clone()));
+            let place = Some(ErrorPosition::Setting(setting.clone()));
             return ScenarioError { file: self.file.to_owned(), place, problem };
         }
         let problem = match changed.find(|(path, _)| within(path, &full)) {
@@ -191,9 +191,9 @@ impl<'a> Source<'a> {
         let length = meant.min((text.chars().count() + 1).saturating_sub(column)).max(1);
         let line = before.matches('\n').count() + 1;
         let place = if secret::may_show_key(&text) {
-            Place::Hidden { line, column }
+            ErrorPosition::Hidden { line, column }
         } else {
-            Place::Line { line, column, length, text }
+            ErrorPosition::Line { line, column, length, text }
         };
         let place = Some(place);
         ScenarioError { file: self.file.to_owned(), place, problem }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use trace::{Event, EventKind};
-use wire::{Duration, Seed};
+use wire::{Duration, Rng};
 
 /// An event of a scenario at an instant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -230,8 +230,8 @@ pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<
     for (index, random) in scenario.random_event.iter().enumerate() {
         let path = |(key, problem): Wrong| (format!("random_event[{index}].{key}"), problem);
         let targets = targets(scenario, layout, random).map_err(path)?;
-        let mut chance = Seed::new(seed).fork("event").fork(&index.to_string());
-        draw(scenario, random, &targets, &mut chance, &mut all);
+        let mut rng = Rng::new(seed).fork("event").fork(&index.to_string());
+        draw(scenario, random, &targets, &mut rng, &mut all);
     }
     all.sort_by_key(|event| event.at);
     Ok(all)
@@ -537,7 +537,7 @@ fn draw(
     scenario: &Scenario,
     random: &RandomTable,
     targets: &[Vec<EventTable>],
-    chance: &mut Seed,
+    rng: &mut Rng,
     all: &mut Vec<EventTable>,
 ) {
     // The states of different hosts and links are independent.
@@ -548,14 +548,14 @@ fn draw(
     let (mut at, to) = (random.from, random.to.unwrap_or(scenario.duration));
     loop {
         // Draw the exponential time to the next event: a Poisson process.
-        let part = (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        let part = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
         at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
         if at >= to {
             return;
         }
-        let Some(of_kind) = pick(targets, chance) else { return };
-        let Some(event) = pick(of_kind, chance) else { return };
+        let Some(of_kind) = pick(targets, rng) else { return };
+        let Some(event) = pick(of_kind, rng) else { return };
         let begin = EventTable { at, ..event.clone() };
         let end = at + random.lasts;
         let ends = begin.kind.end().filter(|_| end < scenario.duration);
@@ -585,9 +585,9 @@ fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
     }
 }
 
-fn pick<'a, T>(list: &'a [T], chance: &mut Seed) -> Option<&'a T> {
+fn pick<'a, T>(list: &'a [T], rng: &mut Rng) -> Option<&'a T> {
     // The bias is negligible, because lists are short compared with 2^32.
-    list.get((((chance.draw() >> 32) * list.len() as u64) >> 32) as usize)
+    list.get((((rng.draw() >> 32) * list.len() as u64) >> 32) as usize)
 }
 
 #[cfg(test)]

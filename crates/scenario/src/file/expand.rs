@@ -160,8 +160,8 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
             [("burst.enter", burst.enter), ("burst.leave", burst.leave), ("burst.loss", burst.loss)]
         });
         let alone = [("loss", faults.loss), ("duplicate", faults.duplicate)];
-        for (key, chance) in alone.into_iter().chain(burst.into_iter().flatten()) {
-            if !(0.0..=1.0).contains(&chance) {
+        for (key, probability) in alone.into_iter().chain(burst.into_iter().flatten()) {
+            if !(0.0..=1.0).contains(&probability) {
                 return Err(source.at_path(&format!("{path}.{key}"), "a probability is a number from 0 to 1"));
             }
         }
@@ -361,8 +361,8 @@ pub(crate) fn parse_config(
 
 /// Checks that a node can be built from the configuration.
 pub(crate) fn build(source: &Source<'_>, path: &str, config: &HostConfig) -> Result<(), ScenarioError> {
-    let chance = wire::Seed::new(0);
-    let built = config.node(&chance).map_err(|error| match error {
+    let rng = wire::Rng::new(0);
+    let built = config.node(&rng).map_err(|error| match error {
         roles::NodeError::Role { index, error, .. } => {
             source.at_path(&format!("{path}role[{index}].{}", error.key), &error.problem)
         }

@@ -104,96 +104,90 @@ pub struct Scenario {
     _sweep: Option<IgnoredAny>,
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Wire {
-    /// The hosts at its ends.
-    pub(crate) ends: [String; 2],
-    /// Bits per second in each direction, for example `2Mb/s`.
-    #[serde(deserialize_with = "units::rate")]
-    #[schemars(schema_with = "units::schema_rate")]
-    pub(crate) rate: u64,
-    /// One delay for both directions, or a list of two: from the first end to the second, and back.
-    #[serde(deserialize_with = "units::delay")]
-    #[schemars(schema_with = "units::schema_delay")]
-    pub(crate) delay: [Duration; 2],
-    /// The largest number of frames that wait at each end [default: 128].
-    #[serde(default = "units::wire_queue")]
-    pub(crate) queue: usize,
-    /// The size of the largest datagram, in bytes [default: 1500].
-    #[serde(default = "units::ethernet_mtu")]
-    #[schemars(range(min = 68))]
-    pub(crate) mtu: u16,
-    /// The probability that a frame is lost.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    pub(crate) loss: f64,
-    /// The probability that a frame arrives twice.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    pub(crate) duplicate: f64,
-    /// Losses in bursts.
-    #[serde(default)]
-    pub(crate) burst: Option<Burst>,
-    /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
-    #[serde(default, deserialize_with = "node::config::some_text")]
-    #[schemars(schema_with = "node::config::schema::prefix")]
-    pub(crate) net: Option<Prefix>,
+/// Defines the table of a link: its own keys around those that all links have. `flatten` would accept unknown keys.
+macro_rules! link_table {
+    ($name:ident { $($before:tt)* } { $($after:tt)* }) => {
+        #[derive(Clone, Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            $($before)*
+            /// The size of the largest datagram, in bytes [default: 1500].
+            #[serde(default = "units::ethernet_mtu")]
+            #[schemars(range(min = 68))]
+            pub(crate) mtu: u16,
+            /// The probability that a frame is lost.
+            #[serde(default)]
+            #[schemars(range(min = 0, max = 1))]
+            pub(crate) loss: f64,
+            /// The probability that a frame arrives twice.
+            #[serde(default)]
+            #[schemars(range(min = 0, max = 1))]
+            pub(crate) duplicate: f64,
+            /// Losses in bursts.
+            #[serde(default)]
+            pub(crate) burst: Option<Burst>,
+            $($after)*
+            /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
+            #[serde(default, deserialize_with = "node::config::some_text")]
+            #[schemars(schema_with = "node::config::schema::prefix")]
+            pub(crate) net: Option<Prefix>,
+        }
+    };
 }
 
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Cell {
-    /// The host that is its base station.
-    pub(crate) station: String,
-    /// Bits per second that all radios of the cell share, for example `2Mb/s`.
-    #[serde(deserialize_with = "units::rate")]
-    #[schemars(schema_with = "units::schema_rate")]
-    pub(crate) rate: u64,
-    /// The propagation delay.
-    #[serde(default, deserialize_with = "node::config::span")]
-    #[schemars(schema_with = "node::config::schema::span")]
-    pub(crate) delay: Duration,
-    /// The time that each frame takes besides its bits: preamble, acknowledgment.
-    #[serde(default, deserialize_with = "node::config::span")]
-    #[schemars(schema_with = "node::config::schema::span")]
-    pub(crate) per_frame: Duration,
-    /// The largest number of frames that wait at each radio, besides the one on the air [default: 64].
-    #[serde(default = "units::radio_queue")]
-    pub(crate) queue: usize,
-    /// The largest number of frames that wait at the base station [default: as at each radio].
-    pub(crate) station_queue: Option<u32>,
-    /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all radios).
-    #[serde(default)]
-    pub(crate) access: Access,
-    /// The size of the largest datagram, in bytes [default: 1500].
-    #[serde(default = "units::ethernet_mtu")]
-    #[schemars(range(min = 68))]
-    pub(crate) mtu: u16,
-    /// The probability that a frame is lost.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    pub(crate) loss: f64,
-    /// The probability that a frame arrives twice.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    pub(crate) duplicate: f64,
-    /// Losses in bursts.
-    #[serde(default)]
-    pub(crate) burst: Option<Burst>,
-    /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves between them does
-    /// not retune.
-    pub(crate) channel: Option<u16>,
-    /// Beacons of the base station: they use the channel, and a radio that arrives waits for one.
-    pub(crate) beacon: Option<Beacon>,
-    /// Contention between radios [default: none].
-    pub(crate) contention: Option<Contention>,
-    /// The position of the base station, in metres.
-    pub(crate) position: Option<path::Place>,
-    /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
-    #[serde(default, deserialize_with = "node::config::some_text")]
-    #[schemars(schema_with = "node::config::schema::prefix")]
-    pub(crate) net: Option<Prefix>,
+link_table! {
+    Wire {
+        /// The hosts at its ends.
+        pub(crate) ends: [String; 2],
+        /// Bits per second in each direction, for example `2Mb/s`.
+        #[serde(deserialize_with = "units::rate")]
+        #[schemars(schema_with = "units::schema_rate")]
+        pub(crate) rate: u64,
+        /// One delay for both directions, or a list of two: from the first end to the second, and back.
+        #[serde(deserialize_with = "units::delay")]
+        #[schemars(schema_with = "units::schema_delay")]
+        pub(crate) delay: [Duration; 2],
+        /// The largest number of frames that wait at each end [default: 128].
+        #[serde(default = "units::wire_queue")]
+        pub(crate) queue: usize,
+    } {}
+}
+
+link_table! {
+    Cell {
+        /// The host that is its base station.
+        pub(crate) station: String,
+        /// Bits per second that all radios of the cell share, for example `2Mb/s`.
+        #[serde(deserialize_with = "units::rate")]
+        #[schemars(schema_with = "units::schema_rate")]
+        pub(crate) rate: u64,
+        /// The propagation delay.
+        #[serde(default, deserialize_with = "node::config::span")]
+        #[schemars(schema_with = "node::config::schema::span")]
+        pub(crate) delay: Duration,
+        /// The time that each frame takes besides its bits: preamble, acknowledgment.
+        #[serde(default, deserialize_with = "node::config::span")]
+        #[schemars(schema_with = "node::config::schema::span")]
+        pub(crate) per_frame: Duration,
+        /// The largest number of frames that wait at each radio, besides the one on the air [default: 64].
+        #[serde(default = "units::radio_queue")]
+        pub(crate) queue: usize,
+        /// The largest number of frames that wait at the base station [default: as at each radio].
+        pub(crate) station_queue: Option<u32>,
+        /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all radios).
+        #[serde(default)]
+        pub(crate) access: Access,
+    } {
+        /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves between them does
+        /// not retune.
+        pub(crate) channel: Option<u16>,
+        /// Beacons of the base station: they use the channel, and a radio that arrives waits for one.
+        pub(crate) beacon: Option<Beacon>,
+        /// Contention between radios [default: none].
+        pub(crate) contention: Option<Contention>,
+        /// The position of the base station, in metres.
+        pub(crate) position: Option<path::Position>,
+    }
 }
 
 /// The order of frames that wait for a channel.
@@ -329,7 +323,7 @@ pub(crate) struct Host {
     #[serde(default)]
     pub(crate) course: BTreeMap<String, Vec<Point>>,
     /// The path of the host in metres; the signals of cells follow from it.
-    pub(crate) path: Option<path::Way>,
+    pub(crate) path: Option<path::HostPath>,
     /// The neighbor for packets that match no other route.
     pub(crate) default_route: Option<String>,
     /// The parameters of its TCP, as in the configuration of a daemon.

@@ -13,19 +13,19 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
 use std::path::Path as File;
 use toml::{Table, Value};
-use wire::{Duration, Seed};
+use wire::{Duration, Rng};
 
 /// The interval between samples of a path: that of the radios.
 const STEP: Duration = link::SAMPLING;
 
 /// A position in metres, as x and y.
-pub(crate) type Place = [f64; 2];
+pub(crate) type Position = [f64; 2];
 
 /// The path of a host: exactly one of these keys.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = as_written)]
-pub(crate) struct Way {
+pub(crate) struct HostPath {
     /// Positions at given times. Before the first and after the last one the host does not move.
     pub(crate) points: Option<Vec<Stop>>,
     /// Random waypoints.
@@ -64,7 +64,7 @@ pub(crate) struct Stop(
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {
     /// Width and height in metres, from [0, 0] on.
-    pub(crate) area: Place,
+    pub(crate) area: Position,
     /// The lowest and the highest speed, in metres per second. The lowest must be above zero, because otherwise the
     /// average speed goes to zero (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
     pub(crate) speed: [f64; 2],
@@ -84,19 +84,15 @@ pub(crate) struct Propagation {
 }
 
 impl Propagation {
-    fn strength(self, a: Place, b: Place) -> i16 {
+    fn strength(self, a: Position, b: Position) -> i16 {
         let distance = libm::hypot(a[0] - b[0], a[1] - b[1]).max(1.0);
         libm::round(self.at_1m - 10.0 * self.exponent * libm::log10(distance)) as i16
     }
 }
 
-impl Way {
+impl HostPath {
     /// Returns the stops for a run that lasts `duration`. An error has the key and the problem.
-    pub(crate) fn stops(
-        &self,
-        duration: Duration,
-        chance: &Seed,
-    ) -> Result<Vec<Stop>, (&'static str, String)> {
+    pub(crate) fn stops(&self, duration: Duration, rng: &Rng) -> Result<Vec<Stop>, (&'static str, String)> {
         match (&self.points, &self.random, &self.file) {
             (Some(points), None, None) => {
                 let in_order = points.is_sorted_by_key(|stop| stop.0);
@@ -110,7 +106,7 @@ impl Way {
                 Ok(points.clone())
             }
             (None, Some(random), None) => {
-                random.stops(duration, chance.fork("way")).map_err(|why| ("random", why))
+                random.stops(duration, rng.fork("way")).map_err(|why| ("random", why))
             }
             _ => Err(("", "give exactly one of `points`, `random` and `file`".to_owned())),
         }
@@ -118,7 +114,7 @@ impl Way {
 }
 
 impl Random {
-    fn stops(&self, duration: Duration, mut chance: Seed) -> Result<Vec<Stop>, String> {
+    fn stops(&self, duration: Duration, mut rng: Rng) -> Result<Vec<Stop>, String> {
         let [slowest, fastest] = self.speed;
         if !(slowest > 0.0 && fastest >= slowest && fastest.is_finite()) {
             return Err("`speed` is a list of two numbers above 0, the lowest first".to_owned());
@@ -126,7 +122,7 @@ impl Random {
         if !self.area.iter().all(|side| *side > 0.0 && side.is_finite()) {
             return Err("`area` is a list of two numbers above 0, in metres".to_owned());
         }
-        let mut share = || (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut share = || (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let mut at = Duration::ZERO;
         let mut here = [share() * self.area[0], share() * self.area[1]];
         let mut stops = vec![Stop(at, here[0], here[1])];
@@ -147,7 +143,7 @@ impl Random {
 }
 
 /// Returns the position at a time. Before the first stop and after the last the host does not move.
-pub(crate) fn place(stops: &[Stop], at: Duration) -> Place {
+pub(crate) fn place(stops: &[Stop], at: Duration) -> Position {
     let after = stops.partition_point(|stop| stop.0 <= at);
     let before = after.checked_sub(1).and_then(|index| stops.get(index));
     match (before, stops.get(after)) {
@@ -162,7 +158,12 @@ pub(crate) fn place(stops: &[Stop], at: Duration) -> Place {
 }
 
 /// Returns the samples of the signal strength of a base station, without those in the middle of a constant part.
-pub(crate) fn course(stops: &[Stop], station: Place, signal: Propagation, duration: Duration) -> Vec<Point> {
+pub(crate) fn course(
+    stops: &[Stop],
+    station: Position,
+    signal: Propagation,
+    duration: Duration,
+) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut at = Duration::ZERO;
     loop {
@@ -328,17 +329,17 @@ mod tests {
     #[test]
     fn random_ways_stay_in_their_area_and_keep_their_speed() {
         let random = Random { area: [100.0, 50.0], speed: [1.0, 5.0], pause: s(2.0) };
-        let stops = random.stops(s(600.0), Seed::new(3)).unwrap();
+        let stops = random.stops(s(600.0), Rng::new(3)).unwrap();
         assert!(stops.iter().all(|stop| (0.0..=100.0).contains(&stop.1) && (0.0..=50.0).contains(&stop.2)));
         for pair in stops.windows(2) {
             let way = libm::hypot(pair[1].1 - pair[0].1, pair[1].2 - pair[0].2);
             let speed = way / pair[1].0.saturating_sub(pair[0].0).as_secs_f64();
             assert!(way < 1e-9 || (0.999..=5.001).contains(&speed), "{speed}");
         }
-        let others = random.stops(s(600.0), Seed::new(4)).unwrap();
+        let others = random.stops(s(600.0), Rng::new(4)).unwrap();
         assert_ne!(stops[0].1.to_bits(), others[0].1.to_bits(), "another seed, another way");
         let still = Random { speed: [0.0, 1.0], ..random };
-        assert!(still.stops(s(1.0), Seed::new(3)).is_err());
+        assert!(still.stops(s(1.0), Rng::new(3)).is_err());
     }
 
     #[test]

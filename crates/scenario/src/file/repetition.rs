@@ -1,6 +1,6 @@
 //! One of several runs of a scenario.
 
-use wire::Seed;
+use wire::Rng;
 
 /// One of several runs of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,24 +21,24 @@ impl Repetition {
 
     /// Returns the fraction, below 1, of the span by which the instant of this name is shifted.
     pub(super) fn fraction(self, name: &str) -> f64 {
-        let mut random = Seed::new(self.seed).fork("phase").fork(name);
-        let u = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
-        (permuted(self.number, self.of, &random) as f64 + u) / self.of as f64
+        let mut rng = Rng::new(self.seed).fork("phase").fork(name);
+        let u = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        (permuted(self.number, self.of, &rng) as f64 + u) / self.of as f64
     }
 }
 
 /// Returns the place of `number` in a random permutation of `0..of`. It is a Feistel network of four rounds with
 /// cycle walking (Black and Rogaway 2002), so no list of the permutation is needed.
-fn permuted(number: u64, of: u64, random: &Seed) -> u64 {
+fn permuted(number: u64, of: u64, rng: &Rng) -> u64 {
     let half = (64 - of.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;
-    let mut random = random.clone();
-    let keys: [u64; 4] = std::array::from_fn(|_| random.draw());
+    let mut rng = rng.clone();
+    let keys: [u64; 4] = std::array::from_fn(|_| rng.draw());
     let mut at = number;
     loop {
         let (mut left, mut right) = (at >> half, at & mask);
         for key in keys {
-            (left, right) = (right, (left ^ Seed::new(right ^ key).draw()) & mask);
+            (left, right) = (right, (left ^ Rng::new(right ^ key).draw()) & mask);
         }
         at = (left << half) | right;
         if at < of {
@@ -55,10 +55,10 @@ mod tests {
     #[test]
     fn a_permutation_meets_each_place_once() {
         for of in [1, 2, 3, 7, 40, 64, 1000] {
-            let all: BTreeSet<u64> = (0..of).map(|i| permuted(i, of, &Seed::new(3))).collect();
+            let all: BTreeSet<u64> = (0..of).map(|i| permuted(i, of, &Rng::new(3))).collect();
             assert_eq!((all.len() as u64, all.last().copied()), (of, Some(of - 1)), "{of}");
         }
-        assert!((0..40).any(|i| permuted(i, 40, &Seed::new(3)) != permuted(i, 40, &Seed::new(4))));
-        assert!(permuted(99_999_999, 100_000_000, &Seed::new(3)) < 100_000_000);
+        assert!((0..40).any(|i| permuted(i, 40, &Rng::new(3)) != permuted(i, 40, &Rng::new(4))));
+        assert!(permuted(99_999_999, 100_000_000, &Rng::new(3)) < 100_000_000);
     }
 }

@@ -1,7 +1,7 @@
 //! Resolves the names of an event to hosts and links of a plan.
 
 use super::EventTable;
-use crate::event::Event;
+use crate::event::PlannedEvent;
 use link::{Change, ChangedLink, PortId};
 use sim::{HostEvent, Order};
 use trace::{EventKind, HostId};
@@ -22,7 +22,7 @@ pub(crate) trait Places {
 }
 
 /// Resolves the names of an event. `None` if a name is unknown; the checks of the scenario have refused that before.
-pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Event> {
+pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<PlannedEvent> {
     let host = || places.host(table.host.as_deref()?);
     let of_host = |event: HostEvent| Some(Order::Host(host()?, event));
     let of_link = |change: Change| link(table, places, change);
@@ -39,7 +39,12 @@ pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Event>
         EventKind::Loss => of_link(Change::Loss(table.loss?)),
         EventKind::Mtu => of_link(Change::Mtu(table.mtu?)),
     }?;
-    Some(Event { at: Instant::ZERO + table.at, order, recorded: table.recorded(), table: table.clone() })
+    Some(PlannedEvent {
+        at: Instant::ZERO + table.at,
+        order,
+        recorded: table.recorded(),
+        table: table.clone(),
+    })
 }
 
 fn link(table: &EventTable, places: &impl Places, change: Change) -> Option<Order> {

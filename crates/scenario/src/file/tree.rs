@@ -154,7 +154,7 @@ fn roles(tree: &Tree, whose: &str, tables: &[Table]) -> Result<Vec<RoleConfig>, 
         let role = RoleConfig::read(table)
             .map_err(|error| (format!("{path}.{}", error.path), error.problem.clone()))?;
         let up = ["up".to_owned()];
-        role.build(node::config::Interfaces(&up), &wire::Seed::new(0))
+        role.build(node::config::Interfaces(&up), &wire::Rng::new(0))
             .map_err(|error| (path, error.to_string()))?;
         roles.push(role);
     }

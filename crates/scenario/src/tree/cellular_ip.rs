@@ -16,7 +16,7 @@ use roles::RoleConfig;
 use std::sync::{Arc, OnceLock};
 use toml::Table;
 use trace::HostId;
-use wire::{Cell, Duration, Iface, Mac, Seed};
+use wire::{Cell, Duration, Iface, Mac, Rng};
 
 /// The air of every cell.
 #[derive(Clone, Copy, Debug)]
@@ -81,14 +81,14 @@ impl CellularIp {
     }
 
     /// Adds the cells and all radios to the fabric. Each mobile host's radio begins to listen at its own time.
-    pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, chance: &Seed) {
+    pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, rng: &Rng) {
         let shape = &tree.shape;
         let CellAir { rate, per_frame, queue } = self.air;
         for station in base_stations(shape) {
             let (delay, mtu, faults, air) =
                 (Duration::ZERO, tree.wire.mtu, Faults::default(), Air::default());
             let cell = cell_of(shape, station);
-            fabric.add_cell(&CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air }, chance);
+            fabric.add_cell(&CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air }, rng);
             self.add_radio(tree, station, Some(cell), fabric);
         }
         for mobile in (shape.start(shape.depth() + 1)..shape.len()).map(HostId) {

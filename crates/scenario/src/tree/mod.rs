@@ -32,7 +32,7 @@ use sim::{HostSpec, InterfaceSpec};
 use std::sync::Arc;
 use tcp::Profile;
 use trace::HostId;
-use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Seed};
+use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Rng};
 
 /// The description of a tree.
 #[derive(Clone, Debug)]
@@ -78,35 +78,35 @@ impl Tree {
     }
 
     /// Adds all wires, cells and radios to the fabric.
-    pub(crate) fn lay(&self, fabric: &mut Fabric, chance: &Seed) {
+    pub(crate) fn lay(&self, fabric: &mut Fabric, rng: &Rng) {
         for below in 1..self.shape.wired() {
             let port = PortId(2 * (below - 1));
-            fabric.add_wire([port, Shape::peer(port)], &self.wire, chance);
+            fabric.add_wire([port, Shape::peer(port)], &self.wire, rng);
         }
         if let Some(access) = &self.cellular_ip {
-            access.lay(self, fabric, chance);
+            access.lay(self, fabric, rng);
         }
     }
 
-    /// Returns all hosts; the iterator builds each when it is requested. `chance` is the seed of the run.
+    /// Returns all hosts; the iterator builds each when it is requested. `rng` is the seed of the run.
     pub(crate) fn hosts<'a>(
         &'a self,
-        chance: &'a Seed,
+        rng: &'a Rng,
     ) -> impl Iterator<Item = Result<HostSpec, NodeError>> + 'a {
         let names = Names::new(&self.shape);
         let tcp = Arc::new(Profile::linux());
         (0..self.shape.len()).map(move |host| {
             let host = HostId(host);
             let name = self.shape.name(host);
-            let chance = chance.fork(&name);
+            let rng = rng.fork(&name);
             let address = self.address(host);
             Ok(HostSpec {
-                node: self.node(host, address, &chance)?,
+                node: self.node(host, address, &rng)?,
                 addresses: vec![address],
                 interfaces: self.interfaces(host, &names),
                 wall: EPOCH,
                 tcp: Arc::clone(&tcp),
-                seed: chance.fork("stack"),
+                rng: rng.fork("stack"),
                 name,
             })
         })
@@ -123,7 +123,7 @@ impl Tree {
         ifaces.filter_map(spec).collect()
     }
 
-    fn node(&self, host: HostId, address: Ipv4Addr, chance: &Seed) -> Result<Node, NodeError> {
+    fn node(&self, host: HostId, address: Ipv4Addr, rng: &Rng) -> Result<Node, NodeError> {
         let access = self.cellular_ip.as_ref().and_then(|access| access.role(self, host));
         // A router that forwards IP has no role that uses names of interfaces.
         let named = if access.is_some() { self.shape.interfaces(host) } else { 1 };
@@ -142,7 +142,7 @@ impl Tree {
         let roles = access
             .iter()
             .chain(&own)
-            .map(|role| role.clone().on_host(&around).build(Interfaces(&interfaces), chance));
+            .map(|role| role.clone().on_host(&around).build(Interfaces(&interfaces), rng));
         let mut node = Node::new(roles.collect::<Result<Vec<_>, _>>()?, vec![address]);
         if forwards {
             self.set_routes(&mut node, host);

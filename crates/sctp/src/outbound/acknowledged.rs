@@ -70,6 +70,7 @@ impl Outbound {
         if let Some(sack) = sack {
             self.window = sack.a_rwnd.saturating_sub(self.flight);
         }
+        self.check(paths);
         Ok(news)
     }
 
@@ -303,6 +304,7 @@ impl Outbound {
                 path.t3 = None;
             }
         }
+        self.check(paths);
     }
 
     /// Restarts with these numbers. Data that were not acknowledged are dropped.

@@ -10,6 +10,8 @@ use wire::{Instant, Ipv4Addr};
 
 /// Number of SACKs that report a chunk missing before it is sent again (section 7.2.4).
 const MISSES: u8 = 3;
+/// The most chunks over which the counters are checked after each packet.
+const FEW: usize = 64;
 
 /// The state of a chunk that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,8 +161,13 @@ impl Outbound {
         !self.sent.is_empty()
     }
 
-    /// Queues a message, which must fit the room.
+    /// Queues a message.
+    ///
+    /// # Panics
+    ///
+    /// It does not fit the room.
     pub(crate) fn write(&mut self, stream: u16, ppid: u32, unordered: bool, bytes: &[u8]) {
+        assert!(bytes.len() <= self.room(), "{} bytes for a room of {}", bytes.len(), self.room());
         let mut ssn = 0;
         if !unordered {
             let next = self.next_ssn.entry(stream).or_insert(0);
@@ -174,6 +181,31 @@ impl Outbound {
     /// Records that no more messages will be written.
     pub(crate) const fn finish(&mut self) {
         self.finishing = true;
+    }
+
+    /// Checks that each counter is the sum over the chunks. In debug builds only, and not after each packet if many chunks are
+    /// outstanding.
+    ///
+    /// # Panics
+    ///
+    /// A counter differs.
+    fn check(&self, paths: &Paths) {
+        assert!(self.lost <= self.sent.len(), "{} of {} chunks are lost", self.lost, self.sent.len());
+        let is_due = self.sent.len() <= FEW || self.transmissions.is_multiple_of(16);
+        if !cfg!(debug_assertions) || !is_due {
+            return;
+        }
+        let lost = self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Lost { .. })).count();
+        let flying = || self.sent.iter().filter(|sent| sent.fate == Fate::Flying);
+        let flight: u32 = flying().map(Sent::len).sum();
+        assert_eq!((self.lost, self.flight), (lost, flight), "lost chunks, and bytes in flight");
+        let pending: usize = self.pending.iter().map(|message| message.bytes.len() - message.at).sum();
+        let sent: usize = self.sent.iter().map(|sent| sent.data.data.len()).sum();
+        assert_eq!(self.held, pending + sent, "bytes of the user");
+        for path in paths.iter() {
+            let flight: u32 = flying().filter(|sent| sent.path == path.address).map(Sent::charge).sum();
+            assert_eq!(path.flight, flight, "bytes in flight to {}", path.address);
+        }
     }
 
     // --- chunks that leave -----------------------------------------------------------------------------------------
@@ -222,6 +254,7 @@ impl Outbound {
         if let Some(path) = paths.get_mut(to).filter(|_| !chunks.is_empty()) {
             path.burst = path.burst.saturating_sub(1);
         }
+        self.check(paths);
         chunks
     }
 
@@ -318,5 +351,59 @@ impl Outbound {
                 order,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    /// Returns a sender with one chunk in flight.
+    fn sender() -> (Outbound, Paths) {
+        let mut paths = Paths::new(Instant::ZERO, PEER, &Config::default());
+        if let Some(path) = paths.get_mut(PEER) {
+            path.confirmed = true;
+        }
+        let mut sender = Outbound::new(1, 1000, 1, 5000);
+        sender.write(0, 0, false, &[7; 100]);
+        let from = Ipv4Addr::new(10, 0, 0, 1);
+        let chunks = sender.chunks(Instant::ZERO, &mut paths, (from, PEER), 1000);
+        assert_eq!((chunks.len(), sender.flight), (1, 100));
+        (sender, paths)
+    }
+
+    #[test]
+    #[should_panic(expected = "901 bytes for a room of 900")]
+    fn a_message_fits_the_room() {
+        sender().0.write(0, 0, false, &[7; 901]);
+    }
+
+    #[test]
+    #[should_panic(expected = "lost chunks, and bytes in flight")]
+    fn the_bytes_in_flight_are_those_of_the_chunks() {
+        let (mut sender, paths) = sender();
+        sender.flight -= 1;
+        sender.check(&paths);
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes of the user")]
+    fn the_bytes_that_are_held_are_those_of_the_messages() {
+        let (mut sender, paths) = sender();
+        sender.held += 1;
+        sender.check(&paths);
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes in flight to 10.0.0.2")]
+    fn the_bytes_in_flight_of_a_path_are_those_of_its_chunks() {
+        let (sender, mut paths) = sender();
+        if let Some(path) = paths.get_mut(PEER) {
+            path.flight = 0;
+        }
+        sender.check(&paths);
     }
 }

@@ -1,18 +1,18 @@
 //! Attacks by hosts without the key and by peers, none of which has an effect (RFC 5062).
 
-use crate::harness::{CN, PORT, Weather, World, endpoint, mn, noise};
+use crate::harness::{CN, Network, PORT, Weather, endpoint, mn, noise};
 use crate::script::{PEER_TSN, Script};
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Action, Address, Asconf, Auth, Chunk, Packet, Request};
-use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, State, Transmit};
+use sctp::{AssociationEvent, Change, ChangeOutcome, Config, Ended, Open, State, Transmit};
 use wire::{Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
 /// Returns the tag of packets to the correspondent, as a listener on the path learns it.
-fn overheard(world: &World) -> u32 {
-    let (_, _, last) = world.sent.iter().rev().find(|(_, who, _)| *who == 0).unwrap();
+fn overheard(net: &Network) -> u32 {
+    let (_, _, last) = net.sent.iter().rev().find(|(_, who, _)| *who == 0).unwrap();
     Packet::parse(&last.bytes).unwrap().tag
 }
 
@@ -24,8 +24,8 @@ fn hijack(serial: u32) -> Chunk {
 }
 
 /// Returns the serial number of the mobile host's next ASCONF.
-fn next_serial(world: &World) -> u32 {
-    let init = world.sent.iter().find_map(|(_, who, transmit)| {
+fn next_serial(net: &Network) -> u32 {
+    let init = net.sent.iter().find_map(|(_, who, transmit)| {
         match Packet::parse(&transmit.bytes).unwrap().chunks.as_slice() {
             [Chunk::Init(init)] if *who == 0 => Some(init.tsn),
             _ => None,
@@ -38,12 +38,12 @@ fn next_serial(world: &World) -> u32 {
 /// algorithm that was not offered, and with another key, from any address.
 #[test]
 fn a_forged_change_changes_nothing() {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 3_000_000);
-    world.run_for(100);
-    let tag = overheard(&world);
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 3_000_000);
+    net.run_for(100);
+    let tag = overheard(&net);
     let auth = |key_id, hmac_id, len| Chunk::Auth(Auth { key_id, hmac_id, hmac: vec![7; len] });
-    let serial = next_serial(&world);
+    let serial = next_serial(&net);
     let cases = [
         (vec![hijack(serial)], "sctp_unauthenticated"),
         (vec![auth(0, 3, 32), hijack(serial)], "sctp_auth_code"),
@@ -54,23 +54,25 @@ fn a_forged_change_changes_nothing() {
     ];
     for src in [mn(1), VICTIM] {
         for (chunks, why) in &cases {
-            let before: Vec<_> = world.association(1).paths().map(|path| path.address).collect();
+            let before: Vec<_> = net.association(1).paths().map(|path| path.address).collect();
             let packet = Packet { src_port: 4000, dst_port: PORT, tag, chunks: chunks.clone() };
-            let now = world.now;
-            let refused = world.hosts[1].endpoint.receive(now, src, CN, &packet.emit());
+            let now = net.now;
+            let refused = net.hosts[1].endpoint.receive(now, src, CN, &packet.emit());
             assert_eq!(refused, Err(Reason(why)), "from {src}");
-            let after: Vec<_> = world.association(1).paths().map(|path| path.address).collect();
+            let after: Vec<_> = net.association(1).paths().map(|path| path.address).collect();
             assert_eq!(before, after);
-            world.flush(1);
+            net.flush(1);
         }
     }
-    world.run_for(500);
+    net.run_for(500);
     assert!(
-        !world.events(1).iter().any(|event| matches!(event, Event::PeerAdded(_) | Event::PeerPrimary(_)))
+        !net.events(1)
+            .iter()
+            .any(|event| matches!(event, AssociationEvent::PeerAdded(_) | AssociationEvent::PeerPrimary(_)))
     );
-    let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
+    let to_victim: Vec<_> = net.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
     assert!(to_victim.len() <= 1, "no more than the word that an algorithm is not known: {to_victim:?}");
-    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(net.states(), [State::Established; 2]);
 }
 
 /// RFC 9260, section 8.5: a wrong tag is dropped without an answer. An ASCONF names its association by an address, so
@@ -78,120 +80,122 @@ fn a_forged_change_changes_nothing() {
 /// wrong.
 #[test]
 fn a_wrong_tag_of_a_change_is_not_answered() {
-    let mut world = World::opened(&patient());
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.run_for(300);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
-    world.run_for(300);
-    let (tag, serial, sent) = (overheard(&world), next_serial(&world), world.sent.len());
+    let mut net = Network::opened(&patient());
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.run_for(300);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    net.run_for(300);
+    let (tag, serial, sent) = (overheard(&net), next_serial(&net), net.sent.len());
     let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![7; 32] });
     for src in [VICTIM, mn(1), mn(2)] {
         for (tag, why) in [(tag, "sctp_auth_code"), (tag.wrapping_add(1), "sctp_tag")] {
             let chunks = vec![auth.clone(), hijack(serial)];
             let bytes = Packet { src_port: 4000, dst_port: PORT, tag, chunks }.emit();
-            let now = world.now;
-            let refused = world.hosts[1].endpoint.receive(now, src, CN, &bytes);
+            let now = net.now;
+            let refused = net.hosts[1].endpoint.receive(now, src, CN, &bytes);
             assert_eq!(refused, Err(Reason(why)), "from {src}");
-            world.flush(1);
+            net.flush(1);
         }
     }
-    assert_eq!(world.sent.len(), sent);
+    assert_eq!(net.sent.len(), sent);
 }
 
 /// Packets of the mobile host are replayed: while their answers are kept, and later.
 #[test]
 fn a_recorded_change_is_not_carried_out_again() {
-    let mut world = World::opened(&patient());
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.run_for(300);
+    let mut net = Network::opened(&patient());
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.run_for(300);
     let is_asconf = |transmit: &Transmit| {
         Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_)))
     };
-    let recorded = world.sent.iter().find(|(_, who, t)| *who == 0 && is_asconf(t)).unwrap().2.clone();
-    let now = world.now;
-    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
-    world.run_for(300);
-    assert_eq!(world.association(1).paths().count(), 1);
-    let sent = world.sent.len();
+    let recorded = net.sent.iter().find(|(_, who, t)| *who == 0 && is_asconf(t)).unwrap().2.clone();
+    let now = net.now;
+    net.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    net.run_for(300);
+    assert_eq!(net.association(1).paths().count(), 1);
+    let sent = net.sent.len();
     for src in [mn(1), mn(2), VICTIM] {
-        world.arrive(1, &Transmit { src, ..recorded.clone() });
+        net.arrive(1, &Transmit { src, ..recorded.clone() });
     }
-    world.run_for(300);
-    assert_eq!(world.association(1).paths().count(), 1);
-    assert_eq!(world.sent.len(), sent, "not even an answer");
+    net.run_for(300);
+    assert_eq!(net.association(1).paths().count(), 1);
+    assert_eq!(net.sent.len(), sent, "not even an answer");
 }
 
 /// A peer adds another host's address and requests data there: that host gets only a few probes.
 #[test]
 fn a_victim_gets_a_few_probes_and_no_data() {
-    let mut world = World::opened(&Config::default());
-    world.hosts[1].data = noise(1, 30_000_000);
-    world.dead.push(VICTIM);
-    world.run_for(100);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(VICTIM), Change::SetPrimary(VICTIM)]).unwrap();
-    world.run_for(20_000);
-    assert!(world.events(0).contains(&Event::Changed(Change::SetPrimary(VICTIM), ChangeOutcome::Done)));
-    let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
+    let mut net = Network::opened(&Config::default());
+    net.hosts[1].data = noise(1, 30_000_000);
+    net.dead.push(VICTIM);
+    net.run_for(100);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(VICTIM), Change::SetPrimary(VICTIM)]).unwrap();
+    net.run_for(20_000);
+    assert!(
+        net.events(0).contains(&AssociationEvent::Changed(Change::SetPrimary(VICTIM), ChangeOutcome::Done))
+    );
+    let to_victim: Vec<_> = net.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
     assert!((1..=6).contains(&to_victim.len()), "{}", to_victim.len());
     let heartbeat = |chunk: &Chunk| matches!(chunk, Chunk::Heartbeat(_));
     for (_, _, transmit) in to_victim {
         assert!(transmit.bytes.len() <= 60);
         assert!(Packet::parse(&transmit.bytes).unwrap().chunks.iter().all(heartbeat));
     }
-    assert!(!world.events(1).contains(&Event::PeerPrimary(VICTIM)));
+    assert!(!net.events(1).contains(&AssociationEvent::PeerPrimary(VICTIM)));
 }
 
 /// Many victims at once: HB.Max.Burst limits the probes to all of them together.
 #[test]
 fn many_victims_share_one_probe_a_round_trip() {
     let config = Config { added_per_minute: 100, ..Config::default() };
-    let mut world = World::opened(&config);
+    let mut net = Network::opened(&config);
     let victims: Vec<Ipv4Addr> = (1..=14).map(|last| Ipv4Addr::new(10, 66, 7, last)).collect();
-    world.dead.clone_from(&victims);
+    net.dead.clone_from(&victims);
     let changes: Vec<Change> = victims.iter().map(|victim| Change::Add(*victim)).collect();
-    let now = world.now;
-    world.association(0).change(now, &changes).unwrap();
-    let from = world.now;
-    world.run_for(10_000);
-    let probes: Vec<_> = world.sent.iter().filter(|(_, _, t)| victims.contains(&t.dst)).collect();
+    let now = net.now;
+    net.association(0).change(now, &changes).unwrap();
+    let from = net.now;
+    net.run_for(10_000);
+    let probes: Vec<_> = net.sent.iter().filter(|(_, _, t)| victims.contains(&t.dst)).collect();
     assert!(probes.len() <= 11, "{} in ten seconds", probes.len());
     assert!(probes.iter().all(|(at, ..)| *at >= from));
-    assert_eq!(world.association(1).paths().count(), 15);
+    assert_eq!(net.association(1).paths().count(), 15);
 }
 
 /// Another host has the old address now: its ABORT has no effect (RFC 5061, section 5.3).
 #[test]
 fn an_abort_to_an_address_that_leaves_is_ignored() {
-    let mut world = World::opened(&patient());
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.run_for(300);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Delete(mn(1))]).unwrap();
-    world.flush(0);
-    let tag = world.sent.iter().rev().find(|(_, who, _)| *who == 1).map(|(_, _, t)| t.bytes[4..8].to_vec());
+    let mut net = Network::opened(&patient());
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.run_for(300);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Delete(mn(1))]).unwrap();
+    net.flush(0);
+    let tag = net.sent.iter().rev().find(|(_, who, _)| *who == 1).map(|(_, _, t)| t.bytes[4..8].to_vec());
     let tag = u32::from_be_bytes(tag.unwrap().try_into().unwrap());
     let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
     let abort = Packet { src_port: PORT, dst_port: 4000, tag, chunks }.emit();
-    let now = world.now;
-    let refused = world.hosts[0].endpoint.receive(now, CN, mn(1), &abort);
+    let now = net.now;
+    let refused = net.hosts[0].endpoint.receive(now, CN, mn(1), &abort);
     assert_eq!(refused, Err(Reason("sctp_abort_to_old_address")));
-    world.run_for(100);
-    let now = world.now;
-    let refused = world.hosts[0].endpoint.receive(now, CN, mn(1), &abort);
+    net.run_for(100);
+    let now = net.now;
+    let refused = net.hosts[0].endpoint.receive(now, CN, mn(1), &abort);
     assert_eq!(refused, Err(Reason("sctp_abort_to_old_address")), "also just after it has gone");
-    world.run_for(3000);
-    let now = world.now;
+    net.run_for(3000);
+    let now = net.now;
     assert_eq!(
-        world.hosts[0].endpoint.receive(now, CN, mn(1), &abort),
+        net.hosts[0].endpoint.receive(now, CN, mn(1), &abort),
         Err(Reason("sctp_not_our_address")),
         "and when nothing is late any more"
     );
-    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(net.states(), [State::Established; 2]);
 }
 
 /// A host that saw the handshake can make the key if there is no pair key. With a pair key it cannot, and a host
@@ -199,19 +203,19 @@ fn an_abort_to_an_address_that_leaves_is_ignored() {
 #[test]
 fn with_a_pair_key_strangers_do_not_get_in() {
     let keyed = |key: &[u8]| Config { pair_key: Some((7, Key::new(key))), ..patient() };
-    let mut world = World::with(&keyed(b"ours"), &keyed(b"ours"), &[mn(1)], &[CN]);
-    world.run_for(500);
-    assert_eq!(world.states(), [State::Established; 2]);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.run_for(300);
-    assert!(world.events(0).contains(&Event::Changed(Change::Add(mn(2)), ChangeOutcome::Done)));
+    let mut net = Network::with(&keyed(b"ours"), &keyed(b"ours"), &[mn(1)], &[CN]);
+    net.run_for(500);
+    assert_eq!(net.states(), [State::Established; 2]);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.run_for(300);
+    assert!(net.events(0).contains(&AssociationEvent::Changed(Change::Add(mn(2)), ChangeOutcome::Done)));
     for other in [keyed(b"mine"), patient()] {
-        let mut world = World::with(&other, &keyed(b"ours"), &[mn(1)], &[CN]);
-        world.run_for(3000);
-        assert_eq!(world.hosts[1].endpoint.associations().count(), 0);
-        assert!(world.refused.iter().all(|why| ["sctp_auth_code", "sctp_unauthenticated"].contains(&why.0)));
-        assert!(!world.refused.is_empty());
+        let mut net = Network::with(&other, &keyed(b"ours"), &[mn(1)], &[CN]);
+        net.run_for(3000);
+        assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
+        assert!(net.refused.iter().all(|why| ["sctp_auth_code", "sctp_unauthenticated"].contains(&why.0)));
+        assert!(!net.refused.is_empty());
     }
 }
 
@@ -220,11 +224,14 @@ fn with_a_pair_key_strangers_do_not_get_in() {
 fn who_cannot_authenticate_changes_no_addresses() {
     let deaf = Config { hmacs: Vec::new(), ..patient() };
     let strict = Config { require_reconfiguration: true, ..patient() };
-    let mut world = World::with(&strict, &deaf, &[mn(1)], &[CN]);
-    world.run_for(2000);
-    let end = world.events(0).last();
-    assert!(matches!(end, Some(Event::Closed(Ended::Violation(_) | Ended::Unsupported))), "{end:?}");
-    assert_eq!(world.hosts[1].endpoint.associations().count(), 0);
+    let mut net = Network::with(&strict, &deaf, &[mn(1)], &[CN]);
+    net.run_for(2000);
+    let end = net.events(0).last();
+    assert!(
+        matches!(end, Some(AssociationEvent::Closed(Ended::Violation(_) | Ended::Unsupported))),
+        "{end:?}"
+    );
+    assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
 }
 
 /// RFC 5061, section 4.1.1: an ASCONF without AUTH is dropped, even if the peer has no algorithm, so that there is no
@@ -237,27 +244,27 @@ fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
     }
     assert_eq!(script.says(), Vec::<String>::new());
     assert_eq!(script.active(), [mn(1)]);
-    assert!(!script.events.iter().any(|event| matches!(event, Event::PeerAdded(_))));
+    assert!(!script.events.iter().any(|event| matches!(event, AssociationEvent::PeerAdded(_))));
 }
 
 /// All packets of both ends come back to them, mixed up: they do not answer without end, and no data are lost.
 #[test]
 fn an_echo_of_everything_does_no_harm() {
-    let mut world = World::opened(&patient());
-    world.weather = Weather { loss: 3, double: 3, reorder: 10, corrupt: 0 };
-    world.hosts[0].data = noise(1, 100_000);
-    world.hosts[1].data = noise(2, 100_000);
-    world.run_for(1000);
-    let recorded: Vec<_> = world.sent.iter().map(|(_, who, transmit)| (*who, transmit.clone())).collect();
+    let mut net = Network::opened(&patient());
+    net.weather = Weather { loss: 3, double: 3, reorder: 10, corrupt: 0 };
+    net.hosts[0].data = noise(1, 100_000);
+    net.hosts[1].data = noise(2, 100_000);
+    net.run_for(1000);
+    let recorded: Vec<_> = net.sent.iter().map(|(_, who, transmit)| (*who, transmit.clone())).collect();
     for (who, transmit) in &recorded {
-        world.arrive(1 - who, transmit);
+        net.arrive(1 - who, transmit);
         let back = Transmit { src: transmit.dst, dst: transmit.src, ..transmit.clone() };
-        world.arrive(*who, &back);
+        net.arrive(*who, &back);
     }
-    world.run_for(60_000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert!(world.hosts[0].got == noise(2, 100_000) && world.hosts[1].got == noise(1, 100_000));
-    assert!(world.sent.len() < recorded.len() * 4, "{} from {}", world.sent.len(), recorded.len());
+    net.run_for(60_000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert!(net.hosts[0].got == noise(2, 100_000) && net.hosts[1].got == noise(1, 100_000));
+    assert!(net.sent.len() < recorded.len() * 4, "{} from {}", net.sent.len(), recorded.len());
 }
 
 /// One host opens associations without end: a listening port accepts a limited number of them, and another host is

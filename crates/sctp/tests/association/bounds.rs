@@ -1,12 +1,12 @@
 //! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that the loss of a link
 //! excuses.
 
-use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::{break_to, has, left_with_a_late_packet};
 use crate::script::{Script, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
-use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, State};
+use sctp::{AssociationEvent, Change, ChangeOutcome, Config, Ended, Open, State};
 use wire::{Duration, Ipv4Addr, Reason};
 
 fn init() -> Vec<u8> {
@@ -36,21 +36,21 @@ fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
 /// packet of the first is not out of the blue.
 #[test]
 fn a_former_address_of_two_associations_is_remembered_for_both() {
-    let (mut world, late) = left_with_a_late_packet();
+    let (mut net, late) = left_with_a_late_packet();
     // Another host with the same port is at that address now.
-    world.dead = vec![mn(2)];
-    world.hosts[0].endpoint = endpoint(&patient(), 9);
+    net.dead = vec![mn(2)];
+    net.hosts[0].endpoint = endpoint(&patient(), 9);
     let open = Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN], peer_port: PORT };
-    let now = world.now;
-    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
-    world.run_for(300);
-    break_to(&mut world, 0, 1, 3);
-    world.run_for(300);
-    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
-    let from = world.sent.len();
-    world.dead.retain(|address| *address != mn(1));
-    world.arrive(1, &late);
-    let aborts = world.sent[from..].iter().filter(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. })));
+    let now = net.now;
+    net.hosts[0].id = net.hosts[0].endpoint.open(now, &open);
+    net.run_for(300);
+    break_to(&mut net, 0, 1, 3);
+    net.run_for(300);
+    assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
+    let from = net.sent.len();
+    net.dead.retain(|address| *address != mn(1));
+    net.arrive(1, &late);
+    let aborts = net.sent[from..].iter().filter(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. })));
     assert_eq!(aborts.count(), 0);
 }
 
@@ -76,66 +76,66 @@ fn a_listener_accepts_where_its_host_is_now() {
 #[test]
 fn a_link_that_comes_and_goes_does_not_keep_a_dead_peer() {
     for period in [3000, 20_000] {
-        let mut world = World::opened(&Config::default());
-        world.hosts[0].data = noise(1, 30_000);
-        world.dead.push(CN);
+        let mut net = Network::opened(&Config::default());
+        net.hosts[0].data = noise(1, 30_000);
+        net.dead.push(CN);
         let mut returns = 0;
-        while world.states()[0] != State::Closed && returns < 100 {
-            world.run_for(period);
-            returned(&mut world, 0);
+        while net.states()[0] != State::Closed && returns < 100 {
+            net.run_for(period);
+            returned(&mut net, 0);
             returns += 1;
         }
-        world.flush(0);
-        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)), "{period}");
+        net.flush(0);
+        assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)), "{period}");
         assert!(returns <= 12, "{period}: {returns}");
     }
 }
 
-fn returned(world: &mut World, who: usize) {
-    let now = world.now;
-    world.association(who).link_returned(now);
+fn returned(net: &mut Network, who: usize) {
+    let now = net.now;
+    net.association(who).link_returned(now);
 }
 
 /// A peer that answers after each return is alive: each absence of the link is excused like the first.
 #[test]
 fn news_of_the_peer_renews_the_excuse_of_a_link() {
-    let mut world = World::opened(&Config::default());
+    let mut net = Network::opened(&Config::default());
     for round in 0..30 {
-        world.hosts[0].data.extend(noise(round, 3000));
-        world.drops = [usize::MAX; 2];
-        world.run_for(64_000);
-        (0..2).for_each(|who| returned(&mut world, who));
-        world.run_for(64_000);
-        world.drops = [0; 2];
-        (0..2).for_each(|who| returned(&mut world, who));
-        world.run_for(1000);
-        assert_eq!(world.states()[0], State::Established, "{round}");
+        net.hosts[0].data.extend(noise(round, 3000));
+        net.drops = [usize::MAX; 2];
+        net.run_for(64_000);
+        (0..2).for_each(|who| returned(&mut net, who));
+        net.run_for(64_000);
+        net.drops = [0; 2];
+        (0..2).for_each(|who| returned(&mut net, who));
+        net.run_for(1000);
+        assert_eq!(net.states()[0], State::Established, "{round}");
     }
-    assert_eq!(world.hosts[1].got.len(), 90_000);
+    assert_eq!(net.hosts[1].got.len(), 90_000);
 }
 
 /// RFC 1191, section 6.3: the full MTU is tried again when data leave ten minutes after the first that left since the
 /// report.
 #[test]
 fn a_path_that_was_narrow_is_tried_again() {
-    let mut world = World::opened(&patient());
-    world.hosts[0].size = 1400;
-    world.narrow.push((CN, 1000));
-    let largest = |world: &World, from: usize| {
-        let own = world.sent[from..].iter().filter(|(_, who, t)| *who == 0 && t.cut.is_none());
+    let mut net = Network::opened(&patient());
+    net.hosts[0].size = 1400;
+    net.narrow.push((CN, 1000));
+    let largest = |net: &Network, from: usize| {
+        let own = net.sent[from..].iter().filter(|(_, who, t)| *who == 0 && t.cut.is_none());
         own.map(|(_, _, t)| 20 + t.bytes.len()).max()
     };
-    let sends = |world: &mut World, seconds: u64| {
-        let from = world.sent.len();
-        world.hosts[0].data.extend(noise(1, 14_000));
-        world.run_for(seconds * 1000);
-        largest(world, from)
+    let sends = |net: &mut Network, seconds: u64| {
+        let from = net.sent.len();
+        net.hosts[0].data.extend(noise(1, 14_000));
+        net.run_for(seconds * 1000);
+        largest(net, from)
     };
-    sends(&mut world, 1);
-    assert!(sends(&mut world, 300) <= Some(1000));
-    world.narrow.clear();
-    assert!(sends(&mut world, 350) <= Some(1000), "not yet");
-    assert!(sends(&mut world, 1) > Some(1400));
+    sends(&mut net, 1);
+    assert!(sends(&mut net, 300) <= Some(1000));
+    net.narrow.clear();
+    assert!(sends(&mut net, 350) <= Some(1000), "not yet");
+    assert!(sends(&mut net, 1) > Some(1400));
 }
 
 /// RFC 5061, section 4.3: a peer refuses the deletion of an address that it does not know. The address is deleted all
@@ -143,14 +143,17 @@ fn a_path_that_was_narrow_is_tried_again() {
 #[test]
 fn an_address_that_the_peer_never_had_is_deleted() {
     let short = Config { max_addresses: 1, ..Config::default() };
-    let mut world = World::with(&Config::default(), &short, &[mn(1), mn(2)], &[CN]);
-    world.run_for(500);
-    assert_eq!(world.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
-    world.run_for(500);
-    assert_eq!(world.events(0).last(), Some(&Event::Changed(Change::Delete(mn(2)), ChangeOutcome::Done)));
-    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
+    let mut net = Network::with(&Config::default(), &short, &[mn(1), mn(2)], &[CN]);
+    net.run_for(500);
+    assert_eq!(net.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    net.run_for(500);
+    assert_eq!(
+        net.events(0).last(),
+        Some(&AssociationEvent::Changed(Change::Delete(mn(2)), ChangeOutcome::Done))
+    );
+    assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
 }
 
 /// A peer that repeats a change because it was not answered is alive, whatever else is lost. But it repeats a change
@@ -158,42 +161,42 @@ fn an_address_that_the_peer_never_had_is_deleted() {
 #[test]
 fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
     let config = Config { association_max_retrans: 4, ..patient() };
-    let mut world = World::with(&patient(), &config, &[mn(1)], &[CN]);
-    world.run_for(500);
-    break_to(&mut world, 0, 1, 2);
-    world.flush(0);
+    let mut net = Network::with(&patient(), &config, &[mn(1)], &[CN]);
+    net.run_for(500);
+    break_to(&mut net, 0, 1, 2);
+    net.flush(0);
     let asked = |transmit: &sctp::Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Asconf(_)));
-    let (_, _, change) = world.sent.iter().rfind(|(_, who, t)| *who == 0 && asked(t)).unwrap().clone();
-    world.lose(|_| true);
-    world.drops = [usize::MAX; 2];
-    world.hosts[1].data = noise(1, 1000);
+    let (_, _, change) = net.sent.iter().rfind(|(_, who, t)| *who == 0 && asked(t)).unwrap().clone();
+    net.lose(|_| true);
+    net.drops = [usize::MAX; 2];
+    net.hosts[1].data = noise(1, 1000);
     for second in 1..=300 {
-        world.run_for(1000);
-        world.arrive(1, &change);
-        assert!(second > 8 || world.states()[1] == State::Established, "{second}");
+        net.run_for(1000);
+        net.arrive(1, &change);
+        assert!(second > 8 || net.states()[1] == State::Established, "{second}");
     }
-    assert_eq!(world.states()[1], State::Closed);
+    assert_eq!(net.states()[1], State::Closed);
 }
 
-/// Returns a world in which one host is in this state, and that host: the mobile host, or in the last two states the
+/// Returns a net in which one host is in this state, and that host: the mobile host, or in the last two states the
 /// correspondent.
-fn in_state(state: State, closed_window: bool) -> (World, usize) {
+fn in_state(state: State, closed_window: bool) -> (Network, usize) {
     let opens = matches!(state, State::CookieWait | State::CookieEchoed);
-    let mut world = if opens { World::new(&Config::default()) } else { World::opened(&Config::default()) };
+    let mut net = if opens { Network::new(&Config::default()) } else { Network::opened(&Config::default()) };
     let who = usize::from(matches!(state, State::ShutdownReceived | State::ShutdownAckSent));
     if matches!(state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
-        world.hosts[who].data = noise(1, if closed_window { 300_000 } else { 100_000 });
-        world.hosts[1 - who].appetite = if closed_window { 0 } else { usize::MAX };
-        world.run_for(if closed_window { 10_000 } else { 30 });
+        net.hosts[who].data = noise(1, if closed_window { 300_000 } else { 100_000 });
+        net.hosts[1 - who].appetite = if closed_window { 0 } else { usize::MAX };
+        net.run_for(if closed_window { 10_000 } else { 30 });
     }
-    let now = world.now;
+    let now = net.now;
     match state {
         State::CookieWait | State::CookieEchoed | State::Established | State::Closed => {}
-        _ => world.association(0).finish(now),
+        _ => net.association(0).finish(now),
     }
-    world.run_until(Duration::from_secs(5), |world| world.hosts[who].state() == state);
-    assert_eq!(world.hosts[who].state(), state);
-    (world, who)
+    net.run_until(Duration::from_secs(5), |net| net.hosts[who].state() == state);
+    assert_eq!(net.hosts[who].state(), state);
+    (net, who)
 }
 
 /// No state lasts if the peer is gone: each has a timer whose expiries are counted. T5 bounds a whole shutdown.
@@ -211,15 +214,15 @@ fn a_peer_that_is_gone_is_given_up_in_every_state() {
     let with_window = [State::Established, State::ShutdownPending, State::ShutdownReceived];
     let cases = states.map(|state| (state, false)).into_iter().chain(with_window.map(|state| (state, true)));
     for (state, closed_window) in cases {
-        let (mut world, who) = in_state(state, closed_window);
-        world.drops = [usize::MAX; 2];
-        world.lose(|_| true);
-        world.run_for(15 * 60_000);
+        let (mut net, who) = in_state(state, closed_window);
+        net.drops = [usize::MAX; 2];
+        net.lose(|_| true);
+        net.run_for(15 * 60_000);
         assert_eq!(
-            world.events(who).last(),
-            Some(&Event::Closed(Ended::TimedOut)),
+            net.events(who).last(),
+            Some(&AssociationEvent::Closed(Ended::TimedOut)),
             "{state:?} {closed_window}"
         );
-        assert_eq!(world.hosts[who].endpoint.deadline(), None, "{state:?}");
+        assert_eq!(net.hosts[who].endpoint.deadline(), None, "{state:?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::peer_init;
 use sctp::message::{Chunk, Packet};
-use sctp::{AssociationId, Config, Ended, Endpoint, Event, Transmit};
+use sctp::{AssociationEvent, AssociationId, Config, Ended, Endpoint, Transmit};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
@@ -99,11 +99,11 @@ fn associations_of_many_addresses_end_when_their_peer_is_gone() {
             assert_eq!(active, if proved { most } else { 1 });
         }
         server.runs(server.now + Duration::from_mins(10), None);
-        let events: Vec<(AssociationId, Event)> =
+        let events: Vec<(AssociationId, AssociationEvent)> =
             std::iter::from_fn(|| server.endpoint.poll_event()).collect();
         let ends: Vec<AssociationId> = events
             .iter()
-            .filter(|(_, event)| *event == Event::Closed(Ended::TimedOut))
+            .filter(|(_, event)| *event == AssociationEvent::Closed(Ended::TimedOut))
             .map(|(id, _)| *id)
             .collect();
         assert_eq!(ends.len(), 10, "proved: {proved}");

@@ -1,23 +1,23 @@
 //! One of two routes stops carrying packets, without a report. The other one is found, and is left again when the
 //! first one works.
 
-use crate::harness::{CN, PORT, World, mn, noise};
+use crate::harness::{CN, Network, PORT, mn, noise};
 use crate::roaming::has;
 use sctp::message::{Chunk, Data, Packet};
-use sctp::{Change, Config, Ended, Event, State, Transmit};
+use sctp::{AssociationEvent, Change, Config, Ended, State, Transmit};
 use wire::{Duration, Ipv4Addr};
 
-/// Returns a world where the mobile host has two addresses. Data come to the second one, and leave from it.
-fn moved(config: &Config) -> World {
-    let mut world = World::with(config, config, &[mn(1), mn(2)], &[CN]);
-    world.byte = 1000;
-    world.run_for(500);
-    assert_eq!(world.states(), [State::Established; 2]);
-    let now = world.now;
-    world.association(0).change(now, &[Change::SetPrimary(mn(2))]).unwrap();
-    world.association(0).move_to(now, mn(2), &[mn(1), mn(2)]).unwrap();
-    world.run_for(500);
-    world
+/// Returns a net where the mobile host has two addresses. Data come to the second one, and leave from it.
+fn moved(config: &Config) -> Network {
+    let mut net = Network::with(config, config, &[mn(1), mn(2)], &[CN]);
+    net.byte = 1000;
+    net.run_for(500);
+    assert_eq!(net.states(), [State::Established; 2]);
+    let now = net.now;
+    net.association(0).change(now, &[Change::SetPrimary(mn(2))]).unwrap();
+    net.association(0).move_to(now, mn(2), &[mn(1), mn(2)]).unwrap();
+    net.run_for(500);
+    net
 }
 
 fn quick() -> Config {
@@ -25,9 +25,9 @@ fn quick() -> Config {
 }
 
 /// Returns the source of the last packet of this kind.
-fn source(world: &World, kind: fn(&Chunk) -> bool) -> Ipv4Addr {
+fn source(net: &Network, kind: fn(&Chunk) -> bool) -> Ipv4Addr {
     let of_kind = |(_, who, transmit): &&(wire::Instant, usize, Transmit)| *who == 0 && has(transmit, kind);
-    world.sent.iter().rfind(of_kind).unwrap().2.src
+    net.sent.iter().rfind(of_kind).unwrap().2.src
 }
 
 /// RFC 9260, section 6.4: repeated data show that their acknowledgments are lost. So SACKs leave from the address
@@ -35,157 +35,157 @@ fn source(world: &World, kind: fn(&Chunk) -> bool) -> Ipv4Addr {
 #[test]
 fn what_comes_by_the_other_way_is_acknowledged_by_it() {
     for config in [quick(), Config::default()] {
-        let mut world = moved(&config);
-        world.hosts[1].data = noise(1, 3_000_000);
-        world.run_for(300);
-        assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(2));
-        world.dead.push(mn(2));
-        world.run_for(120_000);
-        assert!(world.hosts[0].got == noise(1, 3_000_000), "{}", world.hosts[0].got.len());
-        assert_eq!(world.association(0).detour(), Some(mn(1)));
-        assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
+        let mut net = moved(&config);
+        net.hosts[1].data = noise(1, 3_000_000);
+        net.run_for(300);
+        assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(2));
+        net.dead.push(mn(2));
+        net.run_for(120_000);
+        assert!(net.hosts[0].got == noise(1, 3_000_000), "{}", net.hosts[0].got.len());
+        assert_eq!(net.association(0).detour(), Some(mn(1)));
+        assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
         // The route works again: the peer probes it, and the answer to our own probe proves it.
-        world.dead.clear();
-        world.run_for(120_000);
-        assert_eq!(world.association(0).detour(), None);
-        assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Heartbeat(_))), mn(2));
-        assert_eq!(world.states(), [State::Established; 2]);
+        net.dead.clear();
+        net.run_for(120_000);
+        assert_eq!(net.association(0).detour(), None);
+        assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Heartbeat(_))), mn(2));
+        assert_eq!(net.states(), [State::Established; 2]);
     }
 }
 
 /// The sender's second time-out starts the probe of the other route; lost data leave on it.
 #[test]
 fn data_that_are_not_acknowledged_leave_by_the_way_that_works() {
-    let mut world = moved(&quick());
-    world.hosts[0].data = noise(1, 2_000_000);
-    world.run_for(300);
-    world.dead.push(mn(2));
+    let mut net = moved(&quick());
+    net.hosts[0].data = noise(1, 2_000_000);
+    net.run_for(300);
+    net.dead.push(mn(2));
     assert!(
-        world.stall(1, 2000) < 800,
+        net.stall(1, 2000) < 800,
         "two time-outs, of which the second is twice as long, and two round trips"
     );
-    world.run_for(10_000);
-    assert!(world.hosts[1].got == noise(1, 2_000_000), "{}", world.hosts[1].got.len());
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
+    net.run_for(10_000);
+    assert!(net.hosts[1].got == noise(1, 2_000_000), "{}", net.hosts[1].got.len());
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
 /// A change that is requested while the route does not work is sent on the other one.
 #[test]
 fn a_change_is_asked_for_by_the_way_that_works() {
-    let mut world = moved(&quick());
-    world.dead.push(mn(2));
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(3))]).unwrap();
-    world.run_for(5000);
-    assert!(world.association(0).local_addresses().any(|address| address == mn(3)));
+    let mut net = moved(&quick());
+    net.dead.push(mn(2));
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(3))]).unwrap();
+    net.run_for(5000);
+    assert!(net.association(0).local_addresses().any(|address| address == mn(3)));
 }
 
 /// Only one direction is broken: the acknowledgments are lost, and the data are not.
 #[test]
 fn acknowledgments_leave_by_the_other_way_if_only_they_are_lost() {
-    let mut world = moved(&quick());
-    world.hosts[1].data = noise(1, 1_000_000);
+    let mut net = moved(&quick());
+    net.hosts[1].data = noise(1, 1_000_000);
     for _ in 0..60_000 {
-        world.run_for(2);
-        world.lose(|transmit| transmit.src == mn(2));
+        net.run_for(2);
+        net.lose(|transmit| transmit.src == mn(2));
     }
-    assert!(world.hosts[0].got == noise(1, 1_000_000), "{}", world.hosts[0].got.len());
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
-    assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
+    assert!(net.hosts[0].got == noise(1, 1_000_000), "{}", net.hosts[0].got.len());
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
+    assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
 }
 
 /// Returns the correspondent's last packet with data.
-fn last_data(world: &World) -> Transmit {
+fn last_data(net: &Network) -> Transmit {
     let is_data = |t: &Transmit| has(t, |chunk| matches!(chunk, Chunk::Data(_)));
-    world.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().2.clone()
+    net.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().2.clone()
 }
 
 /// A copy that the network makes is no repetition.
 #[test]
 fn a_copy_says_nothing_of_a_way() {
-    let mut world = moved(&quick());
-    world.hosts[1].data = noise(1, 100_000);
-    world.run_for(2000);
-    let last = last_data(&world);
-    world.hosts[1].data.extend(noise(2, 1000));
-    world.run_for(30);
+    let mut net = moved(&quick());
+    net.hosts[1].data = noise(1, 100_000);
+    net.run_for(2000);
+    let last = last_data(&net);
+    net.hosts[1].data.extend(noise(2, 1000));
+    net.run_for(30);
     for _ in 0..5 {
-        world.arrive(0, &Transmit { dst: mn(1), ..last.clone() });
+        net.arrive(0, &Transmit { dst: mn(1), ..last.clone() });
     }
-    assert_eq!(world.association(0).detour(), None);
+    assert_eq!(net.association(0).detour(), None);
 }
 
 /// One repetition shows that one acknowledgment was lost, like one time-out one packet. After two, the route changes.
 #[test]
 fn one_lost_acknowledgment_leaves_no_way() {
-    let mut world = moved(&quick());
-    world.hosts[1].data = noise(1, 100_000);
-    world.run_for(3000);
-    let last = Transmit { dst: mn(1), ..last_data(&world) };
+    let mut net = moved(&quick());
+    net.hosts[1].data = noise(1, 100_000);
+    net.run_for(3000);
+    let last = Transmit { dst: mn(1), ..last_data(&net) };
     for _ in 0..5 {
-        world.arrive(0, &last);
+        net.arrive(0, &last);
     }
-    assert_eq!(world.association(0).detour(), None, "a flight that is repeated is one repetition");
-    assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(2));
-    world.run_for(150);
-    world.arrive(0, &last);
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
-    assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
+    assert_eq!(net.association(0).detour(), None, "a flight that is repeated is one repetition");
+    assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(2));
+    net.run_for(150);
+    net.arrive(0, &last);
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
+    assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
     // The peer receives packets from the preferred address, which ends the detour, but not at once.
-    world.hosts[1].data.extend(noise(3, 1000));
-    world.run_for(100);
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
-    world.run_for(1000);
-    world.hosts[1].data.extend(noise(4, 1000));
-    world.run_for(100);
-    assert_eq!(world.association(0).detour(), None);
+    net.hosts[1].data.extend(noise(3, 1000));
+    net.run_for(100);
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
+    net.run_for(1000);
+    net.hosts[1].data.extend(noise(4, 1000));
+    net.run_for(100);
+    assert_eq!(net.association(0).detour(), None);
 }
 
 /// The second repetition must be of data that the acknowledgment of the first one covered. Other data prove nothing
 /// about it.
 #[test]
 fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before() {
-    let mut world = moved(&quick());
-    world.hosts[1].data = noise(1, 100_000);
-    world.run_for(3000);
-    let first = Transmit { dst: mn(1), ..last_data(&world) };
-    world.arrive(0, &first);
+    let mut net = moved(&quick());
+    net.hosts[1].data = noise(1, 100_000);
+    net.run_for(3000);
+    let first = Transmit { dst: mn(1), ..last_data(&net) };
+    net.arrive(0, &first);
     // Two packets: they are acknowledged at once, and the peer itself repeats none.
-    world.hosts[1].data.extend(noise(3, 2000));
-    world.run_for(1000);
-    let second = Transmit { dst: mn(1), ..last_data(&world) };
+    net.hosts[1].data.extend(noise(3, 2000));
+    net.run_for(1000);
+    let second = Transmit { dst: mn(1), ..last_data(&net) };
     assert_ne!(first, second);
-    world.arrive(0, &second);
-    assert_eq!(world.association(0).detour(), None);
+    net.arrive(0, &second);
+    assert_eq!(net.association(0).detour(), None);
     // The first one again: neither of its acknowledgments has arrived.
-    world.run_for(150);
-    world.arrive(0, &first);
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
+    net.run_for(150);
+    net.arrive(0, &first);
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
 /// Packets are repeated at the two addresses in turn. The host changes its route, and repeats its data in flight, at
 /// most once in a time-out.
 #[test]
 fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
-    let mut world = moved(&quick());
-    world.hosts[1].data = noise(1, 100_000);
-    world.run_for(3000);
-    let last = last_data(&world);
-    world.hosts[0].data = noise(2, 10_000_000);
-    world.run_for(500);
+    let mut net = moved(&quick());
+    net.hosts[1].data = noise(1, 100_000);
+    net.run_for(3000);
+    let last = last_data(&net);
+    net.hosts[0].data = noise(2, 10_000_000);
+    net.run_for(500);
     let (mut changes, mut detour) = (Vec::new(), None);
-    let end = world.now + Duration::from_secs(6);
+    let end = net.now + Duration::from_secs(6);
     let mut at = 0;
-    while world.now < end {
+    while net.now < end {
         if at % 110 == 0 {
-            world.arrive(0, &Transmit { dst: mn(1 + (at / 110 % 2) as u8), ..last.clone() });
+            net.arrive(0, &Transmit { dst: mn(1 + (at / 110 % 2) as u8), ..last.clone() });
         }
         at += 5;
-        world.run_for(5);
-        let now = world.association(0).detour();
+        net.run_for(5);
+        let now = net.association(0).detour();
         if now != std::mem::replace(&mut detour, now) {
-            changes.push(world.now.0 / 1_000_000);
+            changes.push(net.now.0 / 1_000_000);
         }
     }
     assert!(!changes.is_empty());
@@ -197,35 +197,35 @@ fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
 #[test]
 fn what_finds_no_room_is_no_news() {
     let config = Config { receive_buffer: 4000, ..quick() };
-    let mut world = moved(&config);
-    world.hosts[0].appetite = 0;
-    world.hosts[1].data = noise(1, 100_000);
-    world.run_for(3000);
-    let last = last_data(&world);
+    let mut net = moved(&config);
+    net.hosts[0].appetite = 0;
+    net.hosts[1].data = noise(1, 100_000);
+    net.run_for(3000);
+    let last = last_data(&net);
     let mut packet = Packet::parse(&last.bytes).unwrap();
     let Some(Chunk::Data(probe)) = packet.chunks.pop() else { panic!("{packet:?}") };
     let refused = last;
     packet.chunks = vec![Chunk::Data(Data { tsn: probe.tsn.wrapping_sub(1), ..probe })];
     let known = Transmit { dst: mn(1), bytes: packet.emit(), ..refused.clone() };
     for _ in 0..2 {
-        world.arrive(0, &refused);
-        world.arrive(0, &known);
+        net.arrive(0, &refused);
+        net.arrive(0, &known);
         // The peer's own probes of the window are lost.
-        world.dead = vec![CN];
-        world.run_for(150);
-        world.dead.clear();
+        net.dead = vec![CN];
+        net.run_for(150);
+        net.dead.clear();
     }
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
 /// Drops the mobile host's packets until it has sent a HEARTBEAT from its other address. Returns the answer to it.
-fn probed(world: &mut World) -> Transmit {
-    let from = world.sent.len();
-    world.dead = vec![mn(2)];
-    world.run_until(Duration::from_secs(5), |world| world.sent[from..].iter().any(is_probe));
-    let probe = world.sent.iter().rfind(|sent| is_probe(sent)).unwrap().2.clone();
-    assert_eq!(world.lose(|transmit| transmit.bytes == probe.bytes), 1);
-    answer_to_last_probe(world)
+fn probed(net: &mut Network) -> Transmit {
+    let from = net.sent.len();
+    net.dead = vec![mn(2)];
+    net.run_until(Duration::from_secs(5), |net| net.sent[from..].iter().any(is_probe));
+    let probe = net.sent.iter().rfind(|sent| is_probe(sent)).unwrap().2.clone();
+    assert_eq!(net.lose(|transmit| transmit.bytes == probe.bytes), 1);
+    answer_to_last_probe(net)
 }
 
 /// Returns whether it is a HEARTBEAT from the mobile host's other address.
@@ -233,76 +233,76 @@ fn is_probe((_, who, transmit): &(wire::Instant, usize, Transmit)) -> bool {
     *who == 0 && transmit.src == mn(1) && has(transmit, |chunk| matches!(chunk, Chunk::Heartbeat(_)))
 }
 
-fn answer_to_last_probe(world: &World) -> Transmit {
-    let (_, _, probe) = world.sent.iter().rfind(|sent| is_probe(sent)).unwrap();
+fn answer_to_last_probe(net: &Network) -> Transmit {
+    let (_, _, probe) = net.sent.iter().rfind(|sent| is_probe(sent)).unwrap();
     let packet = Packet::parse(&probe.bytes).unwrap();
     let Some(Chunk::Heartbeat(info)) = packet.chunks.first() else { panic!("{packet:?}") };
-    let tag = Packet::parse(&last_data(world).bytes).unwrap().tag;
+    let tag = Packet::parse(&last_data(net).bytes).unwrap().tag;
     let chunks = vec![Chunk::HeartbeatAck(info.clone())];
     let answer = Packet { src_port: PORT, dst_port: 4000, tag, chunks };
     Transmit { src: CN, dst: mn(1), bytes: answer.emit(), cut: None }
 }
 
-fn hears(world: &mut World, Transmit { src, dst, bytes, .. }: &Transmit) {
-    let now = world.now;
-    world.hosts[0].endpoint.receive(now, *src, *dst, bytes).unwrap();
-    world.flush(0);
+fn hears(net: &mut Network, Transmit { src, dst, bytes, .. }: &Transmit) {
+    let now = net.now;
+    net.hosts[0].endpoint.receive(now, *src, *dst, bytes).unwrap();
+    net.flush(0);
 }
 
-fn errors(world: &mut World) -> u32 {
-    world.association(0).paths().next().unwrap().errors
+fn errors(net: &mut Network) -> u32 {
+    net.association(0).paths().next().unwrap().errors
 }
 
-/// Returns a world where the mobile host has data to send, with both of its addresses known to work.
-fn sending() -> World {
-    let mut world = moved(&quick());
-    world.hosts[1].data = noise(2, 10_000);
-    world.run_for(1000);
-    world.hosts[0].data = noise(1, 2_000_000);
-    world.run_for(300);
-    world
+/// Returns a net where the mobile host has data to send, with both of its addresses known to work.
+fn sending() -> Network {
+    let mut net = moved(&quick());
+    net.hosts[1].data = noise(2, 10_000);
+    net.run_for(1000);
+    net.hosts[0].data = noise(1, 2_000_000);
+    net.run_for(300);
+    net
 }
 
 /// A HEARTBEAT ACK proves once that its HEARTBEAT has arrived. A copy proves nothing later.
 #[test]
 fn an_answer_to_a_probe_counts_once() {
-    let mut world = sending();
-    let answer = probed(&mut world);
-    hears(&mut world, &answer);
-    assert_eq!((world.association(0).detour(), errors(&mut world)), (Some(mn(1)), 0));
-    world.dead = vec![mn(1), mn(2)];
-    world.run_for(3000);
-    let before = errors(&mut world);
+    let mut net = sending();
+    let answer = probed(&mut net);
+    hears(&mut net, &answer);
+    assert_eq!((net.association(0).detour(), errors(&mut net)), (Some(mn(1)), 0));
+    net.dead = vec![mn(1), mn(2)];
+    net.run_for(3000);
+    let before = errors(&mut net);
     assert!(before >= 2, "{before}");
-    hears(&mut world, &answer);
-    assert_eq!(errors(&mut world), before);
+    hears(&mut net, &answer);
+    assert_eq!(errors(&mut net), before);
 }
 
 /// The answer must come to the source of the HEARTBEAT, whose route it proves.
 #[test]
 fn an_answer_at_another_address_proves_no_way() {
-    let mut world = sending();
-    let answer = probed(&mut world);
-    hears(&mut world, &Transmit { dst: mn(2), ..answer.clone() });
-    assert_eq!((world.association(0).detour(), errors(&mut world)), (None, 2));
-    hears(&mut world, &answer);
-    assert_eq!((world.association(0).detour(), errors(&mut world)), (Some(mn(1)), 0));
+    let mut net = sending();
+    let answer = probed(&mut net);
+    hears(&mut net, &Transmit { dst: mn(2), ..answer.clone() });
+    assert_eq!((net.association(0).detour(), errors(&mut net)), (None, 2));
+    hears(&mut net, &answer);
+    assert_eq!((net.association(0).detour(), errors(&mut net)), (Some(mn(1)), 0));
 }
 
 /// A late answer to a probe, after a single time-out: the route does not change.
 #[test]
 fn one_time_out_leaves_no_way() {
-    let mut world = sending();
-    probed(&mut world);
-    world.dead = vec![mn(1)];
-    world.run_for(1000);
-    let answer = answer_to_last_probe(&world);
-    assert_eq!((world.association(0).detour(), errors(&mut world)), (None, 0));
-    world.dead = vec![mn(1), mn(2)];
-    world.run_for(250);
-    assert_eq!(errors(&mut world), 1);
-    hears(&mut world, &answer);
-    assert_eq!(world.association(0).detour(), None);
+    let mut net = sending();
+    probed(&mut net);
+    net.dead = vec![mn(1)];
+    net.run_for(1000);
+    let answer = answer_to_last_probe(&net);
+    assert_eq!((net.association(0).detour(), errors(&mut net)), (None, 0));
+    net.dead = vec![mn(1), mn(2)];
+    net.run_for(250);
+    assert_eq!(errors(&mut net), 1);
+    hears(&mut net, &answer);
+    assert_eq!(net.association(0).detour(), None);
 }
 
 /// Both routes carry HEARTBEATs but no large packets, and no router reports that. RFC 9260, section 8.1: a HEARTBEAT
@@ -311,33 +311,33 @@ fn one_time_out_leaves_no_way() {
 #[test]
 fn routes_that_only_heartbeats_pass_end_the_association() {
     for config in [quick(), Config::default()] {
-        let mut world = moved(&config);
-        world.hosts[0].size = 1400;
-        world.hosts[0].data = noise(1, 100_000);
-        let begin = world.now;
-        while world.now < begin + Duration::from_mins(10) && world.states()[0] != State::Closed {
-            world.run_for(5);
-            world.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
+        let mut net = moved(&config);
+        net.hosts[0].size = 1400;
+        net.hosts[0].data = noise(1, 100_000);
+        let begin = net.now;
+        while net.now < begin + Duration::from_mins(10) && net.states()[0] != State::Closed {
+            net.run_for(5);
+            net.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
         }
-        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+        assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
     }
 }
 
 /// The address of the detour is deleted: packets leave from the preferred one again, as there is no third.
 #[test]
 fn a_way_that_is_given_up_is_not_used() {
-    let mut world = moved(&quick());
-    world.hosts[0].data = noise(1, 500_000);
-    world.run_for(100);
-    world.dead.push(mn(2));
-    world.run_for(3000);
-    assert_eq!(world.association(0).detour(), Some(mn(1)));
-    world.dead = vec![mn(1)];
-    let now = world.now;
-    world.association(0).change(now, &[Change::Delete(mn(1))]).unwrap();
-    world.run_for(5000);
-    assert_eq!(world.association(0).detour(), None);
-    assert!(world.hosts[1].got == noise(1, 500_000), "{}", world.hosts[1].got.len());
+    let mut net = moved(&quick());
+    net.hosts[0].data = noise(1, 500_000);
+    net.run_for(100);
+    net.dead.push(mn(2));
+    net.run_for(3000);
+    assert_eq!(net.association(0).detour(), Some(mn(1)));
+    net.dead = vec![mn(1)];
+    let now = net.now;
+    net.association(0).change(now, &[Change::Delete(mn(1))]).unwrap();
+    net.run_for(5000);
+    assert_eq!(net.association(0).detour(), None);
+    assert!(net.hosts[1].got == noise(1, 500_000), "{}", net.hosts[1].got.len());
 }
 
 /// RFC 9260, section 6.4.1: another address of the peer is tried when the primary one is silent, even one that the
@@ -348,25 +348,25 @@ fn a_way_that_is_given_up_is_not_used() {
 fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     for (config, worst) in [(quick(), 1100), (Config::default(), 3200)] {
         for both in [false, true] {
-            let mut world = moved(&config);
-            world.hosts[1].data = noise(1, 20_000_000);
+            let mut net = moved(&config);
+            net.hosts[1].data = noise(1, 20_000_000);
             if both {
-                world.hosts[0].data = noise(2, 20_000_000);
+                net.hosts[0].data = noise(2, 20_000_000);
             }
-            world.run_for(300);
-            world.dead.push(mn(2));
-            let stall = world.stall(0, 10_000);
+            net.run_for(300);
+            net.dead.push(mn(2));
+            let stall = net.stall(0, 10_000);
             assert!(stall < worst, "both ways: {both}, {stall} ms");
-            world.dead.clear();
-            let stall = world.stall(0, 5000);
+            net.dead.clear();
+            let stall = net.stall(0, 5000);
             assert!(stall < 300, "both ways: {both}, {stall} ms after the return");
             // A probe of the primary address waits for at most RTO.Max.
-            assert!(world.hosts[0].got.len() < 19_000_000, "there was always something to send");
-            world.hosts[1].data.truncate(world.hosts[0].got.len() + 200_000);
-            world.run_for(60_000);
-            world.hosts[1].data.extend(noise(3, 1000));
-            world.run_for(1000);
-            assert_eq!(last_data(&world).dst, mn(2), "both ways: {both}");
+            assert!(net.hosts[0].got.len() < 19_000_000, "there was always something to send");
+            net.hosts[1].data.truncate(net.hosts[0].got.len() + 200_000);
+            net.run_for(60_000);
+            net.hosts[1].data.extend(noise(3, 1000));
+            net.run_for(1000);
+            assert_eq!(last_data(&net).dst, mn(2), "both ways: {both}");
         }
     }
 }
@@ -379,25 +379,25 @@ fn a_hole_for_full_packets_is_outlived() {
         let config = Config { rto_min: Duration::from_millis(ms), ..Config::default() };
         for (paths, both) in [(1, false), (1, true), (2, false), (2, true)] {
             for hole in [5_000, 10_000, 30_000] {
-                let mut world = if paths == 1 { World::opened(&config) } else { moved(&config) };
-                world.hosts[0].size = 1400;
-                world.hosts[0].data = noise(1, 1_000_000);
-                world.hosts[1].size = 200;
-                world.run_for(300);
+                let mut net = if paths == 1 { Network::opened(&config) } else { moved(&config) };
+                net.hosts[0].size = 1400;
+                net.hosts[0].data = noise(1, 1_000_000);
+                net.hosts[1].size = 200;
+                net.run_for(300);
                 for at in 0..hole / 2 {
                     if both && at % 10 == 0 {
-                        world.hosts[1].data.extend(noise(2, 200));
+                        net.hosts[1].data.extend(noise(2, 200));
                     }
-                    world.run_for(2);
-                    world.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
+                    net.run_for(2);
+                    net.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
                 }
                 let name = format!("RTO.Min {ms}, {paths} paths, both ways: {both}, {hole} ms");
-                assert_eq!(world.states(), [State::Established; 2], "{name}");
-                assert!(world.hosts[1].got.len() < 900_000, "{name}");
-                let longest = world.association(0).paths().map(|path| path.rto).max();
+                assert_eq!(net.states(), [State::Established; 2], "{name}");
+                assert!(net.hosts[1].got.len() < 900_000, "{name}");
+                let longest = net.association(0).paths().map(|path| path.rto).max();
                 assert!(longest >= Some(Duration::from_millis(hole / 4)), "{name}: {longest:?}");
-                world.run_for(2 * hole + 6000);
-                assert!(world.hosts[1].got == noise(1, 1_000_000), "{name}: {}", world.hosts[1].got.len());
+                net.run_for(2 * hole + 6000);
+                assert!(net.hosts[1].got == noise(1, 1_000_000), "{name}: {}", net.hosts[1].got.len());
             }
         }
     }

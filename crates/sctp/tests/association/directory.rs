@@ -1,11 +1,11 @@
 //! A directory gives an address of the peer while an association opens. Its answer is not signed, so it may be false.
 
-use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::has;
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Chunk, Packet, Parameter};
-use sctp::{Change, Config, Event, Rejection, State, Transmit};
+use sctp::{AssociationEvent, Change, Config, Rejection, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
 /// The false address that the directory gives.
@@ -15,28 +15,28 @@ pub(crate) fn keyed() -> Config {
     Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() }
 }
 
-/// Returns a world where COOKIE ECHO was sent, and its answer is lost.
-pub(crate) fn echoed(config: &Config) -> World {
-    let mut world = World::with(config, config, &[mn(1)], &[CN]);
-    world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::CookieEchoed);
-    world.flush(0);
-    world.lose(|_| true);
-    world
+/// Returns a net where COOKIE ECHO was sent, and its answer is lost.
+pub(crate) fn echoed(config: &Config) -> Network {
+    let mut net = Network::with(config, config, &[mn(1)], &[CN]);
+    net.run_until(Duration::from_secs(1), |net| net.states()[0] == State::CookieEchoed);
+    net.flush(0);
+    net.lose(|_| true);
+    net
 }
 
-pub(crate) fn to(world: &World, from: usize, address: Ipv4Addr) -> Vec<Transmit> {
-    let sent = world.sent[from..].iter();
+pub(crate) fn to(net: &Network, from: usize, address: Ipv4Addr) -> Vec<Transmit> {
+    let sent = net.sent[from..].iter();
     sent.filter(|(_, who, t)| *who == 0 && t.dst == address).map(|(_, _, t)| t.clone()).collect()
 }
 
-pub(crate) fn paths(world: &mut World) -> Vec<Ipv4Addr> {
-    world.association(0).paths().map(|path| path.address).collect()
+pub(crate) fn paths(net: &mut Network) -> Vec<Ipv4Addr> {
+    net.association(0).paths().map(|path| path.address).collect()
 }
 
 /// Returns a forged COOKIE ACK. Its sender has read COOKIE ECHO, and found the tag in the state cookie.
-fn forged(world: &World) -> Vec<u8> {
+fn forged(net: &Network) -> Vec<u8> {
     let init =
-        world.sent.iter().find_map(|(_, who, t)| match Packet::parse(&t.bytes).unwrap().chunks.as_slice() {
+        net.sent.iter().find_map(|(_, who, t)| match Packet::parse(&t.bytes).unwrap().chunks.as_slice() {
             [Chunk::Init(init)] if *who == 0 => Some(init.tag),
             _ => None,
         });
@@ -47,56 +47,56 @@ fn forged(world: &World) -> Vec<u8> {
 /// the association.
 #[test]
 fn without_a_key_a_cookie_goes_to_its_maker_only() {
-    let mut world = echoed(&patient());
-    let (now, from) = (world.now, world.sent.len());
-    assert!(!world.association(0).try_at(now, LIAR));
-    world.run_for(3000);
-    assert!(to(&world, from, LIAR).is_empty());
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN]);
+    let mut net = echoed(&patient());
+    let (now, from) = (net.now, net.sent.len());
+    assert!(!net.association(0).try_at(now, LIAR));
+    net.run_for(3000);
+    assert!(to(&net, from, LIAR).is_empty());
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN]);
 }
 
 /// So a peer that has moved after its INIT ACK is looked for with INIT, before the time-outs are used up.
 #[test]
 fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     let config = Config::default();
-    let mut world = echoed(&config);
-    world.hosts[1].endpoint = endpoint(&config, 2);
-    world.hosts[1].endpoint.listen(PORT, &[CN]);
-    world.hosts[1].endpoint.accept_at(&[CN2]);
-    world.dead.push(CN);
+    let mut net = echoed(&config);
+    net.hosts[1].endpoint = endpoint(&config, 2);
+    net.hosts[1].endpoint.listen(PORT, &[CN]);
+    net.hosts[1].endpoint.accept_at(&[CN2]);
+    net.dead.push(CN);
     let mut told = 0;
     for _ in 0..60 {
-        world.run_for(1000);
-        let now = world.now;
-        told += usize::from(world.association(0).try_at(now, CN2));
+        net.run_for(1000);
+        let now = net.now;
+        told += usize::from(net.association(0).try_at(now, CN2));
     }
     assert_eq!(told, 1);
-    assert_eq!(world.states()[0], State::Established);
-    assert_eq!(paths(&mut world), [CN2]);
+    assert_eq!(net.states()[0], State::Established);
+    assert_eq!(paths(&mut net), [CN2]);
 }
 
 /// With a key, COOKIE ACK proves that the peer has it: a host at the false address gets no association.
 #[test]
 fn with_a_key_nobody_else_acknowledges_a_cookie() {
-    let mut world = echoed(&keyed());
-    let (now, from) = (world.now, world.sent.len());
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
-    assert_eq!(to(&world, from, LIAR).len(), 1);
-    let (now, bytes) = (world.now, forged(&world));
+    let mut net = echoed(&keyed());
+    let (now, from) = (net.now, net.sent.len());
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
+    assert_eq!(to(&net, from, LIAR).len(), 1);
+    let (now, bytes) = (net.now, forged(&net));
     for src in [LIAR, CN] {
-        let refused = world.hosts[0].endpoint.receive(now, src, mn(1), &bytes);
+        let refused = net.hosts[0].endpoint.receive(now, src, mn(1), &bytes);
         assert_eq!(refused, Err(Reason("sctp_unauthenticated")));
-        assert_eq!(world.states()[0], State::CookieEchoed);
+        assert_eq!(net.states()[0], State::CookieEchoed);
     }
-    world.dead.push(LIAR);
-    world.run_for(5000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN], "the liar's address is no path");
-    world.hosts[0].data = noise(1, 20_000);
-    world.run_for(1000);
-    assert!(world.hosts[1].got == noise(1, 20_000));
+    net.dead.push(LIAR);
+    net.run_for(5000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN], "the liar's address is no path");
+    net.hosts[0].data = noise(1, 20_000);
+    net.run_for(1000);
+    assert!(net.hosts[1].got == noise(1, 20_000));
 }
 
 /// A host at the false address answers INIT, but has no key: the opening returns to the addresses that the user gave.
@@ -104,13 +104,13 @@ fn with_a_key_nobody_else_acknowledges_a_cookie() {
 fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
     for plain in [false, true] {
         let config = Config { pair_key: keyed().pair_key, ..Config::default() };
-        let mut world = World::with(&config, &config, &[mn(1)], &[CN]);
-        world.lose(|_| true);
-        let now = world.now;
-        assert!(world.association(0).try_at(now, LIAR));
-        world.flush(0);
-        let (init, now) = (to(&world, 0, LIAR)[0].clone(), world.now);
-        world.lose(|_| true);
+        let mut net = Network::with(&config, &config, &[mn(1)], &[CN]);
+        net.lose(|_| true);
+        let now = net.now;
+        assert!(net.association(0).try_at(now, LIAR));
+        net.flush(0);
+        let (init, now) = (to(&net, 0, LIAR)[0].clone(), net.now);
+        net.lose(|_| true);
         let other = (9, Key::new(*b"another key"));
         let mut liar = endpoint(&Config { pair_key: Some(other), ..Config::default() }, 8);
         liar.listen(PORT, &[LIAR]);
@@ -122,57 +122,57 @@ fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
             ack.parameters.retain(|parameter| matches!(parameter, Parameter::Cookie(_)));
             answer.bytes = packet.emit();
         }
-        world.arrive(0, &answer);
-        assert_eq!(world.states()[0] == State::CookieWait, plain);
-        world.dead.push(LIAR);
-        world.run_for(100_000);
-        assert_eq!(world.states(), [State::Established; 2], "{plain}");
-        assert_eq!(paths(&mut world), [CN]);
+        net.arrive(0, &answer);
+        assert_eq!(net.states()[0] == State::CookieWait, plain);
+        net.dead.push(LIAR);
+        net.run_for(100_000);
+        assert_eq!(net.states(), [State::Established; 2], "{plain}");
+        assert_eq!(paths(&mut net), [CN]);
     }
 }
 
 /// With a key, a peer that has moved gets the cookie at its new address.
 #[test]
 fn with_a_key_a_cookie_follows_the_peer() {
-    let mut world = echoed(&keyed());
-    world.dead.push(CN);
-    world.hosts[1].endpoint.accept_at(&[CN2]);
-    let now = world.now;
-    assert!(world.association(0).try_at(now, CN2));
-    world.run_for(100);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN2]);
+    let mut net = echoed(&keyed());
+    net.dead.push(CN);
+    net.hosts[1].endpoint.accept_at(&[CN2]);
+    let now = net.now;
+    assert!(net.association(0).try_at(now, CN2));
+    net.run_for(100);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN2]);
 }
 
 /// The address of the directory does not answer: the one that the user gave is tried again too.
 #[test]
 fn an_opening_returns_to_the_addresses_that_the_user_gave() {
-    let mut world = World::new(&patient());
-    world.lose(|_| true);
-    world.dead.push(LIAR);
-    let now = world.now;
-    assert!(world.association(0).try_at(now, LIAR));
-    world.run_for(10_000);
-    assert!(!to(&world, 0, LIAR).is_empty());
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN]);
+    let mut net = Network::new(&patient());
+    net.lose(|_| true);
+    net.dead.push(LIAR);
+    let now = net.now;
+    assert!(net.association(0).try_at(now, LIAR));
+    net.run_for(10_000);
+    assert!(!to(&net, 0, LIAR).is_empty());
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN]);
 }
 
 /// If the directory repeats its answer, no further packet is sent, and the other addresses are not delayed.
 #[test]
 fn a_directory_that_repeats_itself_changes_nothing() {
-    let mut world = World::new(&patient());
-    world.lose(|_| true);
-    world.dead.extend([LIAR, CN]);
-    let now = world.now;
-    assert!(world.association(0).try_at(now, LIAR));
+    let mut net = Network::new(&patient());
+    net.lose(|_| true);
+    net.dead.extend([LIAR, CN]);
+    let now = net.now;
+    assert!(net.association(0).try_at(now, LIAR));
     for _ in 0..40 {
-        world.run_for(500);
-        let now = world.now;
-        assert!(!world.association(0).try_at(now, LIAR));
+        net.run_for(500);
+        let now = net.now;
+        assert!(!net.association(0).try_at(now, LIAR));
     }
-    assert!(to(&world, 0, CN).len() >= 3, "{}", to(&world, 0, CN).len());
-    assert!(to(&world, 0, LIAR).len() <= 6, "{}", to(&world, 0, LIAR).len());
+    assert!(to(&net, 0, CN).len() >= 3, "{}", to(&net, 0, CN).len());
+    assert!(to(&net, 0, LIAR).len() <= 6, "{}", to(&net, 0, LIAR).len());
 }
 
 /// A directory gives ever new addresses: each gets at most one packet, only the last is kept, and their number is
@@ -180,25 +180,25 @@ fn a_directory_that_repeats_itself_changes_nothing() {
 #[test]
 fn a_directory_names_a_bounded_number_of_addresses() {
     let config = Config { max_init_retransmits: 8, ..Config::default() };
-    let mut world = World::new(&config);
-    world.lose(|_| true);
-    world.dead.push(CN);
+    let mut net = Network::new(&config);
+    net.lose(|_| true);
+    net.dead.push(CN);
     let liars: Vec<Ipv4Addr> = (1..=100).map(|last| Ipv4Addr::new(10, 66, 0, last)).collect();
-    world.dead.extend(&liars);
+    net.dead.extend(&liars);
     let mut believed = 0;
     for liar in &liars {
-        let now = world.now;
-        believed += usize::from(world.association(0).try_at(now, *liar));
-        world.run_for(10);
-        assert!(paths(&mut world).len() <= 2);
+        let now = net.now;
+        believed += usize::from(net.association(0).try_at(now, *liar));
+        net.run_for(10);
+        assert!(paths(&mut net).len() <= 2);
     }
     assert_eq!(believed, config.max_addresses);
-    world.run_for(600_000);
-    assert_eq!(world.states()[0], State::Closed, "time-outs are counted");
+    net.run_for(600_000);
+    assert_eq!(net.states()[0], State::Closed, "time-outs are counted");
 }
 
-fn quote(world: &World, address: Ipv4Addr) -> Vec<u8> {
-    let packets = to(world, 0, address);
+fn quote(net: &Network, address: Ipv4Addr) -> Vec<u8> {
+    let packets = to(net, 0, address);
     packets.last().unwrap().bytes[..20].to_vec()
 }
 
@@ -207,98 +207,98 @@ fn quote(world: &World, address: Ipv4Addr) -> Vec<u8> {
 fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
     for config in [patient(), keyed()] {
         let key = config.pair_key.is_some();
-        let mut world = if key { echoed(&config) } else { World::new(&config) };
-        world.lose(|_| true);
-        world.dead.push(LIAR);
-        let now = world.now;
-        assert!(world.association(0).try_at(now, LIAR));
-        world.flush(0);
-        let quote = quote(&world, LIAR);
-        world.hosts[0].endpoint.icmp_error(now, LIAR, &quote, Rejection::ProtocolUnreachable).unwrap();
-        world.flush(0);
-        let from = world.sent.len();
-        world.run_for(10_000);
-        assert_eq!(world.states(), [State::Established; 2], "key: {key}");
-        assert!(to(&world, from, LIAR).is_empty());
+        let mut net = if key { echoed(&config) } else { Network::new(&config) };
+        net.lose(|_| true);
+        net.dead.push(LIAR);
+        let now = net.now;
+        assert!(net.association(0).try_at(now, LIAR));
+        net.flush(0);
+        let quote = quote(&net, LIAR);
+        net.hosts[0].endpoint.icmp_error(now, LIAR, &quote, Rejection::ProtocolUnreachable).unwrap();
+        net.flush(0);
+        let from = net.sent.len();
+        net.run_for(10_000);
+        assert_eq!(net.states(), [State::Established; 2], "key: {key}");
+        assert!(to(&net, from, LIAR).is_empty());
     }
 }
 
 /// The same with a change that was sent there.
 #[test]
 fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
-    let mut world = World::opened(&patient());
-    world.drops[1] = usize::MAX;
-    world.dead.push(LIAR);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.flush(0);
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
-    let quote = quote(&world, LIAR);
-    world.hosts[0].endpoint.icmp_error(now, LIAR, &quote, Rejection::ProtocolUnreachable).unwrap();
-    world.flush(0);
-    world.drops[1] = 0;
-    world.run_for(5000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN]);
-    let done = |event: &&Event| matches!(event, Event::Changed(..));
-    assert_eq!(world.events(0).iter().filter(done).count(), 1);
+    let mut net = Network::opened(&patient());
+    net.drops[1] = usize::MAX;
+    net.dead.push(LIAR);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.flush(0);
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
+    let quote = quote(&net, LIAR);
+    net.hosts[0].endpoint.icmp_error(now, LIAR, &quote, Rejection::ProtocolUnreachable).unwrap();
+    net.flush(0);
+    net.drops[1] = 0;
+    net.run_for(5000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN]);
+    let done = |event: &&AssociationEvent| matches!(event, AssociationEvent::Changed(..));
+    assert_eq!(net.events(0).iter().filter(done).count(), 1);
 }
 
 /// One of several addresses that the user gave has no SCTP: the next is tried. The last one ends the opening.
 #[test]
 fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
     let open = sctp::Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN2, CN], peer_port: PORT };
-    let mut world = World::new(&patient());
-    world.hosts[0].endpoint = endpoint(&patient(), 5);
-    let now = world.now;
-    world.lose(|_| true);
-    world.dead.push(CN2);
-    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
-    world.flush(0);
-    let quote = quote(&world, CN2);
-    world.hosts[0].endpoint.icmp_error(now, CN2, &quote, Rejection::ProtocolUnreachable).unwrap();
-    world.run_for(100);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert!(!has(&world.sent.last().unwrap().2, |chunk| matches!(chunk, Chunk::Abort { .. })));
+    let mut net = Network::new(&patient());
+    net.hosts[0].endpoint = endpoint(&patient(), 5);
+    let now = net.now;
+    net.lose(|_| true);
+    net.dead.push(CN2);
+    net.hosts[0].id = net.hosts[0].endpoint.open(now, &open);
+    net.flush(0);
+    let quote = quote(&net, CN2);
+    net.hosts[0].endpoint.icmp_error(now, CN2, &quote, Rejection::ProtocolUnreachable).unwrap();
+    net.run_for(100);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert!(!has(&net.sent.last().unwrap().2, |chunk| matches!(chunk, Chunk::Abort { .. })));
 }
 
 // --- a peer that has the association, and whose answers are lost -------------------------------------------------------
 
 /// The peer has the association and has written; each COOKIE ACK is lost, until the opening sends INIT too.
-fn acknowledged_in_vain() -> World {
-    let mut world = World::new(&Config { max_init_retransmits: 8, ..patient() });
-    world.hosts[1].data = noise(1, 5000);
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
-    world.lose(|_| true);
-    world.drops[1] = usize::MAX;
-    let inits = |world: &World| {
-        world.sent.iter().filter(|(_, who, t)| *who == 0 && has(t, |c| matches!(c, Chunk::Init(_)))).count()
+fn acknowledged_in_vain() -> Network {
+    let mut net = Network::new(&Config { max_init_retransmits: 8, ..patient() });
+    net.hosts[1].data = noise(1, 5000);
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Established);
+    net.lose(|_| true);
+    net.drops[1] = usize::MAX;
+    let inits = |net: &Network| {
+        net.sent.iter().filter(|(_, who, t)| *who == 0 && has(t, |c| matches!(c, Chunk::Init(_)))).count()
     };
-    world.run_until(Duration::from_mins(5), |world| inits(world) == 2);
-    assert_eq!(world.states()[1], State::Established);
-    world.lose(|_| true);
-    world
+    net.run_until(Duration::from_mins(5), |net| inits(net) == 2);
+    assert_eq!(net.states()[1], State::Established);
+    net.lose(|_| true);
+    net
 }
 
-fn tells_of_no_restart(world: &World) -> bool {
-    !world.events(1).iter().any(|event| matches!(event, Event::Restarted { intact: false }))
+fn tells_of_no_restart(net: &Network) -> bool {
+    !net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { intact: false }))
 }
 
 /// The peer can be reached again. Its answer to COOKIE ECHO counts, although INIT was sent too.
 #[test]
 fn a_cookie_is_repeated_beside_a_second_init() {
-    let mut world = acknowledged_in_vain();
-    world.drops[1] = 0;
+    let mut net = acknowledged_in_vain();
+    net.drops[1] = 0;
     let is_init = |transmit: &Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Init(_)));
-    while world.states()[0] != State::Established {
-        assert!(world.step(world.now + Duration::from_mins(1)));
-        world.lose(is_init);
+    while net.states()[0] != State::Established {
+        assert!(net.step(net.now + Duration::from_mins(1)));
+        net.lose(is_init);
     }
-    world.run_for(2000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
-    assert!(world.hosts[0].got == noise(1, 5000));
+    net.run_for(2000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert!(!net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { .. })));
+    assert!(net.hosts[0].got == noise(1, 5000));
 }
 
 /// Only the second INIT is answered: the peer restarts. No data had come or were acknowledged, so its user loses
@@ -306,27 +306,28 @@ fn a_cookie_is_repeated_beside_a_second_init() {
 #[test]
 fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
     for finishes in [false, true] {
-        let mut world = acknowledged_in_vain();
-        world.hosts[1].finishes = finishes;
-        world.flush(1);
-        world.drops[1] = 0;
+        let mut net = acknowledged_in_vain();
+        net.hosts[1].finishes = finishes;
+        net.flush(1);
+        net.drops[1] = 0;
         let second = |transmit: &Transmit| has(transmit, |c| matches!(c, Chunk::Init(_) | Chunk::InitAck(_)));
-        let from = world.sent.len();
-        while !world.sent[from..].iter().any(|(_, who, t)| *who == 1 && second(t)) {
-            world.run_for(10);
-            world.lose(|transmit| !second(transmit));
+        let from = net.sent.len();
+        while !net.sent[from..].iter().any(|(_, who, t)| *who == 1 && second(t)) {
+            net.run_for(10);
+            net.lose(|transmit| !second(transmit));
         }
-        world.run_for(60_000);
-        assert!(world.hosts[0].got == noise(1, 5000), "{finishes}: {:?}", world.events(0));
-        assert!(tells_of_no_restart(&world));
-        assert_eq!(world.hosts[1].endpoint.associations().count(), 1);
-        let opened = |who: usize| world.events(who).iter().filter(|e| **e == Event::Opened).count();
+        net.run_for(60_000);
+        assert!(net.hosts[0].got == noise(1, 5000), "{finishes}: {:?}", net.events(0));
+        assert!(tells_of_no_restart(&net));
+        assert_eq!(net.hosts[1].endpoint.associations().count(), 1);
+        let opened = |who: usize| net.events(who).iter().filter(|e| **e == AssociationEvent::Opened).count();
         assert_eq!([opened(0), opened(1)], [1, 1]);
-        let credit = |event: &Event| if let Event::Room(more) = event { *more } else { 0 };
-        let credit: usize = world.events(1).iter().map(credit).sum();
+        let credit =
+            |event: &AssociationEvent| if let AssociationEvent::Room(more) = event { *more } else { 0 };
+        let credit: usize = net.events(1).iter().map(credit).sum();
         assert_eq!(credit, 128 * 1024 + if finishes { 0 } else { 5000 });
         let states = if finishes { [State::Closed; 2] } else { [State::Established; 2] };
-        assert_eq!(world.states(), states);
+        assert_eq!(net.states(), states);
     }
 }
 
@@ -334,46 +335,46 @@ fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
 /// 5.2.2: the peer refuses an INIT from there, as any host could send it. COOKIE ECHO is accepted from any address.
 #[test]
 fn a_directory_lets_nobody_restart_an_association() {
-    let mut world = acknowledged_in_vain();
-    let now = world.now;
-    world.association(1).change(now, &[Change::Add(CN2)]).unwrap();
-    world.flush(1);
-    assert!(world.association(1).try_at(now, mn(2)));
-    world.dead.push(mn(1));
-    assert!(world.association(0).open_from(now, mn(2)));
-    world.drops[1] = 0;
-    world.run_until(Duration::from_secs(30), |world| world.states()[0] == State::Established);
+    let mut net = acknowledged_in_vain();
+    let now = net.now;
+    net.association(1).change(now, &[Change::Add(CN2)]).unwrap();
+    net.flush(1);
+    assert!(net.association(1).try_at(now, mn(2)));
+    net.dead.push(mn(1));
+    assert!(net.association(0).open_from(now, mn(2)));
+    net.drops[1] = 0;
+    net.run_until(Duration::from_secs(30), |net| net.states()[0] == State::Established);
     // Like each host that has moved, it adds its address: no SACK leaves from an address that the association lacks.
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.flush(0);
-    world.run_for(200_000);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.flush(0);
+    net.run_for(200_000);
     let refused = |transmit: &Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Abort { .. }));
-    assert!(world.sent.iter().any(|(_, who, t)| *who == 1 && t.dst == mn(2) && refused(t)));
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert!(world.hosts[0].got == noise(1, 5000), "{:?}", world.events(0));
-    assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
+    assert!(net.sent.iter().any(|(_, who, t)| *who == 1 && t.dst == mn(2) && refused(t)));
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert!(net.hosts[0].got == noise(1, 5000), "{:?}", net.events(0));
+    assert!(!net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { .. })));
 }
 
 /// The host at the false address can answer only the second INIT: its answer does not affect the first opening.
 #[test]
 fn a_second_init_is_refused_and_the_cookie_goes_on() {
-    let mut world = acknowledged_in_vain();
-    let now = world.now;
-    world.dead.push(LIAR);
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
-    let (init, now) = (to(&world, 0, LIAR)[0].clone(), world.now);
+    let mut net = acknowledged_in_vain();
+    let now = net.now;
+    net.dead.push(LIAR);
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
+    let (init, now) = (to(&net, 0, LIAR)[0].clone(), net.now);
     let Chunk::Init(init) = &Packet::parse(&init.bytes).unwrap().chunks[0] else { panic!("no INIT") };
     let abort = Chunk::Abort { reflected: false, causes: Vec::new() };
     let bytes = Packet { src_port: PORT, dst_port: 4000, tag: init.tag, chunks: vec![abort] }.emit();
-    let refused = world.hosts[0].endpoint.receive(now, LIAR, mn(1), &bytes);
+    let refused = net.hosts[0].endpoint.receive(now, LIAR, mn(1), &bytes);
     assert_eq!(refused, Err(Reason("sctp_abort_unproved")));
-    world.flush(0);
-    assert_eq!(world.states()[0], State::CookieEchoed);
-    world.drops[1] = 0;
-    world.run_for(100_000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert!(tells_of_no_restart(&world));
-    assert!(world.hosts[0].got == noise(1, 5000));
+    net.flush(0);
+    assert_eq!(net.states()[0], State::CookieEchoed);
+    net.drops[1] = 0;
+    net.run_for(100_000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert!(tells_of_no_restart(&net));
+    assert!(net.hosts[0].got == noise(1, 5000));
 }

@@ -1,9 +1,11 @@
 //! Two hosts, each with two separate links, and a wire between them in virtual time.
 
 use auth::Key;
-use sctp::{Association, AssociationId, Config, Endpoint, Event, Open, Piece, Rejection, State, Transmit};
+use sctp::{
+    Association, AssociationEvent, AssociationId, Config, Endpoint, Open, Piece, Rejection, State, Transmit,
+};
 use std::collections::BTreeMap;
-use wire::{Duration, Instant, Ipv4Addr, Reason, Seed};
+use wire::{Duration, Instant, Ipv4Addr, Reason, Rng};
 
 pub(crate) const fn mn(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, last, 0, 7)
@@ -14,7 +16,7 @@ pub(crate) const CN2: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 9);
 pub(crate) const PORT: u16 = 80;
 
 pub(crate) fn endpoint(config: &Config, seed: u64) -> Endpoint {
-    Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Seed::new(seed))
+    Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Rng::new(seed))
 }
 
 /// What the wire does to packets, each in percent.
@@ -29,7 +31,7 @@ pub(crate) struct Weather {
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) id: Option<AssociationId>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<AssociationEvent>,
     /// What its application writes, in messages of `size` bytes, and has read.
     pub(crate) data: Vec<u8>,
     pub(crate) size: usize,
@@ -51,7 +53,7 @@ impl Host {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct Network {
     pub(crate) now: Instant,
     /// The mobile host opens; its correspondent listens.
     pub(crate) hosts: [Host; 2],
@@ -70,12 +72,12 @@ pub(crate) struct World {
     /// All packets that were sent, and by which host.
     pub(crate) sent: Vec<(Instant, usize, Transmit)>,
     pub(crate) refused: Vec<Reason>,
-    seed: Seed,
+    rng: Rng,
     wire: BTreeMap<(Instant, u64), (usize, Transmit)>,
     count: u64,
 }
 
-impl World {
+impl Network {
     pub(crate) fn new(config: &Config) -> Self {
         Self::with(config, config, &[mn(1)], &[CN])
     }
@@ -93,7 +95,7 @@ impl World {
             appetite: usize::MAX,
             finishes: false,
         };
-        let mut world = Self {
+        let mut net = Self {
             now: Instant::from_millis(1000),
             hosts: [host(mobile, 1), host(fixed, 2)],
             weather: Weather::default(),
@@ -105,28 +107,28 @@ impl World {
             narrow: Vec::new(),
             sent: Vec::new(),
             refused: Vec::new(),
-            seed: Seed::new(1),
+            rng: Rng::new(1),
             wire: BTreeMap::new(),
             count: 0,
         };
-        world.hosts[1].endpoint.listen(PORT, theirs);
+        net.hosts[1].endpoint.listen(PORT, theirs);
         let open = Open { local: ours.to_vec(), local_port: 4000, peer: vec![theirs[0]], peer_port: PORT };
-        world.hosts[0].id = world.hosts[0].endpoint.open(world.now, &open);
-        world.flush(0);
-        world
+        net.hosts[0].id = net.hosts[0].endpoint.open(net.now, &open);
+        net.flush(0);
+        net
     }
 
-    /// Returns a world with an association that is open at both ends, over 8 Mb/s.
+    /// Returns a net with an association that is open at both ends, over 8 Mb/s.
     pub(crate) fn opened(config: &Config) -> Self {
-        let mut world = Self::new(config);
-        world.byte = 1000;
-        world.run_for(500);
-        assert_eq!(world.states(), [State::Established; 2]);
-        world
+        let mut net = Self::new(config);
+        net.byte = 1000;
+        net.run_for(500);
+        assert_eq!(net.states(), [State::Established; 2]);
+        net
     }
 
     pub(crate) fn seed(&mut self, seed: u64) {
-        self.seed = Seed::new(seed);
+        self.rng = Rng::new(seed);
     }
 
     pub(crate) fn states(&self) -> [State; 2] {
@@ -137,12 +139,12 @@ impl World {
         self.hosts[who].association()
     }
 
-    pub(crate) fn events(&self, who: usize) -> &[Event] {
+    pub(crate) fn events(&self, who: usize) -> &[AssociationEvent] {
         &self.hosts[who].events
     }
 
     fn happens(&mut self, percent: u64) -> bool {
-        self.seed.draw() % 100 < percent
+        self.rng.draw() % 100 < percent
     }
 
     /// Runs the application, and puts what the host has to send onto the wire.
@@ -150,7 +152,7 @@ impl World {
         loop {
             while let Some((id, event)) = self.hosts[who].endpoint.poll_event() {
                 let host = &mut self.hosts[who];
-                if event == Event::Opened {
+                if event == AssociationEvent::Opened {
                     host.id = Some(id);
                 }
                 host.events.push(event);
@@ -217,11 +219,11 @@ impl World {
         *free = leaves;
         let copies = 1 + usize::from(self.happens(self.weather.double));
         for _ in 0..copies {
-            let late = if self.happens(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
+            let late = if self.happens(self.weather.reorder) { self.rng.draw() % 40_000_000 } else { 0 };
             let mut copy = transmit.clone();
             if self.happens(self.weather.corrupt) {
-                let at = self.seed.draw() as usize % copy.bytes.len();
-                copy.bytes[at] ^= (self.seed.draw() as u8).max(1);
+                let at = self.rng.draw() as usize % copy.bytes.len();
+                copy.bytes[at] ^= (self.rng.draw() as u8).max(1);
             }
             self.count += 1;
             self.wire.insert((leaves + self.delay + Duration::from_nanos(late), self.count), (1 - who, copy));
@@ -300,6 +302,6 @@ impl World {
 }
 
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut seed = Seed::new(seed);
-    (0..len).map(|_| seed.draw() as u8).collect()
+    let mut rng = Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }

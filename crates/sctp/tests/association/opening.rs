@@ -1,48 +1,48 @@
 //! Moves while an association opens: one end may have the association already, and the other not yet.
 
-use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::{answers, break_to, has};
 use crate::script::Script;
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::Chunk;
-use sctp::{Change, Config, Ended, Event, Open, State, Transmit};
+use sctp::{AssociationEvent, Change, Config, Ended, Open, State, Transmit};
 use wire::{Duration, Ipv4Addr};
 
 fn is_cookie_ack(transmit: &Transmit) -> bool {
     has(transmit, |chunk| matches!(chunk, Chunk::CookieAck))
 }
 
-fn paths(world: &mut World, who: usize) -> Vec<wire::Ipv4Addr> {
-    world.association(who).paths().map(|path| path.address).collect()
+fn paths(net: &mut Network, who: usize) -> Vec<wire::Ipv4Addr> {
+    net.association(who).paths().map(|path| path.address).collect()
 }
 
 /// COOKIE ACK is lost with the link of the host that opens. The peer has the association at the old address. It
 /// continues from the new address, without a second association and without a restart.
 #[test]
 fn an_association_that_the_peer_has_already_moves_with_its_cookie() {
-    let mut world = World::new(&patient());
-    world.hosts[1].data = noise(1, 200_000);
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
-    assert_eq!(world.states(), [State::CookieEchoed, State::Established]);
-    world.dead.push(mn(1));
-    world.lose(|transmit| transmit.dst == mn(1));
+    let mut net = Network::new(&patient());
+    net.hosts[1].data = noise(1, 200_000);
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Established);
+    assert_eq!(net.states(), [State::CookieEchoed, State::Established]);
+    net.dead.push(mn(1));
+    net.lose(|transmit| transmit.dst == mn(1));
     for here in [2, 3] {
-        let now = world.now;
-        assert!(world.association(0).open_from(now, mn(here)));
-        assert_eq!(world.association(0).opens_from(), Some(mn(here)));
-        world.flush(0);
+        let now = net.now;
+        assert!(net.association(0).open_from(now, mn(here)));
+        assert_eq!(net.association(0).opens_from(), Some(mn(here)));
+        net.flush(0);
     }
-    world.lose(|transmit| transmit.src == mn(2) || transmit.dst == mn(2));
-    world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::Established);
+    net.lose(|transmit| transmit.src == mn(2) || transmit.dst == mn(2));
+    net.run_until(Duration::from_secs(1), |net| net.states()[0] == State::Established);
     let changes = [Change::Add(mn(3)), Change::SetPrimary(mn(3)), Change::Delete(mn(1))];
-    let now = world.now;
-    world.association(0).change(now, &changes).unwrap();
-    world.run_for(3000);
-    assert!(world.hosts[0].got == noise(1, 200_000), "{:?}", world.events(0));
-    assert_eq!(world.hosts[1].endpoint.associations().count(), 1);
-    assert_eq!(paths(&mut world, 1), [mn(3)]);
-    assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
+    let now = net.now;
+    net.association(0).change(now, &changes).unwrap();
+    net.run_for(3000);
+    assert!(net.hosts[0].got == noise(1, 200_000), "{:?}", net.events(0));
+    assert_eq!(net.hosts[1].endpoint.associations().count(), 1);
+    assert_eq!(paths(&mut net, 1), [mn(3)]);
+    assert!(!net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { .. })));
 }
 
 /// RFC 9260, section 5.4, 2: only the destination of INIT ACK is confirmed, whatever the source of COOKIE ECHO.
@@ -60,17 +60,17 @@ fn the_source_of_a_cookie_proves_nothing() {
 /// A peer that requests a change has the association: its COOKIE ACK was lost, and it has moved.
 #[test]
 fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
-    let mut world = World::new(&patient());
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
-    assert_eq!(world.lose(is_cookie_ack), 1);
-    world.dead.push(CN);
+    let mut net = Network::new(&patient());
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Established);
+    assert_eq!(net.lose(is_cookie_ack), 1);
+    net.dead.push(CN);
     let changes = [Change::Add(CN2), Change::SetPrimary(CN2), Change::Delete(CN)];
-    let now = world.now;
-    world.association(1).change(now, &changes).unwrap();
-    world.association(1).prefer(now, None, CN2).unwrap();
-    world.run_for(100);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world, 0), [CN2]);
+    let now = net.now;
+    net.association(1).change(now, &changes).unwrap();
+    net.association(1).prefer(now, None, CN2).unwrap();
+    net.run_for(100);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net, 0), [CN2]);
 }
 
 /// The same if the peer has the association at the address that a directory gave. The address of INIT ACK is not one
@@ -78,40 +78,40 @@ fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
 #[test]
 fn a_change_from_the_address_of_a_directory_is_as_good_as_a_cookie_ack() {
     const CN3: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 9);
-    let mut world = World::new(&Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() });
-    world.run_until(Duration::from_secs(5), |world| world.states()[0] == State::CookieEchoed);
-    world.lose(|_| true);
-    world.dead = vec![CN];
-    world.hosts[1].endpoint.accept_at(&[CN2]);
-    let now = world.now;
-    assert!(world.association(0).try_at(now, CN2));
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
-    assert_eq!(world.lose(|_| true), 1, "COOKIE ACK");
-    let now = world.now;
-    world.association(1).change(now, &[Change::Add(CN3)]).unwrap();
-    world.run_for(100);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world, 0), [CN2, CN3]);
+    let mut net = Network::new(&Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() });
+    net.run_until(Duration::from_secs(5), |net| net.states()[0] == State::CookieEchoed);
+    net.lose(|_| true);
+    net.dead = vec![CN];
+    net.hosts[1].endpoint.accept_at(&[CN2]);
+    let now = net.now;
+    assert!(net.association(0).try_at(now, CN2));
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Established);
+    assert_eq!(net.lose(|_| true), 1, "COOKIE ACK");
+    let now = net.now;
+    net.association(1).change(now, &[Change::Add(CN3)]).unwrap();
+    net.run_for(100);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net, 0), [CN2, CN3]);
 }
 
 /// Two associations between the same ports had the same address, one after the other: the tag shows which one a
 /// packet is for.
 #[test]
 fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
-    let mut world = World::opened(&patient());
-    let first = world.hosts[1].id;
+    let mut net = Network::opened(&patient());
+    let first = net.hosts[1].id;
     // The mobile host restarts without its state and opens again from another address.
-    world.hosts[0].endpoint = endpoint(&patient(), 9);
+    net.hosts[0].endpoint = endpoint(&patient(), 9);
     let open = Open { local: vec![mn(2)], local_port: 4000, peer: vec![CN], peer_port: PORT };
-    let now = world.now;
-    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
-    world.run_for(200);
-    assert_ne!(world.hosts[1].id, first);
-    assert_eq!(world.states(), [State::Established; 2]);
+    let now = net.now;
+    net.hosts[0].id = net.hosts[0].endpoint.open(now, &open);
+    net.run_for(200);
+    assert_ne!(net.hosts[1].id, first);
+    assert_eq!(net.states(), [State::Established; 2]);
     // Now it is at an address of the first association, so the addition is refused; but the peer answers.
-    break_to(&mut world, 0, 2, 1);
-    world.run_for(200);
-    assert_eq!(answers(&world, 0), 3, "{:?}", world.events(0));
+    break_to(&mut net, 0, 2, 1);
+    net.run_for(200);
+    assert_eq!(answers(&net, 0), 3, "{:?}", net.events(0));
 }
 
 /// The peer moved before the association was opened. A directory gives its present address, and its port listens
@@ -121,37 +121,37 @@ fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
 fn a_peer_that_has_moved_is_called_where_it_is() {
     for moves in [1, 2] {
         let pair_key = (moves == 2).then(|| (7, Key::new(*b"a key of two")));
-        let mut world = World::new(&Config { pair_key, ..patient() });
+        let mut net = Network::new(&Config { pair_key, ..patient() });
         if moves == 1 {
-            world.lose(|_| true);
-            world.dead.push(CN);
+            net.lose(|_| true);
+            net.dead.push(CN);
         }
-        world.run_until(Duration::from_secs(5), |world| {
-            world.events(0).contains(&Event::Silent(1)) || world.states()[0] == State::CookieEchoed
+        net.run_until(Duration::from_secs(5), |net| {
+            net.events(0).contains(&AssociationEvent::Silent(1)) || net.states()[0] == State::CookieEchoed
         });
-        assert_eq!(world.states()[0], if moves == 1 { State::CookieWait } else { State::CookieEchoed });
-        world.lose(|_| true);
-        world.dead = vec![CN];
-        let now = world.now;
-        world.hosts[1].endpoint.accept_at(&[CN2]);
-        assert!(world.association(0).try_at(now, CN2));
-        assert!(!world.association(0).try_at(now, CN2), "it goes there already");
-        world.run_for(60);
-        assert_eq!(world.states(), [State::Established; 2], "{moves}");
-        assert_eq!(paths(&mut world, 0), [CN2]);
-        assert_eq!(world.association(1).local_addresses().collect::<Vec<_>>(), [CN2]);
-        world.hosts[0].data = noise(1, 50_000);
-        world.run_for(300);
+        assert_eq!(net.states()[0], if moves == 1 { State::CookieWait } else { State::CookieEchoed });
+        net.lose(|_| true);
+        net.dead = vec![CN];
+        let now = net.now;
+        net.hosts[1].endpoint.accept_at(&[CN2]);
+        assert!(net.association(0).try_at(now, CN2));
+        assert!(!net.association(0).try_at(now, CN2), "it goes there already");
+        net.run_for(60);
+        assert_eq!(net.states(), [State::Established; 2], "{moves}");
+        assert_eq!(paths(&mut net, 0), [CN2]);
+        assert_eq!(net.association(1).local_addresses().collect::<Vec<_>>(), [CN2]);
+        net.hosts[0].data = noise(1, 50_000);
+        net.run_for(300);
         // It may have been at the other address when an earlier COOKIE ECHO came: a late packet from there is not out
         // of the blue.
-        let (_, _, last) = world.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap().clone();
-        world.arrive(0, &Transmit { src: CN, ..last });
-        let aborts = world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. })));
+        let (_, _, last) = net.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap().clone();
+        net.arrive(0, &Transmit { src: CN, ..last });
+        let aborts = net.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. })));
         assert_eq!(aborts, moves == 1, "the first INIT had no answer from there");
-        world.hosts[0].finishes = true;
-        world.run_for(2000);
-        assert!(world.hosts[1].got == noise(1, 50_000));
-        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+        net.hosts[0].finishes = true;
+        net.run_for(2000);
+        assert!(net.hosts[1].got == noise(1, 50_000));
+        assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
     }
 }
 
@@ -159,22 +159,22 @@ fn a_peer_that_has_moved_is_called_where_it_is() {
 /// only address that works, so each answers from an address that is being deleted.
 #[test]
 fn two_that_come_back_at_once_answer_each_other() {
-    let mut world = World::opened(&patient());
-    break_to(&mut world, 0, 1, 2);
+    let mut net = Network::opened(&patient());
+    break_to(&mut net, 0, 1, 2);
     let changes = [Change::Add(CN2), Change::SetPrimary(CN2), Change::Delete(CN)];
-    let now = world.now;
-    world.association(1).change(now, &changes).unwrap();
-    world.association(1).prefer(now, None, CN2).unwrap();
-    world.flush(0);
-    world.flush(1);
-    world.lose(|_| true);
-    world.dead = vec![mn(2), CN2];
-    let now = world.now;
-    world.association(0).prefer(now, None, mn(1)).unwrap();
-    world.association(1).prefer(now, None, CN).unwrap();
-    world.run_for(50);
+    let now = net.now;
+    net.association(1).change(now, &changes).unwrap();
+    net.association(1).prefer(now, None, CN2).unwrap();
+    net.flush(0);
+    net.flush(1);
+    net.lose(|_| true);
+    net.dead = vec![mn(2), CN2];
+    let now = net.now;
+    net.association(0).prefer(now, None, mn(1)).unwrap();
+    net.association(1).prefer(now, None, CN).unwrap();
+    net.run_for(50);
     for who in [0, 1] {
-        assert_eq!(answers(&world, who), 3, "{who}: {:?}", world.events(who));
+        assert_eq!(answers(&net, who), 3, "{who}: {:?}", net.events(who));
     }
 }
 
@@ -183,31 +183,31 @@ fn two_that_come_back_at_once_answer_each_other() {
 #[test]
 fn an_answer_comes_to_where_we_are_by_now() {
     for carried_out in [false, true] {
-        let mut world = World::opened(&patient());
-        world.hosts[1].data = noise(1, 500_000);
-        world.run_for(100);
-        break_to(&mut world, 0, 1, 2);
+        let mut net = Network::opened(&patient());
+        net.hosts[1].data = noise(1, 500_000);
+        net.run_for(100);
+        break_to(&mut net, 0, 1, 2);
         if carried_out {
-            world.run_until(Duration::from_secs(1), |world| {
-                world.events(1).contains(&Event::PeerAdded(mn(2)))
+            net.run_until(Duration::from_secs(1), |net| {
+                net.events(1).contains(&AssociationEvent::PeerAdded(mn(2)))
             });
         } else {
-            world.flush(0);
+            net.flush(0);
         }
-        world.lose(|transmit| has(transmit, |c| matches!(c, Chunk::Asconf(_) | Chunk::AsconfAck(_))));
-        world.dead = vec![mn(1), mn(2)];
-        let now = world.now;
-        assert!(world.association(0).prefer(now, None, mn(3)).is_err(), "nothing was asked for it");
-        world.association(0).move_to(now, mn(3), &[mn(3)]).unwrap();
-        world.run_for(50);
-        assert_eq!(answers(&world, 0), 3, "{carried_out}");
-        let from = world.sent.len();
+        net.lose(|transmit| has(transmit, |c| matches!(c, Chunk::Asconf(_) | Chunk::AsconfAck(_))));
+        net.dead = vec![mn(1), mn(2)];
+        let now = net.now;
+        assert!(net.association(0).prefer(now, None, mn(3)).is_err(), "nothing was asked for it");
+        net.association(0).move_to(now, mn(3), &[mn(3)]).unwrap();
+        net.run_for(50);
+        assert_eq!(answers(&net, 0), 3, "{carried_out}");
+        let from = net.sent.len();
         let changes = [Change::Add(mn(3)), Change::SetPrimary(mn(3)), Change::Delete(mn(2))];
-        let now = world.now;
-        world.association(0).change(now, &changes).unwrap();
-        world.run_for(5000);
-        assert!(world.hosts[0].got == noise(1, 500_000), "{carried_out}");
+        let now = net.now;
+        net.association(0).change(now, &changes).unwrap();
+        net.run_for(5000);
+        assert!(net.hosts[0].got == noise(1, 500_000), "{carried_out}");
         let asked = |transmit: &Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Asconf(_)));
-        assert_eq!(world.sent[from..].iter().filter(|(_, who, t)| *who == 0 && asked(t)).count(), 1);
+        assert_eq!(net.sent[from..].iter().filter(|(_, who, t)| *who == 0 && asked(t)).count(), 1);
     }
 }

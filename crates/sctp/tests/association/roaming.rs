@@ -1,11 +1,11 @@
 //! Moves at a difficult moment: while an association opens or shuts down, when an answer is lost, and back again
 //! before it came.
 
-use crate::harness::{CN, World, mn, noise};
+use crate::harness::{CN, Network, mn, noise};
 use crate::script::Script;
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
-use sctp::{Change, Config, Ended, Event, State, Transmit};
+use sctp::{AssociationEvent, Change, Config, Ended, State, Transmit};
 use wire::Duration;
 
 pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
@@ -13,8 +13,8 @@ pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
 }
 
 /// Returns the number of changes whose answer was reported to `who`.
-pub(crate) fn answers(world: &World, who: usize) -> usize {
-    world.events(who).iter().filter(|event| matches!(event, Event::Changed(..))).count()
+pub(crate) fn answers(net: &Network, who: usize) -> usize {
+    net.events(who).iter().filter(|event| matches!(event, AssociationEvent::Changed(..))).count()
 }
 
 fn is_ack(transmit: &Transmit) -> bool {
@@ -22,54 +22,54 @@ fn is_ack(transmit: &Transmit) -> bool {
 }
 
 /// Breaks the link of one address and moves to another.
-pub(crate) fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
-    world.dead.retain(|address| *address != mn(here));
-    world.dead.push(mn(gone));
+pub(crate) fn break_to(net: &mut Network, who: usize, gone: u8, here: u8) {
+    net.dead.retain(|address| *address != mn(here));
+    net.dead.push(mn(gone));
     let changes = [Change::Add(mn(here)), Change::SetPrimary(mn(here)), Change::Delete(mn(gone))];
-    let now = world.now;
-    world.association(who).change(now, &changes).unwrap();
-    world.association(who).prefer(now, None, mn(here)).unwrap();
+    let now = net.now;
+    net.association(who).change(now, &changes).unwrap();
+    net.association(who).prefer(now, None, mn(here)).unwrap();
 }
 
 /// A peer that uses an address has added it. Its answer was lost, and comes again without a time-out.
 #[test]
 fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 3_000_000);
-    world.run_for(300);
-    break_to(&mut world, 0, 1, 2);
-    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerAdded(mn(2))));
-    assert_eq!(world.lose(is_ack), 1);
-    let from = world.sent.len();
-    world.run_for(70);
-    let done = Event::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
-    assert!(world.events(0).contains(&done), "{:?}", world.events(0));
-    world.run_for(100);
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 3_000_000);
+    net.run_for(300);
+    break_to(&mut net, 0, 1, 2);
+    net.run_until(Duration::from_secs(1), |net| net.events(1).contains(&AssociationEvent::PeerAdded(mn(2))));
+    assert_eq!(net.lose(is_ack), 1);
+    let from = net.sent.len();
+    net.run_for(70);
+    let done = AssociationEvent::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
+    assert!(net.events(0).contains(&done), "{:?}", net.events(0));
+    net.run_for(100);
     let asked = |(_, who, t): &&(wire::Instant, usize, Transmit)| {
         *who == 0 && has(t, |chunk| matches!(chunk, Chunk::Asconf(_)))
     };
-    assert_eq!(world.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
+    assert_eq!(net.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
 }
 
 /// That answer is lost too, and the next. The peer continues to use the address, so no backed-off time-out is waited
 /// for.
 #[test]
 fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 3_000_000);
-    world.run_for(300);
-    break_to(&mut world, 0, 1, 2);
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 3_000_000);
+    net.run_for(300);
+    break_to(&mut net, 0, 1, 2);
     let mut lost = 0;
-    let done = Event::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
-    let begun = world.now;
-    while !world.events(0).contains(&done) && world.now < begun + Duration::from_mins(1) {
-        world.run_for(5);
+    let done = AssociationEvent::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
+    let begun = net.now;
+    while !net.events(0).contains(&done) && net.now < begun + Duration::from_mins(1) {
+        net.run_for(5);
         if lost < 10 {
-            lost += world.lose(is_ack);
+            lost += net.lose(is_ack);
         }
     }
     assert_eq!(lost, 10);
-    let took = world.now.since(begun);
+    let took = net.now.since(begun);
     assert!(took < Duration::from_secs(15), "{took:?}: five time-outs that double take 31 s");
 }
 
@@ -115,26 +115,26 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
 #[test]
 fn an_association_opens_from_where_we_are_by_now() {
     for state in [State::CookieWait, State::CookieEchoed] {
-        let mut world = World::new(&Config::default());
-        world.run_until(Duration::from_secs(1), |world| world.states()[0] == state);
-        assert_eq!(world.states()[0], state);
-        world.dead.push(mn(1));
-        world.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
-        world.run_for(500);
-        let now = world.now;
-        assert!(world.association(0).open_from(now, mn(2)));
-        world.run_for(100);
-        assert_eq!(world.states(), [State::Established; 2]);
+        let mut net = Network::new(&Config::default());
+        net.run_until(Duration::from_secs(1), |net| net.states()[0] == state);
+        assert_eq!(net.states()[0], state);
+        net.dead.push(mn(1));
+        net.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
+        net.run_for(500);
+        let now = net.now;
+        assert!(net.association(0).open_from(now, mn(2)));
+        net.run_for(100);
+        assert_eq!(net.states(), [State::Established; 2]);
         if state == State::CookieEchoed {
             // The peer may have the association already, at the old address, so the change is requested now.
             let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
-            let now = world.now;
-            world.association(0).change(now, &changes).unwrap();
-            world.run_for(100);
+            let now = net.now;
+            net.association(0).change(now, &changes).unwrap();
+            net.run_for(100);
         }
-        assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
-        let now = world.now;
-        assert!(!world.association(0).open_from(now, mn(3)), "it is open");
+        assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
+        let now = net.now;
+        assert!(!net.association(0).open_from(now, mn(3)), "it is open");
     }
 }
 
@@ -142,18 +142,18 @@ fn an_association_opens_from_where_we_are_by_now() {
 #[test]
 fn an_association_that_shuts_down_moves_too() {
     for sender in [0, 1] {
-        let mut world = World::opened(&patient());
-        world.hosts[sender].data = noise(1, 100_000);
-        world.hosts[sender].finishes = true;
-        world.run_for(60);
-        assert_eq!(world.states()[sender], State::ShutdownPending);
-        break_to(&mut world, 0, 1, 2);
-        world.run_for(1500);
-        assert!(world.hosts[1 - sender].got == noise(1, 100_000), "host {sender} sends");
+        let mut net = Network::opened(&patient());
+        net.hosts[sender].data = noise(1, 100_000);
+        net.hosts[sender].finishes = true;
+        net.run_for(60);
+        assert_eq!(net.states()[sender], State::ShutdownPending);
+        break_to(&mut net, 0, 1, 2);
+        net.run_for(1500);
+        assert!(net.hosts[1 - sender].got == noise(1, 100_000), "host {sender} sends");
         for who in [0, 1] {
             assert_eq!(
-                world.events(who).last(),
-                Some(&Event::Closed(Ended::Finished)),
+                net.events(who).last(),
+                Some(&AssociationEvent::Closed(Ended::Finished)),
                 "host {sender} sends"
             );
         }
@@ -166,17 +166,21 @@ fn the_end_of_an_association_moves_too() {
     for (closer, who, state) in
         [(0, 0, State::ShutdownSent), (1, 0, State::ShutdownAckSent), (1, 1, State::ShutdownSent)]
     {
-        let mut world = World::opened(&patient());
-        let now = world.now;
-        world.association(closer).finish(now);
-        world.run_until(Duration::from_secs(1), |world| world.states()[who] == state);
-        assert_eq!(world.states()[who], state);
-        world.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
-        break_to(&mut world, 0, 1, 2);
+        let mut net = Network::opened(&patient());
+        let now = net.now;
+        net.association(closer).finish(now);
+        net.run_until(Duration::from_secs(1), |net| net.states()[who] == state);
+        assert_eq!(net.states()[who], state);
+        net.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
+        break_to(&mut net, 0, 1, 2);
         // A round trip for the change, and at most two for the end: no time-out.
-        world.run_for(70);
+        net.run_for(70);
         for who in [0, 1] {
-            assert_eq!(world.events(who).last(), Some(&Event::Closed(Ended::Finished)), "{closer} {state:?}");
+            assert_eq!(
+                net.events(who).last(),
+                Some(&AssociationEvent::Closed(Ended::Finished)),
+                "{closer} {state:?}"
+            );
         }
     }
 }
@@ -186,39 +190,39 @@ fn the_end_of_an_association_moves_too() {
 #[test]
 fn who_comes_back_before_the_answer_gets_it_there() {
     for carried_out in [false, true] {
-        let mut world = World::opened(&patient());
-        world.hosts[1].data = noise(1, 1_000_000);
-        world.run_for(100);
-        break_to(&mut world, 0, 1, 2);
+        let mut net = Network::opened(&patient());
+        net.hosts[1].data = noise(1, 1_000_000);
+        net.run_for(100);
+        break_to(&mut net, 0, 1, 2);
         if carried_out {
-            world.run_until(Duration::from_secs(1), |world| {
-                world.events(1).contains(&Event::PeerAdded(mn(2)))
+            net.run_until(Duration::from_secs(1), |net| {
+                net.events(1).contains(&AssociationEvent::PeerAdded(mn(2)))
             });
         } else {
-            world.flush(0);
+            net.flush(0);
         }
-        world.lose(|_| true);
-        world.dead = vec![mn(2)];
-        let now = world.now;
-        world.association(0).prefer(now, None, mn(1)).unwrap();
-        world.run_for(50);
-        assert_eq!(answers(&world, 0), 3, "{carried_out}: {:?}", world.events(0));
+        net.lose(|_| true);
+        net.dead = vec![mn(2)];
+        let now = net.now;
+        net.association(0).prefer(now, None, mn(1)).unwrap();
+        net.run_for(50);
+        assert_eq!(answers(&net, 0), 3, "{carried_out}: {:?}", net.events(0));
         // The peer may have deleted the address, or refused to delete the source of the request.
-        let known: Vec<_> = world.association(0).local_addresses().collect();
+        let known: Vec<_> = net.association(0).local_addresses().collect();
         assert_eq!(known.contains(&mn(1)), !carried_out);
         let changes = [Change::Add(mn(1)), Change::SetPrimary(mn(1)), Change::Delete(mn(2))];
-        let now = world.now;
-        world.association(0).change(now, &changes[usize::from(!carried_out)..]).unwrap();
-        world.association(0).prefer(now, None, mn(1)).unwrap();
-        let had = world.hosts[0].got.len();
+        let now = net.now;
+        net.association(0).change(now, &changes[usize::from(!carried_out)..]).unwrap();
+        net.association(0).prefer(now, None, mn(1)).unwrap();
+        let had = net.hosts[0].got.len();
         // Data to the deleted address leave again at once. Otherwise they were lost on the link that has returned,
         // and wait for T3.
-        world.run_for(if carried_out { 150 } else { 1150 });
-        assert!(world.hosts[0].got.len() > had, "{carried_out}");
-        world.run_for(5000);
-        assert!(world.hosts[0].got == noise(1, 1_000_000), "{carried_out}: {}", world.hosts[0].got.len());
-        assert_eq!(world.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
-        assert_eq!(world.association(0).paths().map(|path| path.address).collect::<Vec<_>>(), [CN]);
+        net.run_for(if carried_out { 150 } else { 1150 });
+        assert!(net.hosts[0].got.len() > had, "{carried_out}");
+        net.run_for(5000);
+        assert!(net.hosts[0].got == noise(1, 1_000_000), "{carried_out}: {}", net.hosts[0].got.len());
+        assert_eq!(net.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
+        assert_eq!(net.association(0).paths().map(|path| path.address).collect::<Vec<_>>(), [CN]);
     }
 }
 
@@ -226,81 +230,83 @@ fn who_comes_back_before_the_answer_gets_it_there() {
 /// failure: in SHUTDOWN-ACK-SENT both ends have acknowledged all data.
 #[test]
 fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
-    let mut world = World::opened(&patient());
-    let now = world.now;
-    world.association(1).finish(now);
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
-    assert_eq!(world.states(), [State::ShutdownAckSent, State::Closed]);
-    assert_eq!(world.lose(|t| has(t, |chunk| matches!(chunk, Chunk::ShutdownComplete { .. }))), 1);
-    break_to(&mut world, 0, 1, 2);
-    world.run_for(50);
-    assert!(world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))));
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+    let mut net = Network::opened(&patient());
+    let now = net.now;
+    net.association(1).finish(now);
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Closed);
+    assert_eq!(net.states(), [State::ShutdownAckSent, State::Closed]);
+    assert_eq!(net.lose(|t| has(t, |chunk| matches!(chunk, Chunk::ShutdownComplete { .. }))), 1);
+    break_to(&mut net, 0, 1, 2);
+    net.run_for(50);
+    assert!(net.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))));
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
 /// The same if the host has returned to the address whose deletion it requested: packets to it count again.
 #[test]
 fn an_abort_to_an_address_that_we_came_back_to_counts() {
-    let mut world = World::opened(&patient());
-    let now = world.now;
-    world.association(1).finish(now);
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
-    world.lose(|_| true);
-    break_to(&mut world, 0, 1, 2);
-    world.flush(0);
-    world.lose(|_| true);
-    world.dead = vec![mn(2)];
-    let now = world.now;
-    world.association(0).move_to(now, mn(1), &[mn(1)]).unwrap();
-    world.run_for(1000);
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+    let mut net = Network::opened(&patient());
+    let now = net.now;
+    net.association(1).finish(now);
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Closed);
+    net.lose(|_| true);
+    break_to(&mut net, 0, 1, 2);
+    net.flush(0);
+    net.lose(|_| true);
+    net.dead = vec![mn(2)];
+    let now = net.now;
+    net.association(0).move_to(now, mn(1), &[mn(1)]).unwrap();
+    net.run_for(1000);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
 /// A repeated ASCONF names an address that it has deleted before, and comes from one that the peer does not know.
 #[test]
 fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 1_000_000);
-    world.run_for(300);
-    break_to(&mut world, 0, 1, 2);
-    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerDeleted(mn(1))));
-    assert_eq!(world.lose(is_ack), 1);
-    break_to(&mut world, 0, 2, 3);
-    world.run_for(100);
-    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
-    world.run_for(5000);
-    assert!(world.hosts[0].got == noise(1, 1_000_000), "{:?}", world.events(0).last());
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 1_000_000);
+    net.run_for(300);
+    break_to(&mut net, 0, 1, 2);
+    net.run_until(Duration::from_secs(1), |net| {
+        net.events(1).contains(&AssociationEvent::PeerDeleted(mn(1)))
+    });
+    assert_eq!(net.lose(is_ack), 1);
+    break_to(&mut net, 0, 2, 3);
+    net.run_for(100);
+    assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
+    net.run_for(5000);
+    assert!(net.hosts[0].got == noise(1, 1_000_000), "{:?}", net.events(0).last());
 }
 
-/// Returns a world where the mobile host has left an address, and a late packet with DATA from there.
-pub(crate) fn left_with_a_late_packet() -> (World, Transmit) {
-    let mut world = World::opened(&patient());
-    world.hosts[0].data = noise(1, 3000);
-    world.flush(0);
-    let (_, _, late) = world.sent.last().unwrap().clone();
+/// Returns a net where the mobile host has left an address, and a late packet with DATA from there.
+pub(crate) fn left_with_a_late_packet() -> (Network, Transmit) {
+    let mut net = Network::opened(&patient());
+    net.hosts[0].data = noise(1, 3000);
+    net.flush(0);
+    let (_, _, late) = net.sent.last().unwrap().clone();
     assert!(has(&late, |chunk| matches!(chunk, Chunk::Data(_))));
-    world.run_for(300);
-    break_to(&mut world, 0, 1, 2);
-    world.run_for(300);
-    (world, late)
+    net.run_for(300);
+    break_to(&mut net, 0, 1, 2);
+    net.run_for(300);
+    (net, late)
 }
 
 /// A packet that was in flight when its source was deleted is late, and not out of the blue. One with another tag may
 /// be from another host that has the address now.
 #[test]
 fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
-    let (mut world, late) = left_with_a_late_packet();
-    let from = world.sent.len();
-    let aborts = |world: &World| {
-        let sent = world.sent[from..].iter();
+    let (mut net, late) = left_with_a_late_packet();
+    let from = net.sent.len();
+    let aborts = |net: &Network| {
+        let sent = net.sent[from..].iter();
         sent.filter(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))).count()
     };
-    world.arrive(1, &late);
-    assert_eq!(aborts(&world), 0);
-    assert_eq!(world.states(), [State::Established; 2]);
+    net.arrive(1, &late);
+    assert_eq!(aborts(&net), 0);
+    assert_eq!(net.states(), [State::Established; 2]);
     let mut packet = Packet::parse(&late.bytes).unwrap();
     packet.tag = packet.tag.wrapping_add(1);
-    world.arrive(1, &Transmit { bytes: packet.emit(), ..late });
-    assert_eq!(aborts(&world), 1);
-    assert_eq!(world.states(), [State::Established; 2]);
+    net.arrive(1, &Transmit { bytes: packet.emit(), ..late });
+    assert_eq!(aborts(&net), 1);
+    assert_eq!(net.states(), [State::Established; 2]);
 }

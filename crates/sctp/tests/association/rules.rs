@@ -3,7 +3,7 @@
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
 use sctp::message::{Cause, Chunk, Code, Data, Packet, Sack};
-use sctp::{Config, Ended, Event, Rejection, State};
+use sctp::{AssociationEvent, Config, Ended, Rejection, State};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 fn told(to: Ipv4Addr, what: &[&str]) -> Vec<String> {
@@ -172,7 +172,7 @@ fn what_overtakes_on_another_path_is_no_loss() {
     association.set_primary(now, mn(2)).unwrap();
     script.write(4);
     assert_eq!(script.says(), told(mn(2), &["DATA 4", "DATA 5", "DATA 6", "DATA 7"]));
-    assert!(script.events.contains(&Event::Switched { from: mn(1), to: mn(2) }));
+    assert!(script.events.contains(&AssociationEvent::Switched { from: mn(1), to: mn(2) }));
     for last in 4..8 {
         script.sack(0, &[(4, last)]);
         assert_eq!(script.says(), told(mn(2), &[]), "report {last}");
@@ -262,7 +262,7 @@ fn a_wrong_tag_changes_nothing() {
     assert_eq!(script.says(), told(mn(1), &[]));
     assert_eq!(script.hears_tagged(PEER_TAG, mn(1), vec![abort]), Ok(()));
     script.says();
-    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::AbortedByPeer(None))));
+    assert_eq!(script.events.last(), Some(&AssociationEvent::Closed(Ended::AbortedByPeer(None))));
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn a_restart_is_told_and_goes_on_with_new_numbers() {
     let cookie = ack.cookie().unwrap().to_vec();
     script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]).unwrap();
     assert_eq!(script.says()[0], format!("{} COOKIE-ACK", mn(1)));
-    assert!(script.events.contains(&Event::Restarted { intact: false }));
+    assert!(script.events.contains(&AssociationEvent::Restarted { intact: false }));
     script.write(1);
     assert_eq!(script.says(), told(mn(1), &["DATA 0"]));
     script.sack(1, &[]);
@@ -486,8 +486,9 @@ fn two_that_call_each_other_at_once_have_one_association() {
     for end in &mut ends {
         let states: Vec<State> = end.associations().map(|(_, it)| it.state()).collect();
         assert_eq!(states, [State::Established]);
-        let events: Vec<Event> = std::iter::from_fn(|| end.poll_event()).map(|(_, event)| event).collect();
-        assert_eq!(events.iter().filter(|event| **event == Event::Opened).count(), 1);
+        let events: Vec<AssociationEvent> =
+            std::iter::from_fn(|| end.poll_event()).map(|(_, event)| event).collect();
+        assert_eq!(events.iter().filter(|event| **event == AssociationEvent::Opened).count(), 1);
     }
 }
 
@@ -500,14 +501,14 @@ fn a_shutdown_waits_for_what_is_not_acknowledged() {
     script.says();
     script.hears(mn(1), vec![Chunk::Shutdown(PEER_TSN.wrapping_sub(1))]).unwrap();
     assert_eq!(script.says(), told(mn(1), &[]), "it has a chunk of ours to acknowledge first");
-    assert_eq!(script.events.last(), Some(&Event::PeerFinished));
+    assert_eq!(script.events.last(), Some(&AssociationEvent::PeerFinished));
     script.sack(1, &[]);
     assert_eq!(script.says(), told(mn(1), &["SHUTDOWN-ACK"]));
     assert_eq!(script.wait_for_timer(), 1000);
     assert_eq!(script.says(), told(mn(1), &["SHUTDOWN-ACK"]), "T2");
     script.hears(mn(1), vec![Chunk::ShutdownComplete { reflected: false }]).unwrap();
     script.says();
-    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Finished)));
+    assert_eq!(script.events.last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
 #[test]
@@ -542,5 +543,5 @@ fn a_router_is_believed_if_it_quotes_the_tag() {
     assert_eq!(script.says(), told(mn(1), &["DATA 0", "DATA 1"]), "cut for the narrower path");
     assert_eq!(script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), unreachable), Ok(()));
     script.says();
-    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Unreachable)));
+    assert_eq!(script.events.last(), Some(&AssociationEvent::Closed(Ended::Unreachable)));
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use sctp::message::{Chunk, Data, Init, Packet, Parameter, Sack};
-use sctp::{AssociationId, Config, Endpoint, Event, PathState, Transmit};
+use sctp::{AssociationEvent, AssociationId, Config, Endpoint, PathState, Transmit};
 use std::fmt::Write;
 use wire::{Instant, Ipv4Addr, Reason};
 
@@ -16,7 +16,7 @@ pub(crate) struct Script {
     /// Our end's tag and initial TSN.
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<AssociationEvent>,
     pub(crate) nonces: Vec<(Ipv4Addr, Vec<u8>)>,
 }
 

@@ -1,11 +1,11 @@
 //! Handoffs while packets are lost, paths are narrow, links return and peers vanish. Each of these once stalled an
 //! association for half a minute or for ever, or sent data to another host.
 
-use crate::harness::{CN, CN2, PORT, World, mn, noise};
+use crate::harness::{CN, CN2, Network, PORT, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Data, Packet, Sack, set_checksum};
-use sctp::{Change, Config, Ended, Event, Open, PathState, Rejection, State, Transmit};
+use sctp::{AssociationEvent, Change, Config, Ended, Open, PathState, Rejection, State, Transmit};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
@@ -32,29 +32,28 @@ fn no_data_go_to_an_address_that_nobody_proved() {
         &[&[add, primary], &[delete]],
     ];
     for order in orders {
-        let mut world = World::opened(&Config::default());
-        world.hosts[1].data = noise(1, 3_000_000);
-        world.run_for(100);
+        let mut net = Network::opened(&Config::default());
+        net.hosts[1].data = noise(1, 3_000_000);
+        net.run_for(100);
         for changes in order {
-            let now = world.now;
-            world.association(0).change(now, changes).unwrap();
-            world.association(0).prefer(now, None, VICTIM).unwrap();
-            world.flush(0);
+            let now = net.now;
+            net.association(0).change(now, changes).unwrap();
+            net.association(0).prefer(now, None, VICTIM).unwrap();
+            net.flush(0);
             // The attacker sends from the victim's address, and receives nothing that goes there.
-            let until = world.now + Duration::from_secs(2);
-            while world.now < until && world.step(until) {
-                world.lose(|transmit| {
+            let until = net.now + Duration::from_secs(2);
+            while net.now < until && net.step(until) {
+                net.lose(|transmit| {
                     transmit.dst == VICTIM && !has(transmit, |c| matches!(c, Chunk::AsconfAck(_)))
                 });
             }
-            world.now = until;
+            net.now = until;
         }
-        world.dead.push(VICTIM);
-        let deleted = |event: &Event| *event == Event::PeerDeleted(mn(1));
-        assert!(world.events(1).iter().any(deleted), "{order:?}: {:?}", world.events(0).last());
-        world.run_for(300_000);
-        let to_victim: Vec<_> =
-            world.sent.iter().filter(|(_, who, t)| *who == 1 && t.dst == VICTIM).collect();
+        net.dead.push(VICTIM);
+        let deleted = |event: &AssociationEvent| *event == AssociationEvent::PeerDeleted(mn(1));
+        assert!(net.events(1).iter().any(deleted), "{order:?}: {:?}", net.events(0).last());
+        net.run_for(300_000);
+        let to_victim: Vec<_> = net.sent.iter().filter(|(_, who, t)| *who == 1 && t.dst == VICTIM).collect();
         let data = to_victim.iter().filter(|(_, _, t)| has(t, is_data)).count();
         assert_eq!(data, 0, "{order:?}");
         let bytes: usize = to_victim.iter().map(|(_, _, t)| t.bytes.len()).sum();
@@ -65,17 +64,17 @@ fn no_data_go_to_an_address_that_nobody_proved() {
 /// Section 5.4: a probe of an unconfirmed address is repeated after a time-out, although data are in flight.
 #[test]
 fn a_lost_probe_is_repeated_after_one_time_out() {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 3_000_000);
-    world.run_for(100);
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 3_000_000);
+    net.run_for(100);
     let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
-    let now = world.now;
-    world.association(0).change(now, &changes).unwrap();
+    let now = net.now;
+    net.association(0).change(now, &changes).unwrap();
     let probe =
         |transmit: &Transmit| transmit.dst == mn(2) && has(transmit, |c| matches!(c, Chunk::Heartbeat(_)));
-    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerAdded(mn(2))));
-    assert_eq!(world.lose(probe), 1);
-    let stall = world.stall(0, 5000);
+    net.run_until(Duration::from_secs(1), |net| net.events(1).contains(&AssociationEvent::PeerAdded(mn(2))));
+    assert_eq!(net.lose(probe), 1);
+    let stall = net.stall(0, 5000);
     assert!((1000..=1200).contains(&stall), "RTO.Initial and a round trip or two: {stall} ms");
 }
 
@@ -84,25 +83,27 @@ fn a_lost_probe_is_repeated_after_one_time_out() {
 /// time-out.
 #[test]
 fn an_address_that_is_heard_from_is_probed_again_at_once() {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 3_000);
-    world.run_for(3000);
-    world.dead.push(mn(2));
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 3_000);
+    net.run_for(3000);
+    net.dead.push(mn(2));
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
     // Probes at 0, 1 and 3 s were lost; the next one would leave at 7 s.
-    world.run_for(5500);
-    world.dead.clear();
-    let from = world.sent.len();
-    let now = world.now;
-    world.association(0).change(now, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))]).unwrap();
-    let probes = |world: &World| {
+    net.run_for(5500);
+    net.dead.clear();
+    let from = net.sent.len();
+    let now = net.now;
+    net.association(0).change(now, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))]).unwrap();
+    let probes = |net: &Network| {
         let is_probe = |t: &Transmit| t.dst == mn(2) && has(t, |c| matches!(c, Chunk::Heartbeat(_)));
-        world.sent[from..].iter().filter(|(_, who, t)| *who == 1 && is_probe(t)).count()
+        net.sent[from..].iter().filter(|(_, who, t)| *who == 1 && is_probe(t)).count()
     };
-    world.run_until(Duration::from_millis(300), |world| world.events(1).contains(&Event::PeerPrimary(mn(2))));
-    assert!(world.events(1).contains(&Event::PeerPrimary(mn(2))), "{:?}", world.events(1));
-    assert_eq!(probes(&world), 1);
+    net.run_until(Duration::from_millis(300), |net| {
+        net.events(1).contains(&AssociationEvent::PeerPrimary(mn(2)))
+    });
+    assert!(net.events(1).contains(&AssociationEvent::PeerPrimary(mn(2))), "{:?}", net.events(1));
+    assert_eq!(probes(&net), 1);
 }
 
 /// Sections 6.9 and 7.3: chunks that were built for a wider path leave in fragments, at once; new chunks fit the
@@ -110,24 +111,24 @@ fn an_address_that_is_heard_from_is_probed_again_at_once() {
 #[test]
 fn a_narrower_path_costs_less_than_a_time_out() {
     for mtu in [1400, 1000, 576] {
-        let mut world = World::opened(&Config::default());
-        world.hosts[1].data = noise(1, 3_000_000);
-        world.hosts[1].size = 1452;
-        world.narrow.push((mn(2), mtu));
-        world.run_for(150);
-        let now = world.now;
-        world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-        world.run_for(100);
-        let now = world.now;
-        world.association(0).change(now, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))]).unwrap();
-        let stall = world.stall(0, 1500);
+        let mut net = Network::opened(&Config::default());
+        net.hosts[1].data = noise(1, 3_000_000);
+        net.hosts[1].size = 1452;
+        net.narrow.push((mn(2), mtu));
+        net.run_for(150);
+        let now = net.now;
+        net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+        net.run_for(100);
+        let now = net.now;
+        net.association(0).change(now, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))]).unwrap();
+        let stall = net.stall(0, 1500);
         assert!(stall <= 200, "{mtu}: {stall} ms");
-        let cut = world.sent.iter().filter(|(_, _, t)| t.cut.is_some()).count();
+        let cut = net.sent.iter().filter(|(_, _, t)| t.cut.is_some()).count();
         assert!((1..=130).contains(&cut), "{mtu}: {cut} packets in fragments");
-        let last = world.sent.iter().rev().find(|(_, who, t)| *who == 1 && has(t, is_data)).unwrap();
+        let last = net.sent.iter().rev().find(|(_, who, t)| *who == 1 && has(t, is_data)).unwrap();
         assert!(last.2.cut.is_none() && 20 + last.2.bytes.len() <= usize::from(mtu), "{mtu}");
-        world.run_for(60_000);
-        assert!(world.hosts[0].got == noise(1, 3_000_000), "{mtu}");
+        net.run_for(60_000);
+        assert!(net.hosts[0].got == noise(1, 3_000_000), "{mtu}");
     }
 }
 
@@ -155,17 +156,17 @@ fn a_forged_report_of_a_router_changes_nothing() {
 #[test]
 fn a_link_that_returns_is_used_at_once() {
     for (who, ms) in [(1, 5000), (1, 60_000), (0, 5000), (0, 60_000)] {
-        let mut world = World::opened(&Config { rto_min: Duration::from_millis(200), ..Config::default() });
-        world.hosts[who].data = noise(1, 3_000_000);
-        world.run_for(300);
-        world.dead.push(mn(1));
-        world.run_for(ms);
-        world.dead.clear();
-        let had = world.hosts[1 - who].got.len();
-        let now = world.now;
-        world.association(0).link_returned(now);
-        world.run_for(100);
-        let more = world.hosts[1 - who].got.len() - had;
+        let mut net = Network::opened(&Config { rto_min: Duration::from_millis(200), ..Config::default() });
+        net.hosts[who].data = noise(1, 3_000_000);
+        net.run_for(300);
+        net.dead.push(mn(1));
+        net.run_for(ms);
+        net.dead.clear();
+        let had = net.hosts[1 - who].got.len();
+        let now = net.now;
+        net.association(0).link_returned(now);
+        net.run_for(100);
+        let more = net.hosts[1 - who].got.len() - had;
         assert!(more > 3000, "host {who} sends, {ms} ms away: {more} bytes in 100 ms");
     }
 }
@@ -204,17 +205,17 @@ fn a_time_out_sends_one_packet() {
 #[test]
 fn both_ends_give_up_a_dead_peer_within_the_same_time() {
     let config = Config { rto_min: Duration::from_millis(200), ..Config::default() };
-    let mut world = World::opened(&config);
-    world.hosts[1].data = noise(1, 30_000_000);
-    world.run_for(1000);
-    world.dead.push(mn(1));
-    let cut = world.now;
+    let mut net = Network::opened(&config);
+    net.hosts[1].data = noise(1, 30_000_000);
+    net.run_for(1000);
+    net.dead.push(mn(1));
+    let cut = net.now;
     let mut ends = [None; 2];
-    while ends.contains(&None) && world.now < cut + Duration::from_secs(2000) {
-        world.run_for(1000);
+    while ends.contains(&None) && net.now < cut + Duration::from_secs(2000) {
+        net.run_for(1000);
         for (who, end) in ends.iter_mut().enumerate() {
-            if world.events(who).last() == Some(&Event::Closed(Ended::TimedOut)) {
-                end.get_or_insert((world.now - cut).as_secs());
+            if net.events(who).last() == Some(&AssociationEvent::Closed(Ended::TimedOut)) {
+                end.get_or_insert((net.now - cut).as_secs());
             }
         }
     }
@@ -251,29 +252,29 @@ fn writes_in_a_row_share_a_burst() {
 /// Section 3.3.1: the last chunk before a shutdown requests an immediate SACK.
 #[test]
 fn the_last_chunk_before_a_shutdown_is_acknowledged_at_once() {
-    let mut world = World::opened(&patient());
-    world.hosts[0].data = noise(1, 1000 * 31);
-    world.hosts[0].finishes = true;
-    let from = world.now;
-    world.run_until(Duration::from_secs(5), |world| world.states() == [State::Closed; 2]);
-    assert!(world.now - from < Duration::from_millis(250), "{:?}", world.now - from);
+    let mut net = Network::opened(&patient());
+    net.hosts[0].data = noise(1, 1000 * 31);
+    net.hosts[0].finishes = true;
+    let from = net.now;
+    net.run_until(Duration::from_secs(5), |net| net.states() == [State::Closed; 2]);
+    assert!(net.now - from < Duration::from_millis(250), "{:?}", net.now - from);
     let last = |(_, _, t): &&(Instant, usize, Transmit)| {
         has(t, |c| matches!(c, Chunk::Data(Data { immediate: true, .. })))
     };
-    assert_eq!(world.sent.iter().filter(last).count(), 1);
+    assert_eq!(net.sent.iter().filter(last).count(), 1);
 }
 
 /// Sections 6.4 and 9.2: a SHUTDOWN that is not answered goes to another address.
 #[test]
 fn a_shutdown_tries_another_path() {
     let config = patient();
-    let mut world = World::with(&config, &config, &[mn(1)], &[CN, CN2]);
-    world.run_for(3000);
-    world.dead.push(CN);
-    let now = world.now;
-    world.association(0).finish(now);
-    world.run_for(4000);
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+    let mut net = Network::with(&config, &config, &[mn(1)], &[CN, CN2]);
+    net.run_for(3000);
+    net.dead.push(CN);
+    let now = net.now;
+    net.association(0).finish(now);
+    net.run_for(4000);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
 /// Section 5.2.4, B: the peer had answered before it opened with another tag. The newer tag counts from now on.
@@ -311,15 +312,15 @@ fn a_second_tag_of_the_peer_is_taken_over() {
 /// Section 5.2.1: an INIT with addresses that the peer's INIT ACK did not list.
 #[test]
 fn an_init_with_new_addresses_is_refused_while_the_cookie_is_out() {
-    let mut world = World::with(&Config::default(), &Config::default(), &[mn(1)], &[CN]);
-    world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::CookieEchoed);
-    assert_eq!(world.states()[0], State::CookieEchoed);
+    let mut net = Network::with(&Config::default(), &Config::default(), &[mn(1)], &[CN]);
+    net.run_until(Duration::from_secs(1), |net| net.states()[0] == State::CookieEchoed);
+    assert_eq!(net.states()[0], State::CookieEchoed);
     let init = sctp::message::Init { tag: 0x8888, ..peer_init(&[CN, CN2]) };
     let chunks = vec![Chunk::Init(init)];
     let bytes = Packet { src_port: PORT, dst_port: 4000, tag: 0, chunks }.emit();
-    let now = world.now;
-    world.hosts[0].endpoint.receive(now, CN, mn(1), &bytes).unwrap();
-    let answer = world.hosts[0].endpoint.poll_transmit(now).unwrap();
+    let now = net.now;
+    net.hosts[0].endpoint.receive(now, CN, mn(1), &bytes).unwrap();
+    let answer = net.hosts[0].endpoint.poll_transmit(now).unwrap();
     assert!(has(&answer, |c| matches!(c, Chunk::Abort { .. })), "{answer:?}");
 }
 
@@ -347,80 +348,83 @@ fn both_ends_move_at_once_and_meet_again() {
 
 /// `both`: both ends ask the directory.
 fn meet_again(both: bool) {
-    let mut world = World::opened(&patient());
-    world.hosts[1].data = noise(1, 500_000);
-    world.run_for(100);
-    world.dead.extend([mn(1), CN]);
-    let now = world.now;
+    let mut net = Network::opened(&patient());
+    net.hosts[1].data = noise(1, 500_000);
+    net.run_for(100);
+    net.dead.extend([mn(1), CN]);
+    let now = net.now;
     for (who, old, new) in [(0, mn(1), mn(2)), (1, CN, CN2)] {
         let changes = [Change::Add(new), Change::SetPrimary(new), Change::Delete(old)];
-        world.association(who).change(now, &changes).unwrap();
-        world.association(who).prefer(now, None, new).unwrap();
+        net.association(who).change(now, &changes).unwrap();
+        net.association(who).prefer(now, None, new).unwrap();
     }
-    world.run_for(4000);
-    assert!(world.events(0).iter().any(|event| matches!(event, Event::Silent(_))), "{:?}", world.events(0));
-    let (now, from, had) = (world.now, world.sent.len(), world.hosts[0].got.len());
-    assert!(world.association(0).try_at(now, CN2));
-    assert!(!world.association(0).try_at(now, CN2), "it is under way");
+    net.run_for(4000);
+    assert!(
+        net.events(0).iter().any(|event| matches!(event, AssociationEvent::Silent(_))),
+        "{:?}",
+        net.events(0)
+    );
+    let (now, from, had) = (net.now, net.sent.len(), net.hosts[0].got.len());
+    assert!(net.association(0).try_at(now, CN2));
+    assert!(!net.association(0).try_at(now, CN2), "it is under way");
     if both {
-        assert!(world.association(1).try_at(now, mn(2)));
+        assert!(net.association(1).try_at(now, mn(2)));
     }
     // The end that receives the request from the new address sends its own request there at once.
-    world.run_for(15);
+    net.run_for(15);
     let asks = |(_, who, t): &(Instant, usize, Transmit)| {
         *who == 1 && t.dst == mn(2) && has(t, |c| matches!(c, Chunk::Asconf(_)))
     };
-    assert!(world.sent[from..].iter().any(asks), "both: {both}");
+    assert!(net.sent[from..].iter().any(asks), "both: {both}");
     // A change in each direction, a probe, and data need no time-out.
-    world.run_for(135);
-    assert!(world.hosts[0].got.len() > had, "both: {both}");
-    let early = world.sent[from..].iter().find(|(_, who, t)| *who == 0 && t.dst == CN2).unwrap();
+    net.run_for(135);
+    assert!(net.hosts[0].got.len() > had, "both: {both}");
+    let early = net.sent[from..].iter().find(|(_, who, t)| *who == 0 && t.dst == CN2).unwrap();
     assert!(!has(&early.2, is_data));
-    world.run_for(10_000);
-    assert!(world.hosts[0].got == noise(1, 500_000), "{}", world.hosts[0].got.len());
-    let paths =
-        |world: &mut World, who| world.association(who).paths().map(|p| p.address).collect::<Vec<_>>();
-    assert_eq!((paths(&mut world, 0), paths(&mut world, 1)), (vec![CN2], vec![mn(2)]));
+    net.run_for(10_000);
+    assert!(net.hosts[0].got == noise(1, 500_000), "{}", net.hosts[0].got.len());
+    let paths = |net: &mut Network, who| net.association(who).paths().map(|p| p.address).collect::<Vec<_>>();
+    assert_eq!((paths(&mut net, 0), paths(&mut net, 1)), (vec![CN2], vec![mn(2)]));
 }
 
 /// A directory gives a wrong address: the host there gets a few requests and no data, and its address is forgotten.
 #[test]
 fn a_wrong_directory_costs_a_stranger_little() {
-    let mut world = World::opened(&Config::default());
-    world.hosts[0].data = noise(1, 500_000);
-    world.run_for(100);
-    world.dead.extend([mn(1), CN, VICTIM]);
-    let now = world.now;
+    let mut net = Network::opened(&Config::default());
+    net.hosts[0].data = noise(1, 500_000);
+    net.run_for(100);
+    net.dead.extend([mn(1), CN, VICTIM]);
+    let now = net.now;
     let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
-    world.association(0).change(now, &changes).unwrap();
-    world.association(0).prefer(now, None, mn(2)).unwrap();
-    assert!(world.association(0).try_at(now, VICTIM));
-    world.run_for(400_000);
-    let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, t)| t.dst == VICTIM).collect();
+    net.association(0).change(now, &changes).unwrap();
+    net.association(0).prefer(now, None, mn(2)).unwrap();
+    assert!(net.association(0).try_at(now, VICTIM));
+    net.run_for(400_000);
+    let to_victim: Vec<_> = net.sent.iter().filter(|(_, _, t)| t.dst == VICTIM).collect();
     assert!((1..=12).contains(&to_victim.len()), "{}", to_victim.len());
     assert!(to_victim.iter().all(|(_, _, t)| !has(t, is_data) && t.bytes.len() < 200));
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
 /// Confirmed addresses do not count against the limit of additions, so a peer may move back and forth.
 #[test]
 fn a_peer_may_move_as_often_as_it_likes() {
     let config = Config { added_per_minute: 2, ..patient() };
-    let mut world = World::opened(&config);
-    world.hosts[1].data = noise(1, 30_000_000);
+    let mut net = Network::opened(&config);
+    net.hosts[1].data = noise(1, 30_000_000);
     let mut here = 1;
     for _ in 0..20 {
         let there = 3 - here;
-        let now = world.now;
-        world.association(0).change(now, &[Change::Add(mn(there))]).unwrap();
-        world.run_for(300);
-        assert!(world.events(1).contains(&Event::Path(mn(there), PathState::Active)));
-        let now = world.now;
+        let now = net.now;
+        net.association(0).change(now, &[Change::Add(mn(there))]).unwrap();
+        net.run_for(300);
+        assert!(net.events(1).contains(&AssociationEvent::Path(mn(there), PathState::Active)));
+        let now = net.now;
         let changes = [Change::SetPrimary(mn(there)), Change::Delete(mn(here))];
-        world.association(0).change(now, &changes).unwrap();
-        world.run_for(300);
-        assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(there)]);
-        world.hosts[1].events.clear();
+        net.association(0).change(now, &changes).unwrap();
+        net.run_for(300);
+        assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(there)]);
+        net.hosts[1].events.clear();
         here = there;
     }
 }

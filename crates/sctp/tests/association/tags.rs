@@ -3,7 +3,7 @@
 use crate::harness::mn;
 use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
 use sctp::message::{Chunk, Packet};
-use sctp::{Config, Ended, Event, State};
+use sctp::{AssociationEvent, Config, Ended, State};
 use wire::Reason;
 
 const LATE: Result<(), Reason> = Err(Reason("sctp_cookie_unexpected"));
@@ -32,7 +32,7 @@ fn echo(script: &mut Script, (tag, cookie): &(u32, Vec<u8>)) -> Result<(), Reaso
 }
 
 fn restarts(script: &Script) -> usize {
-    script.events.iter().filter(|event| matches!(event, Event::Restarted { .. })).count()
+    script.events.iter().filter(|event| matches!(event, AssociationEvent::Restarted { .. })).count()
 }
 
 /// Section 5.2.4, action A, needs the tie-tags of the association. A cookie that was made before the association has
@@ -97,7 +97,7 @@ fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
     assert_eq!(state, State::ShutdownAckSent);
     script.hears(mn(1), vec![Chunk::ShutdownComplete { reflected: false }]).unwrap();
     script.says();
-    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Finished)));
+    assert_eq!(script.events.last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
 /// Section 8.5.1, B: the T bit marks the tag as the peer's own. A host that has read only this tag, in packets to the
@@ -108,6 +108,6 @@ fn with_a_reflected_tag_an_abort_says_nothing_else() {
     let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
     script.hears_tagged(PEER_TAG, mn(1), vec![data(0, b"forged"), abort]).unwrap();
     script.says();
-    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::AbortedByPeer(None))));
+    assert_eq!(script.events.last(), Some(&AssociationEvent::Closed(Ended::AbortedByPeer(None))));
     assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().unread(), 0);
 }

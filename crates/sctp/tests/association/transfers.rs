@@ -1,7 +1,7 @@
 //! What is written is read, whatever happens on the wire (RFC 9260, sections 5 to 7 and 9).
 
-use crate::harness::{CN, CN2, Weather, World, mn, noise};
-use sctp::{Config, Ended, Event, PathState, State, WriteError};
+use crate::harness::{CN, CN2, Network, Weather, mn, noise};
+use sctp::{AssociationEvent, Config, Ended, PathState, State, WriteError};
 use wire::Duration;
 
 pub(crate) fn patient() -> Config {
@@ -16,45 +16,47 @@ pub(crate) fn patient() -> Config {
 
 #[test]
 fn a_message_crosses_and_the_association_ends() {
-    let mut world = World::new(&Config::default());
-    world.hosts[0].data = noise(1, 10_000);
-    world.hosts[0].finishes = true;
-    world.run_for(5000);
-    assert!(world.hosts[1].got == noise(1, 10_000));
-    assert_eq!(world.states(), [State::Closed; 2]);
+    let mut net = Network::new(&Config::default());
+    net.hosts[0].data = noise(1, 10_000);
+    net.hosts[0].finishes = true;
+    net.run_for(5000);
+    assert!(net.hosts[1].got == noise(1, 10_000));
+    assert_eq!(net.states(), [State::Closed; 2]);
     for who in 0..2 {
-        assert_eq!(world.events(who)[0], Event::Opened);
-        assert_eq!(world.events(who).last(), Some(&Event::Closed(Ended::Finished)));
+        assert_eq!(net.events(who)[0], AssociationEvent::Opened);
+        assert_eq!(net.events(who).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
     }
-    assert_eq!(world.refused, []);
+    assert_eq!(net.refused, []);
 }
 
 #[test]
 fn every_byte_arrives_both_ways_over_a_bad_wire() {
     for seed in 0..12 {
         for loss in [0, 2, 8, 20] {
-            let mut world = World::new(&patient());
-            world.seed(seed * 100 + loss);
-            world.weather = Weather { loss, double: 5, reorder: 20, corrupt: 3 };
+            let mut net = Network::new(&patient());
+            net.seed(seed * 100 + loss);
+            net.weather = Weather { loss, double: 5, reorder: 20, corrupt: 3 };
             for who in 0..2 {
-                world.hosts[who].data = noise(seed + who as u64, 100_000 - who * 30_000);
-                world.hosts[who].size = [700, 5000, 30_000][seed as usize % 3];
+                net.hosts[who].data = noise(seed + who as u64, 100_000 - who * 30_000);
+                net.hosts[who].size = [700, 5000, 30_000][seed as usize % 3];
             }
-            let all =
-                |world: &World| world.hosts[0].got.len() == 70_000 && world.hosts[1].got.len() == 100_000;
-            world.run_until(Duration::from_mins(50), all);
-            assert!(world.hosts[0].got == noise(seed + 1, 70_000), "seed {seed}, loss {loss}");
-            assert!(world.hosts[1].got == noise(seed, 100_000), "seed {seed}, loss {loss}");
+            let all = |net: &Network| net.hosts[0].got.len() == 70_000 && net.hosts[1].got.len() == 100_000;
+            net.run_until(Duration::from_mins(50), all);
+            assert!(net.hosts[0].got == noise(seed + 1, 70_000), "seed {seed}, loss {loss}");
+            assert!(net.hosts[1].got == noise(seed, 100_000), "seed {seed}, loss {loss}");
             assert!(
-                world
-                    .hosts
+                net.hosts.iter().all(|host| host
+                    .events
                     .iter()
-                    .all(|host| host.events.iter().filter(|e| **e == Event::Opened).count() == 1)
+                    .filter(|e| **e == AssociationEvent::Opened)
+                    .count()
+                    == 1)
             );
-            world.hosts[1].finishes = true;
-            world.run_until(Duration::from_mins(50), |world| world.states() == [State::Closed; 2]);
-            let ended = |who: usize| world.events(who).last() == Some(&Event::Closed(Ended::Finished));
-            assert!(ended(0) && ended(1), "seed {seed}, loss {loss}: {:?}", world.events(0).last());
+            net.hosts[1].finishes = true;
+            net.run_until(Duration::from_mins(50), |net| net.states() == [State::Closed; 2]);
+            let ended =
+                |who: usize| net.events(who).last() == Some(&AssociationEvent::Closed(Ended::Finished));
+            assert!(ended(0) && ended(1), "seed {seed}, loss {loss}: {:?}", net.events(0).last());
         }
     }
 }
@@ -64,69 +66,69 @@ fn every_byte_arrives_both_ways_over_a_bad_wire() {
 fn a_slow_reader_gets_everything_and_holds_little() {
     for weather in [Weather::default(), Weather { loss: 5, double: 3, reorder: 10, corrupt: 0 }] {
         let config = Config { receive_buffer: 8000, ..patient() };
-        let mut world = World::new(&config);
-        world.weather = weather;
-        world.hosts[0].data = noise(3, 60_000);
-        world.hosts[1].appetite = 0;
+        let mut net = Network::new(&config);
+        net.weather = weather;
+        net.hosts[0].data = noise(3, 60_000);
+        net.hosts[1].appetite = 0;
         for round in 0..400 {
-            world.run_for(1500);
-            let unread = world.association(1).unread();
+            net.run_for(1500);
+            let unread = net.association(1).unread();
             assert!(unread <= 2 * 8000, "{unread} bytes in round {round}");
-            world.hosts[1].appetite = 900;
+            net.hosts[1].appetite = 900;
             for _ in 0..3 {
-                if let Some(piece) = world.association(1).read(900) {
-                    world.hosts[1].got.extend(piece.data);
+                if let Some(piece) = net.association(1).read(900) {
+                    net.hosts[1].got.extend(piece.data);
                 }
             }
-            world.hosts[1].appetite = 0;
-            if world.hosts[1].got.len() == 60_000 {
+            net.hosts[1].appetite = 0;
+            if net.hosts[1].got.len() == 60_000 {
                 break;
             }
         }
-        assert!(world.hosts[1].got == noise(3, 60_000), "{}", world.hosts[1].got.len());
-        assert_eq!(world.states(), [State::Established; 2]);
+        assert!(net.hosts[1].got == noise(3, 60_000), "{}", net.hosts[1].got.len());
+        assert_eq!(net.states(), [State::Established; 2]);
     }
 }
 
 /// A reader that stops for ever is no failure of the path (section 6.1, A).
 #[test]
 fn a_closed_window_is_probed_for_hours() {
-    let mut world = World::new(&Config { receive_buffer: 4000, ..Config::default() });
-    world.hosts[0].data = noise(3, 60_000);
-    world.hosts[1].appetite = 0;
-    world.run_for(4 * 3_600_000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    world.hosts[1].appetite = usize::MAX;
-    world.run_for(600_000);
-    assert!(world.hosts[1].got == noise(3, 60_000));
+    let mut net = Network::new(&Config { receive_buffer: 4000, ..Config::default() });
+    net.hosts[0].data = noise(3, 60_000);
+    net.hosts[1].appetite = 0;
+    net.run_for(4 * 3_600_000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    net.hosts[1].appetite = usize::MAX;
+    net.run_for(600_000);
+    assert!(net.hosts[1].got == noise(3, 60_000));
 }
 
 /// Section 3.3.2: no window below 1500 bytes is announced, and there is room for what is announced.
 #[test]
 fn a_buffer_below_the_least_window_holds_a_packet() {
-    let mut world = World::new(&Config { receive_buffer: 1000, ..Config::default() });
-    world.hosts[0].size = 1400;
-    world.hosts[0].data = noise(3, 60_000);
-    world.run_for(60_000);
-    assert!(world.hosts[1].got == noise(3, 60_000), "{}", world.hosts[1].got.len());
-    assert_eq!(world.states(), [State::Established; 2]);
+    let mut net = Network::new(&Config { receive_buffer: 1000, ..Config::default() });
+    net.hosts[0].size = 1400;
+    net.hosts[0].data = noise(3, 60_000);
+    net.run_for(60_000);
+    assert!(net.hosts[1].got == noise(3, 60_000), "{}", net.hosts[1].got.len());
+    assert_eq!(net.states(), [State::Established; 2]);
 }
 
 /// Section 6.9: a message larger than the buffer arrives in pieces.
 #[test]
 fn a_message_larger_than_the_window_is_read_in_pieces() {
-    let mut world = World::with(
+    let mut net = Network::with(
         &Config::default(),
         &Config { receive_buffer: 10_000, ..Config::default() },
         &[mn(1)],
         &[CN],
     );
-    world.run_for(500);
+    net.run_for(500);
     let message = noise(4, 100_000);
-    world.association(0).write(3, 9, &message).unwrap();
-    world.run_for(60_000);
-    assert!(world.hosts[1].got == message);
-    let pieces = &world.hosts[1].pieces;
+    net.association(0).write(3, 9, &message).unwrap();
+    net.run_for(60_000);
+    assert!(net.hosts[1].got == message);
+    let pieces = &net.hosts[1].pieces;
     assert!(pieces.len() > 5 && pieces[0].begins && pieces.last().unwrap().ends);
     assert_eq!(pieces.iter().filter(|piece| piece.begins).count(), 1);
     assert_eq!(pieces.iter().filter(|piece| piece.ends).count(), 1);
@@ -136,18 +138,18 @@ fn a_message_larger_than_the_window_is_read_in_pieces() {
 /// Sections 6.5 and 6.6: order within a stream, none between streams, none for unordered messages.
 #[test]
 fn streams_do_not_wait_for_each_other() {
-    let mut world = World::opened(&patient());
-    world.weather = Weather { loss: 15, double: 5, reorder: 50, corrupt: 0 };
+    let mut net = Network::opened(&patient());
+    net.weather = Weather { loss: 15, double: 5, reorder: 50, corrupt: 0 };
     for number in 0..60_u8 {
-        let association = world.association(0);
+        let association = net.association(0);
         association.write(u16::from(number % 3), 0, &[number; 2000]).unwrap();
         if number % 10 == 0 {
             association.write_unordered(5, 1, &[number; 3000]).unwrap();
         }
-        world.run_for(20);
+        net.run_for(20);
     }
-    world.run_until(Duration::from_mins(5), |world| world.hosts[1].pieces.len() == 66);
-    let pieces = &world.hosts[1].pieces;
+    net.run_until(Duration::from_mins(5), |net| net.hosts[1].pieces.len() == 66);
+    let pieces = &net.hosts[1].pieces;
     for stream in 0..3 {
         let order: Vec<u8> = pieces.iter().filter(|p| p.stream == stream).map(|p| p.data[0]).collect();
         let expected: Vec<u8> = (0..60).filter(|n| n % 3 == stream as u8).collect();
@@ -160,101 +162,101 @@ fn streams_do_not_wait_for_each_other() {
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let mut world = World::new(&Config::default());
-    assert_eq!(world.association(0).write(0, 0, b"early"), Err(WriteError::NotOpen));
-    world.run_for(500);
-    let association = world.association(0);
+    let mut net = Network::new(&Config::default());
+    assert_eq!(net.association(0).write(0, 0, b"early"), Err(WriteError::NotOpen));
+    net.run_for(500);
+    let association = net.association(0);
     assert_eq!(association.write(0, 0, b""), Err(WriteError::Empty));
     assert_eq!(association.write(association.streams(), 0, b"x"), Err(WriteError::Stream));
     assert_eq!(association.write(0, 0, &vec![0; association.room() + 1]), Err(WriteError::NoRoom));
-    let now = world.now;
-    world.association(0).finish(now);
-    assert_eq!(world.association(0).write(0, 0, b"late"), Err(WriteError::NotOpen));
+    let now = net.now;
+    net.association(0).finish(now);
+    assert_eq!(net.association(0).write(0, 0, b"late"), Err(WriteError::NotOpen));
 }
 
 /// The credit adds up to the data that were written and the size of the buffer.
 #[test]
 fn room_is_told_as_credit() {
-    let mut world = World::new(&Config::default());
-    world.hosts[0].data = noise(1, 500_000);
-    world.run_for(60_000);
+    let mut net = Network::new(&Config::default());
+    net.hosts[0].data = noise(1, 500_000);
+    net.run_for(60_000);
     let credit: usize =
-        world.events(0).iter().map(|e| if let Event::Room(more) = e { *more } else { 0 }).sum();
-    assert_eq!(credit - 500_000, world.association(0).room());
-    assert_eq!(world.association(0).room(), 128 * 1024);
+        net.events(0).iter().map(|e| if let AssociationEvent::Room(more) = e { *more } else { 0 }).sum();
+    assert_eq!(credit - 500_000, net.association(0).room());
+    assert_eq!(net.association(0).room(), 128 * 1024);
 }
 
 /// Sections 8.1 and 8.2.
 #[test]
 fn a_peer_that_vanishes_is_given_up() {
-    let mut world = World::opened(&Config::default());
-    world.hosts[0].data = noise(1, 50_000);
-    world.dead.push(CN);
-    world.run_for(2_000_000);
-    assert_eq!(world.states()[0], State::Closed);
-    let events = world.events(0);
-    let inactive = events.iter().position(|e| *e == Event::Path(CN, PathState::Inactive)).unwrap();
+    let mut net = Network::opened(&Config::default());
+    net.hosts[0].data = noise(1, 50_000);
+    net.dead.push(CN);
+    net.run_for(2_000_000);
+    assert_eq!(net.states()[0], State::Closed);
+    let events = net.events(0);
+    let inactive = events.iter().position(|e| *e == AssociationEvent::Path(CN, PathState::Inactive)).unwrap();
     assert!(inactive < events.len() - 1);
-    assert_eq!(events.last(), Some(&Event::Closed(Ended::TimedOut)));
+    assert_eq!(events.last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
 #[test]
 fn an_idle_peer_that_vanishes_is_given_up_by_heartbeats() {
-    let mut world = World::opened(&Config::default());
-    world.dead.push(CN);
-    world.run_for(3_600_000);
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+    let mut net = Network::opened(&Config::default());
+    net.dead.push(CN);
+    net.run_for(3_600_000);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
 /// Section 5.1.2: INIT is repeated at growing intervals, a limited number of times.
 #[test]
 fn nobody_answers() {
-    let mut world = World::new(&Config::default());
-    world.dead.push(CN);
-    world.run_for(1_000_000);
-    let silent = (1..=8).map(Event::Silent);
-    assert_eq!(world.events(0), silent.chain([Event::Closed(Ended::TimedOut)]).collect::<Vec<_>>());
-    let seconds: Vec<u64> = world.sent.iter().map(|(at, ..)| (*at - world.sent[0].0).as_secs()).collect();
+    let mut net = Network::new(&Config::default());
+    net.dead.push(CN);
+    net.run_for(1_000_000);
+    let silent = (1..=8).map(AssociationEvent::Silent);
+    assert_eq!(net.events(0), silent.chain([AssociationEvent::Closed(Ended::TimedOut)]).collect::<Vec<_>>());
+    let seconds: Vec<u64> = net.sent.iter().map(|(at, ..)| (*at - net.sent[0].0).as_secs()).collect();
     assert_eq!(seconds, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
 }
 
 /// Section 8.4, 3: no application listens on the port.
 #[test]
 fn nobody_listens() {
-    let mut world = World::new(&Config::default());
-    world.hosts[1].endpoint.ignore(crate::harness::PORT);
-    world.run_for(1000);
-    assert_eq!(world.events(0), [Event::Closed(Ended::AbortedByPeer(None))]);
+    let mut net = Network::new(&Config::default());
+    net.hosts[1].endpoint.ignore(crate::harness::PORT);
+    net.run_for(1000);
+    assert_eq!(net.events(0), [AssociationEvent::Closed(Ended::AbortedByPeer(None))]);
 }
 
 /// Sections 6.4 and 8.2: data take another path, and return.
 #[test]
 fn a_path_that_fails_is_left_and_found_again() {
     let config = Config { path_max_retrans: 2, heartbeat_interval: Duration::from_secs(1), ..patient() };
-    let mut world = World::with(&config, &config, &[mn(1)], &[CN, CN2]);
-    world.run_for(2000);
-    assert_eq!(world.association(0).paths().filter(|path| path.state == PathState::Active).count(), 2);
-    world.dead.push(CN);
-    world.hosts[0].data = noise(5, 300_000);
-    world.run_for(20_000);
-    assert!(world.hosts[1].got == noise(5, 300_000));
-    assert!(world.events(0).contains(&Event::Path(CN, PathState::Inactive)));
-    assert!(world.events(0).contains(&Event::Switched { from: CN, to: CN2 }));
-    world.dead.clear();
-    world.run_for(120_000);
-    assert_eq!(world.events(0).last(), Some(&Event::Switched { from: CN2, to: CN }));
+    let mut net = Network::with(&config, &config, &[mn(1)], &[CN, CN2]);
+    net.run_for(2000);
+    assert_eq!(net.association(0).paths().filter(|path| path.state == PathState::Active).count(), 2);
+    net.dead.push(CN);
+    net.hosts[0].data = noise(5, 300_000);
+    net.run_for(20_000);
+    assert!(net.hosts[1].got == noise(5, 300_000));
+    assert!(net.events(0).contains(&AssociationEvent::Path(CN, PathState::Inactive)));
+    assert!(net.events(0).contains(&AssociationEvent::Switched { from: CN, to: CN2 }));
+    net.dead.clear();
+    net.run_for(120_000);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Switched { from: CN2, to: CN }));
 }
 
 /// Section 7.2.4: a single loss is repaired without a time-out.
 #[test]
 fn one_loss_is_repaired_fast() {
-    let mut world = World::opened(&Config::default());
-    world.hosts[0].data = noise(6, 400_000);
-    world.run_for(100);
-    world.drops[0] = 1;
-    world.run_for(3000);
-    assert!(world.hosts[1].got == noise(6, 400_000));
-    let counts = world.association(0).counts();
+    let mut net = Network::opened(&Config::default());
+    net.hosts[0].data = noise(6, 400_000);
+    net.run_for(100);
+    net.drops[0] = 1;
+    net.run_for(3000);
+    assert!(net.hosts[1].got == noise(6, 400_000));
+    let counts = net.association(0).counts();
     assert!(counts.fast_retransmits > 0, "{counts:?}");
     assert_eq!(counts.timeouts, 0);
 }
@@ -262,40 +264,40 @@ fn one_loss_is_repaired_fast() {
 /// Sections 9.1 and 9.2: both finish at once, or one aborts.
 #[test]
 fn both_finish_and_one_aborts() {
-    let mut world = World::opened(&Config::default());
+    let mut net = Network::opened(&Config::default());
     for who in 0..2 {
-        let now = world.now;
-        world.association(who).finish(now);
+        let now = net.now;
+        net.association(who).finish(now);
     }
-    world.run_for(1000);
-    assert_eq!(world.states(), [State::Closed; 2]);
-    let mut world = World::opened(&Config::default());
-    world.association(0).abort();
-    world.run_for(1000);
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Aborted)));
+    net.run_for(1000);
+    assert_eq!(net.states(), [State::Closed; 2]);
+    let mut net = Network::opened(&Config::default());
+    net.association(0).abort();
+    net.run_for(1000);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Aborted)));
     let user = sctp::message::Code::USER_INITIATED_ABORT;
-    assert_eq!(world.events(1).last(), Some(&Event::Closed(Ended::AbortedByPeer(Some(user)))));
+    assert_eq!(net.events(1).last(), Some(&AssociationEvent::Closed(Ended::AbortedByPeer(Some(user)))));
 }
 
 /// The peer's host is gone when we shut down: T2 and T5 end the association (section 9.2).
 #[test]
 fn a_shutdown_that_nobody_answers_ends() {
-    let mut world = World::opened(&Config::default());
-    world.dead.push(CN);
-    let now = world.now;
-    world.association(0).finish(now);
-    world.run_for(1_000_000);
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+    let mut net = Network::opened(&Config::default());
+    net.dead.push(CN);
+    let now = net.now;
+    net.association(0).finish(now);
+    net.run_for(1_000_000);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
 #[test]
 fn a_run_repeats_itself() {
     let run = || {
-        let mut world = World::new(&patient());
-        world.weather = Weather { loss: 5, double: 5, reorder: 20, corrupt: 3 };
-        world.hosts[0].data = noise(1, 200_000);
-        world.run_for(20_000);
-        world.sent
+        let mut net = Network::new(&patient());
+        net.weather = Weather { loss: 5, double: 5, reorder: 20, corrupt: 3 };
+        net.hosts[0].data = noise(1, 200_000);
+        net.run_for(20_000);
+        net.sent
     };
     assert!(run() == run());
 }

@@ -1,18 +1,18 @@
 //! Our packets are parsed by another program: tshark, where it is installed.
 
-use crate::harness::{World, mn};
+use crate::harness::{Network, mn};
 use sctp::{Change, Config, Hmac};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use wire::ipv4::Header;
 
 /// Returns a capture file of raw IP packets (pcap, link type 101).
-fn capture(world: &World) -> Vec<u8> {
+fn capture(net: &Network) -> Vec<u8> {
     let mut out = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65_535, 101] {
         out.extend_from_slice(&word.to_ne_bytes());
     }
-    for (at, _, transmit) in &world.sent {
+    for (at, _, transmit) in &net.sent {
         let packet = Header::new(sctp::PROTOCOL, transmit.src, transmit.dst).emit(&transmit.bytes);
         let (seconds, micros) = (at.0 / 1_000_000_000, at.0 / 1000 % 1_000_000);
         for word in [seconds as u32, micros as u32, packet.len() as u32, packet.len() as u32] {
@@ -47,21 +47,21 @@ fn fields(capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
 fn tshark_reads_a_handoff_without_complaint() {
     for hmacs in [vec![Hmac::Sha256, Hmac::Sha1], vec![Hmac::Sha1]] {
         let config = Config { hmacs, ..Config::default() };
-        let mut world = World::opened(&config);
-        world.association(0).write(0, 0, b"hello").unwrap();
+        let mut net = Network::opened(&config);
+        net.association(0).write(0, 0, b"hello").unwrap();
         for changes in [
             vec![Change::Add(mn(2)), Change::SetPrimary(mn(2))],
             vec![Change::Add(mn(2))], // refused by ourselves
             vec![Change::Delete(mn(1))],
         ] {
-            let now = world.now;
-            _ = world.association(0).change(now, &changes);
-            world.run_for(300);
+            let now = net.now;
+            _ = net.association(0).change(now, &changes);
+            net.run_for(300);
         }
-        let now = world.now;
-        world.association(0).finish(now);
-        world.run_for(1000);
-        let capture = capture(&world);
+        let now = net.now;
+        net.association(0).finish(now);
+        net.run_for(1000);
+        let capture = capture(&net);
         let Some(lines) = fields(
             &capture,
             &["sctp.chunk_type", "sctp.checksum.status", "_ws.malformed", "_ws.expert.message"],
@@ -75,7 +75,7 @@ fn tshark_reads_a_handoff_without_complaint() {
             eprintln!("SKIPPED: no tshark on this machine");
             return;
         };
-        assert_eq!(lines.len(), world.sent.len());
+        assert_eq!(lines.len(), net.sent.len());
         for line in &lines {
             let columns: Vec<&str> = line.split('\t').collect();
             assert_eq!(columns[1], "1", "the checksum is good: {line}");

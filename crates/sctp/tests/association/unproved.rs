@@ -2,17 +2,17 @@
 //! nothing.
 
 use crate::directory::{LIAR, echoed, keyed, paths, to};
-use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::has;
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Cause, Chunk, Code, Data, Packet, Sack};
-use sctp::{Change, Config, Event, PathState, State, Transmit};
+use sctp::{AssociationEvent, Change, Config, PathState, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
 /// Returns the answer of a host without associations and listeners to the last packet that went to it.
-fn answer(world: &World, address: Ipv4Addr) -> Transmit {
-    let (now, last) = (world.now, to(world, 0, address).pop().unwrap());
+fn answer(net: &Network, address: Ipv4Addr) -> Transmit {
+    let (now, last) = (net.now, to(net, 0, address).pop().unwrap());
     let mut stranger = endpoint(&patient(), 8);
     assert!(stranger.receive(now, last.src, address, &last.bytes).is_err());
     let answer = stranger.poll_transmit(now).unwrap();
@@ -21,18 +21,18 @@ fn answer(world: &World, address: Ipv4Addr) -> Transmit {
 }
 
 /// Returns an ABORT from the false address, with the tag of the last packet that went there.
-fn reflects(world: &World) -> Transmit {
-    let last = to(world, 0, LIAR).pop().unwrap();
+fn reflects(net: &Network) -> Transmit {
+    let last = to(net, 0, LIAR).pop().unwrap();
     let mut packet = Packet::parse(&last.bytes).unwrap();
     (packet.src_port, packet.dst_port) = (packet.dst_port, packet.src_port);
     packet.chunks = vec![Chunk::Abort { reflected: true, causes: Vec::new() }];
     Transmit { src: LIAR, dst: last.src, bytes: packet.emit(), cut: None }
 }
 
-fn hears(world: &mut World, packet: &Transmit) -> Result<(), Reason> {
-    let now = world.now;
-    let verdict = world.hosts[0].endpoint.receive(now, packet.src, packet.dst, &packet.bytes);
-    world.flush(0);
+fn hears(net: &mut Network, packet: &Transmit) -> Result<(), Reason> {
+    let now = net.now;
+    let verdict = net.hosts[0].endpoint.receive(now, packet.src, packet.dst, &packet.bytes);
+    net.flush(0);
     verdict
 }
 
@@ -41,47 +41,43 @@ fn lie() -> Chunk {
 }
 
 /// Receives a chunk from `src` with our tag.
-fn lies_at(world: &mut World, src: Ipv4Addr, chunk: Chunk) -> Result<(), Reason> {
-    let (_, _, last) = world.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap();
+fn lies_at(net: &mut Network, src: Ipv4Addr, chunk: Chunk) -> Result<(), Reason> {
+    let (_, _, last) = net.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap();
     let tag = Packet::parse(&last.bytes).unwrap().tag;
     let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks: vec![chunk] }.emit();
-    hears(world, &Transmit { src, dst: mn(1), bytes, cut: None })
+    hears(net, &Transmit { src, dst: mn(1), bytes, cut: None })
 }
 
-/// Returns a world where a change was sent, and the peer did not receive it.
-fn asked() -> World {
-    let mut world = World::opened(&patient());
-    world.drops[1] = usize::MAX;
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    world.flush(0);
-    world.lose(|_| true);
-    world
+/// Returns a net where a change was sent, and the peer did not receive it.
+fn asked() -> Network {
+    let mut net = Network::opened(&patient());
+    net.drops[1] = usize::MAX;
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    net.flush(0);
+    net.lose(|_| true);
+    net
 }
 
 /// RFC 9260, section 8.4: a host to which a packet is out of the blue reflects its tag in ABORT. From an address that
 /// only a directory has given, this shows that the peer is not there. The change is sent to another address at once.
 #[test]
 fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
-    let mut world = asked();
-    let now = world.now;
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
-    let (abort, from) = (answer(&world, LIAR), world.sent.len());
-    world.drops[1] = 0;
-    assert_eq!(hears(&mut world, &abort), Err(Reason("sctp_abort_unproved")));
-    assert!(to(&world, from, CN).iter().any(|t| has(t, |chunk| matches!(chunk, Chunk::Asconf(_)))));
-    assert_eq!(
-        hears(&mut world, &abort),
-        Err(Reason("sctp_no_association")),
-        "it is no address of the peer's"
-    );
-    world.run_for(1000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN]);
-    assert!(to(&world, from, LIAR).is_empty());
-    let done = Event::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
-    assert!(world.events(0).contains(&done));
+    let mut net = asked();
+    let now = net.now;
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
+    let (abort, from) = (answer(&net, LIAR), net.sent.len());
+    net.drops[1] = 0;
+    assert_eq!(hears(&mut net, &abort), Err(Reason("sctp_abort_unproved")));
+    assert!(to(&net, from, CN).iter().any(|t| has(t, |chunk| matches!(chunk, Chunk::Asconf(_)))));
+    assert_eq!(hears(&mut net, &abort), Err(Reason("sctp_no_association")), "it is no address of the peer's");
+    net.run_for(1000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN]);
+    assert!(to(&net, from, LIAR).is_empty());
+    let done = AssociationEvent::Changed(Change::Add(mn(2)), sctp::ChangeOutcome::Done);
+    assert!(net.events(0).contains(&done));
 }
 
 /// The same while an association opens: a host without a listener refuses INIT, and one that reads COOKIE ECHO knows
@@ -90,17 +86,17 @@ fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
 fn an_abort_from_where_a_directory_lied_ends_no_opening() {
     for config in [patient(), keyed()] {
         let key = config.pair_key.is_some();
-        let mut world = if key { echoed(&config) } else { World::new(&config) };
-        world.lose(|_| true);
-        let now = world.now;
-        assert!(world.association(0).try_at(now, LIAR));
-        world.flush(0);
-        let abort = if key { reflects(&world) } else { answer(&world, LIAR) };
-        world.lose(|_| true);
-        assert_eq!(hears(&mut world, &abort), Err(Reason("sctp_abort_unproved")), "key: {key}");
-        world.run_for(200);
-        assert_eq!(world.states(), [State::Established; 2], "key: {key}");
-        assert_eq!(paths(&mut world), [CN]);
+        let mut net = if key { echoed(&config) } else { Network::new(&config) };
+        net.lose(|_| true);
+        let now = net.now;
+        assert!(net.association(0).try_at(now, LIAR));
+        net.flush(0);
+        let abort = if key { reflects(&net) } else { answer(&net, LIAR) };
+        net.lose(|_| true);
+        assert_eq!(hears(&mut net, &abort), Err(Reason("sctp_abort_unproved")), "key: {key}");
+        net.run_for(200);
+        assert_eq!(net.states(), [State::Established; 2], "key: {key}");
+        assert_eq!(paths(&mut net), [CN]);
     }
 }
 
@@ -108,129 +104,129 @@ fn an_abort_from_where_a_directory_lied_ends_no_opening() {
 #[test]
 fn a_host_that_refuses_its_own_cookie_ends_no_opening() {
     let config = Config { pair_key: keyed().pair_key, ..Config::default() };
-    let mut world = World::with(&config, &config, &[mn(1)], &[CN]);
-    world.lose(|_| true);
-    let now = world.now;
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
-    let init = to(&world, 0, LIAR).pop().unwrap();
+    let mut net = Network::with(&config, &config, &[mn(1)], &[CN]);
+    net.lose(|_| true);
+    let now = net.now;
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
+    let init = to(&net, 0, LIAR).pop().unwrap();
     let mut liar = endpoint(&Config { pair_key: Some((9, Key::new(*b"another key"))), ..config }, 8);
     liar.listen(PORT, &[LIAR]);
     liar.receive(now, mn(1), LIAR, &init.bytes).unwrap();
-    world.lose(|_| true);
+    net.lose(|_| true);
     let init_ack = liar.poll_transmit(now).unwrap();
-    assert_eq!(hears(&mut world, &init_ack), Ok(()));
-    assert_eq!(world.states()[0], State::CookieEchoed);
-    let abort = reflects(&world);
-    assert_eq!(hears(&mut world, &abort), Err(Reason("sctp_abort_unproved")));
-    world.dead.push(LIAR);
-    world.run_for(10_000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert_eq!(paths(&mut world), [CN]);
+    assert_eq!(hears(&mut net, &init_ack), Ok(()));
+    assert_eq!(net.states()[0], State::CookieEchoed);
+    let abort = reflects(&net);
+    assert_eq!(hears(&mut net, &abort), Err(Reason("sctp_abort_unproved")));
+    net.dead.push(LIAR);
+    net.run_for(10_000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut net), [CN]);
 }
 
 /// In SHUTDOWN-ACK-SENT all data have arrived at both ends, and the peer may have ended at its new address: its ABORT
 /// is the end.
 #[test]
 fn an_abort_from_where_a_directory_leads_ends_what_is_done() {
-    let mut world = World::opened(&patient());
-    let now = world.now;
-    world.association(1).finish(now);
-    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
-    assert_eq!(world.states()[0], State::ShutdownAckSent);
-    world.lose(|_| true);
-    world.dead.push(CN);
-    let now = world.now;
-    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
-    assert!(world.association(0).try_at(now, CN2));
-    world.run_for(100);
-    assert_eq!(world.events(0).last(), Some(&Event::Closed(sctp::Ended::Finished)));
+    let mut net = Network::opened(&patient());
+    let now = net.now;
+    net.association(1).finish(now);
+    net.run_until(Duration::from_secs(1), |net| net.states()[1] == State::Closed);
+    assert_eq!(net.states()[0], State::ShutdownAckSent);
+    net.lose(|_| true);
+    net.dead.push(CN);
+    let now = net.now;
+    net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    assert!(net.association(0).try_at(now, CN2));
+    net.run_for(100);
+    assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(sctp::Ended::Finished)));
 }
 
 /// A host knows our tag, because COOKIE ECHO went to it once: its DATA, SACK, SHUTDOWN and ERROR change nothing.
 /// Authenticated chunks count, and so do those that follow them.
 #[test]
 fn a_host_that_is_not_proved_says_nothing_about_data() {
-    let mut world = asked();
-    let now = world.now;
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
+    let mut net = asked();
+    let now = net.now;
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
     let sack = Sack { cumulative: 7, a_rwnd: 9, ..Sack::default() };
     let unknown = Cause::new(Code::UNRECOGNIZED_CHUNK, [0xc1, 0, 0, 4]);
     let abort = Chunk::Abort { reflected: false, causes: Vec::new() };
     let lies =
         [lie(), Chunk::Sack(sack), Chunk::Shutdown(0), Chunk::ShutdownAck, Chunk::Error(vec![unknown])];
     for lie in lies {
-        assert_eq!(lies_at(&mut world, LIAR, lie.clone()), Err(Reason("sctp_source_unproved")), "{lie:?}");
+        assert_eq!(lies_at(&mut net, LIAR, lie.clone()), Err(Reason("sctp_source_unproved")), "{lie:?}");
     }
-    assert_eq!(lies_at(&mut world, LIAR, abort), Err(Reason("sctp_abort_unproved")));
-    world.drops[1] = 0;
-    world.hosts[1].data = noise(1, 5000);
-    world.run_for(2000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    assert!(world.hosts[0].got == noise(1, 5000));
+    assert_eq!(lies_at(&mut net, LIAR, abort), Err(Reason("sctp_abort_unproved")));
+    net.drops[1] = 0;
+    net.hosts[1].data = noise(1, 5000);
+    net.run_for(2000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    assert!(net.hosts[0].got == noise(1, 5000));
 }
 
 /// The peer is at the directory's address, and its authenticated answer proves that before a HEARTBEAT does: its
 /// other chunks count.
 #[test]
 fn what_comes_after_a_signed_answer_counts() {
-    let mut world = asked();
-    world.dead.push(CN);
-    let now = world.now;
-    world.association(1).move_to(now, CN2, &[CN2]).unwrap();
-    world.drops[1] = 0;
-    assert!(world.association(0).try_at(now, CN2));
-    world.flush(0);
+    let mut net = asked();
+    net.dead.push(CN);
+    let now = net.now;
+    net.association(1).move_to(now, CN2, &[CN2]).unwrap();
+    net.drops[1] = 0;
+    assert!(net.association(0).try_at(now, CN2));
+    net.flush(0);
     let nothing = Chunk::Error(Vec::new());
-    assert_eq!(lies_at(&mut world, CN2, nothing.clone()), Err(Reason("sctp_source_unproved")));
+    assert_eq!(lies_at(&mut net, CN2, nothing.clone()), Err(Reason("sctp_source_unproved")));
     let proves = |t: &Transmit| has(t, |c| matches!(c, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_)));
-    while !world.events(0).iter().any(|event| matches!(event, Event::Changed(..))) {
-        world.lose(proves);
-        assert!(world.step(world.now + Duration::from_secs(1)));
+    while !net.events(0).iter().any(|event| matches!(event, AssociationEvent::Changed(..))) {
+        net.lose(proves);
+        assert!(net.step(net.now + Duration::from_secs(1)));
     }
     let proved =
-        world.association(0).paths().any(|path| path.address == CN2 && path.state == PathState::Active);
+        net.association(0).paths().any(|path| path.address == CN2 && path.state == PathState::Active);
     assert!(!proved);
-    assert_eq!(lies_at(&mut world, CN2, nothing), Ok(()));
+    assert_eq!(lies_at(&mut net, CN2, nothing), Ok(()));
 }
 
 /// A directory gives ever new addresses of a peer that is not heard. As during an opening, their number is limited,
 /// and only the last is kept. After the peer was heard, new addresses may be tried.
 #[test]
 fn a_directory_names_a_bounded_number_of_addresses_of_an_open_association() {
-    let mut world = asked();
+    let mut net = asked();
     let liars: Vec<Ipv4Addr> = (1..=40).map(|last| Ipv4Addr::new(10, 66, 0, last)).collect();
-    world.dead.extend(&liars);
-    let believed = |world: &mut World| {
+    net.dead.extend(&liars);
+    let believed = |net: &mut Network| {
         let tries = liars.iter().map(|liar| {
-            let now = world.now;
-            let is_new = world.association(0).try_at(now, *liar);
-            world.run_for(10);
-            assert!(paths(world).len() <= 2);
+            let now = net.now;
+            let is_new = net.association(0).try_at(now, *liar);
+            net.run_for(10);
+            assert!(paths(net).len() <= 2);
             usize::from(is_new)
         });
         tries.sum::<usize>()
     };
-    assert_eq!(believed(&mut world), patient().max_addresses);
-    world.drops[1] = 0;
-    world.run_for(10_000);
-    assert_eq!(world.states(), [State::Established; 2]);
-    world.drops[1] = usize::MAX;
-    let now = world.now;
-    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
-    assert_eq!(believed(&mut world), patient().max_addresses);
+    assert_eq!(believed(&mut net), patient().max_addresses);
+    net.drops[1] = 0;
+    net.run_for(10_000);
+    assert_eq!(net.states(), [State::Established; 2]);
+    net.drops[1] = usize::MAX;
+    let now = net.now;
+    net.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    assert_eq!(believed(&mut net), patient().max_addresses);
 }
 
 /// The peer may have been at the directory's earlier address: a late packet from there is not out of the blue.
 #[test]
 fn a_late_packet_from_where_a_directory_led_before_does_no_harm() {
-    let mut world = asked();
-    let now = world.now;
-    assert!(world.association(0).try_at(now, CN2));
-    assert!(world.association(0).try_at(now, LIAR));
-    world.flush(0);
-    let from = world.sent.len();
-    assert_eq!(lies_at(&mut world, CN2, lie()), Err(Reason("sctp_unknown_source")));
-    assert!(!world.sent[from..].iter().any(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. }))));
+    let mut net = asked();
+    let now = net.now;
+    assert!(net.association(0).try_at(now, CN2));
+    assert!(net.association(0).try_at(now, LIAR));
+    net.flush(0);
+    let from = net.sent.len();
+    assert_eq!(lies_at(&mut net, CN2, lie()), Err(Reason("sctp_unknown_source")));
+    assert!(!net.sent[from..].iter().any(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. }))));
 }

@@ -2,9 +2,9 @@
 //! asked again, at growing intervals, for what it lacks at that time.
 
 use super::{MobileNode, Standing, Timer};
-use crate::mark::Event;
+use crate::mark::SigmaEvent;
 use node::Outbox;
-use sctp::{AssociationId, Change, ChangeOutcome, Event as SctpEvent, RequestError};
+use sctp::{AssociationEvent, AssociationId, Change, ChangeOutcome, RequestError};
 use wire::{Duration, Instant, Ipv4Addr};
 
 /// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
@@ -24,7 +24,7 @@ impl MobileNode {
             }
         }
         if changes.iter().any(|change| matches!(change, Change::Add(_))) && !self.asked.is_empty() {
-            out.mark(Event::AddSent.into());
+            out.mark(SigmaEvent::AddSent.into());
         }
     }
 
@@ -123,7 +123,7 @@ impl MobileNode {
         let current = self.current.and_then(|at| self.address_of(at));
         self.catch_up(now, id, current.is_some_and(|current| !known.contains(&current)));
         if self.asked.iter().any(|(asked, change)| *asked == id && matches!(change, Change::Add(_))) {
-            out.mark(Event::AddSent.into());
+            out.mark(SigmaEvent::AddSent.into());
         }
     }
 
@@ -137,11 +137,13 @@ impl MobileNode {
                 self.heed(&event, id);
                 match event {
                     // A restarted peer knows only the addresses of INIT ACK.
-                    SctpEvent::Opened | SctpEvent::Restarted { intact: true } => self.opened(now, id, out),
-                    SctpEvent::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
-                    SctpEvent::Silent(_) => self.seek(now, [id].into(), out),
-                    SctpEvent::Arriving(address) => self.arriving(address, out),
-                    SctpEvent::Closed(_) => {
+                    AssociationEvent::Opened | AssociationEvent::Restarted { intact: true } => {
+                        self.opened(now, id, out);
+                    }
+                    AssociationEvent::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
+                    AssociationEvent::Silent(_) => self.seek(now, [id].into(), out),
+                    AssociationEvent::Arriving(address) => self.arriving(address, out),
+                    AssociationEvent::Closed(_) => {
                         self.asked.retain(|(other, _)| *other != id);
                         self.lacking.remove(&id);
                         self.waiting.remove(&id);
@@ -165,7 +167,7 @@ impl MobileNode {
         if outcome == ChangeOutcome::Done {
             self.accepted.insert(change);
         } else {
-            out.mark(Event::ChangeRefused { address: change.address() }.into());
+            out.mark(SigmaEvent::ChangeRefused { address: change.address() }.into());
             self.lacks(now, id, matches!(change, Change::SetPrimary(_)));
         }
         // Changes that had to wait for this answer are requested now.
@@ -180,13 +182,13 @@ impl MobileNode {
         match change {
             Change::Add(address) => {
                 if accepted {
-                    out.mark(Event::AddAcknowledged { address }.into());
+                    out.mark(SigmaEvent::AddAcknowledged { address }.into());
                 }
                 self.review(now, out);
             }
             Change::SetPrimary(address) => {
                 if accepted {
-                    out.mark(Event::PrimaryAcknowledged { address }.into());
+                    out.mark(SigmaEvent::PrimaryAcknowledged { address }.into());
                 }
                 // The location manager must have our address even if a peer refuses it, unless we can still be
                 // reached at another one.

@@ -18,7 +18,7 @@ mod address_changes;
 mod moved_peers;
 
 use crate::config::{MobileNodeConfig, Network};
-use crate::mark::{Event, MOBILE_NODE};
+use crate::mark::{MOBILE_NODE, SigmaEvent};
 use crate::message::Name;
 use crate::registrar::Registrar;
 use crate::resolver::Resolver;
@@ -26,8 +26,8 @@ use crate::signal_monitor::SignalMonitor;
 use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Role,
-    Route, RouteKey, Seed, StreamEvent, TimerName, Timers, Value,
+    Action, Announcer, Class, FailedAct, Hop, Input, Lifetime, Link, Listen, NextHop, Outbox, Proto, Rng,
+    Role, Route, RouteKey, StreamEvent, TimerName, Timers, Value,
 };
 use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,11 +130,7 @@ const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 impl MobileNode {
     /// Creates a mobile node with this configuration, on a host with these interfaces. Fails if a radio is not one of
     /// the interfaces, or if [`MobileNodeConfig::check`] does.
-    pub fn new(
-        config: MobileNodeConfig,
-        interfaces: Interfaces<'_>,
-        rng: &Seed,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: &Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = |name: &String| Ok((interfaces.number("radios", name)?, Standing::Idle));
         let location_manager = config.location_manager.clone();
@@ -208,7 +204,7 @@ impl MobileNode {
             }
             (Link::Up { cell, mac, .. }, Standing::Tuning(at)) if cell == self.cell_of(Some(at)) => {
                 self.set(radio, Standing::Acquiring(at, mac));
-                out.mark(Event::AddressBegun { network: self.name_of(Some(at)) }.into());
+                out.mark(SigmaEvent::AddressBegun { network: self.name_of(Some(at)) }.into());
                 self.timers.set(Timer::Acquire, now + self.config.address_delay);
             }
             (Link::Down(Link::UNSUPPORTED), Standing::Tuning(_)) => self.set(radio, Standing::Idle),
@@ -247,7 +243,7 @@ impl MobileNode {
             if self.last_at.insert(address.address, iface).is_some_and(|before| before != iface) {
                 self.announcer.announce(now, (iface, address.address), mac, out);
             }
-            out.mark(Event::AddressReady { address: address.address }.into());
+            out.mark(SigmaEvent::AddressReady { address: address.address }.into());
             match (self.current, self.broken.take()) {
                 (Some(_), _) => self.ask_all(now, &[Change::Add(address.address)], out),
                 (None, None) => self.settle_in(now, at, out),
@@ -290,7 +286,7 @@ impl MobileNode {
     fn arriving(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         if self.switching == Some(address) {
             self.switching = None;
-            out.mark(Event::FirstData { address }.into());
+            out.mark(SigmaEvent::FirstData { address }.into());
         }
     }
 
@@ -327,7 +323,7 @@ impl MobileNode {
             out.remove_address(iface, address);
             let lifetime = Lifetime::Until(now + LATE);
             out.route(late(address.address), Route { action: Action::Drop(OLD_ADDRESS), lifetime });
-            out.mark(Event::AddressGone { address: address.address }.into());
+            out.mark(SigmaEvent::AddressGone { address: address.address }.into());
             self.set(radio, Standing::Idle);
         }
     }
@@ -402,7 +398,7 @@ impl MobileNode {
         out: &mut Outbox,
     ) {
         let (from, to) = (self.name_of(from), self.name_of(Some(to)));
-        out.mark(Event::Handoff { kind, from, to, switches }.into());
+        out.mark(SigmaEvent::Handoff { kind, from, to, switches }.into());
     }
 
     /// Moves data to another network.
@@ -485,7 +481,7 @@ impl MobileNode {
         why: &str,
         out: &mut Outbox,
     ) {
-        out.mark(Event::AddressFailed { address: address.address, why: why.to_owned() }.into());
+        out.mark(SigmaEvent::AddressFailed { address: address.address, why: why.to_owned() }.into());
         let is_there = |(other, standing): &(Iface, Standing)| {
             *other == iface
                 && matches!(standing, Standing::Ready(at) if self.address_of(*at) == Some(address.address))

@@ -4,41 +4,41 @@
 //! move at the same time, the later one finds the earlier one. A node whose peer is silent asks too.
 
 use super::MobileNode;
-use crate::mark::Event;
+use crate::mark::SigmaEvent;
 use crate::message::Name;
 use node::Outbox;
-use sctp::{AssociationId, Change, Event as SctpEvent};
+use sctp::{AssociationEvent, AssociationId, Change};
 use std::collections::BTreeSet;
 use wire::{Instant, Ipv4Addr};
 
 impl MobileNode {
     /// Records which configured peer an association is with, and that it was heard.
-    pub(super) fn heed(&mut self, event: &SctpEvent, id: AssociationId) {
+    pub(super) fn heed(&mut self, event: &AssociationEvent, id: AssociationId) {
         match event {
-            SctpEvent::Opened | SctpEvent::Silent(_) if !self.met.contains_key(&id) => {
+            AssociationEvent::Opened | AssociationEvent::Silent(_) if !self.met.contains_key(&id) => {
                 let known = self.transport.peer_addresses(id);
                 let is = |name: &&crate::config::Peer| name.addresses.iter().any(|it| known.contains(it));
                 if let Some(peer) = self.config.peers.iter().find(is) {
                     self.met.insert(id, peer.name.clone());
                 }
             }
-            SctpEvent::Closed(_) => {
+            AssociationEvent::Closed(_) => {
                 self.met.remove(&id);
                 self.sought.remove(&id);
             }
-            SctpEvent::Data
-            | SctpEvent::Room(_)
-            | SctpEvent::Arriving(_)
-            | SctpEvent::Changed(..)
-            | SctpEvent::PeerAdded(_)
-            | SctpEvent::PeerDeleted(_)
-            | SctpEvent::PeerPrimary(_)
-            | SctpEvent::PeerFinished => _ = self.sought.remove(&id),
-            SctpEvent::Opened
-            | SctpEvent::Restarted { .. }
-            | SctpEvent::Path(..)
-            | SctpEvent::Silent(_)
-            | SctpEvent::Switched { .. } => {}
+            AssociationEvent::Data
+            | AssociationEvent::Room(_)
+            | AssociationEvent::Arriving(_)
+            | AssociationEvent::Changed(..)
+            | AssociationEvent::PeerAdded(_)
+            | AssociationEvent::PeerDeleted(_)
+            | AssociationEvent::PeerPrimary(_)
+            | AssociationEvent::PeerFinished => _ = self.sought.remove(&id),
+            AssociationEvent::Opened
+            | AssociationEvent::Restarted { .. }
+            | AssociationEvent::Path(..)
+            | AssociationEvent::Silent(_)
+            | AssociationEvent::Switched { .. } => {}
         }
     }
 
@@ -84,7 +84,7 @@ impl MobileNode {
                 self.ask(now, id, &[Change::SetPrimary(here)]);
             }
             if self.transport.try_at(now, id, address) {
-                out.mark(Event::PeerLocated { name: name.to_string(), address }.into());
+                out.mark(SigmaEvent::PeerLocated { name: name.to_string(), address }.into());
             }
         }
     }

@@ -9,8 +9,8 @@ use names::{Args, NETWORKS};
 use node::config::Interfaces;
 use node::stream::OwnedStreamEvent;
 use node::{
-    Action, Addr, Class, FailedAct, Fault, Hop, Input, InterfaceAddress, Lifetime, Node, Role, RoleId, Route,
-    RouteKey, Seed, StreamEvent, StreamId, StreamOp, Transport,
+    Action, Addr, Class, FailedAct, Fault, Hop, Input, InterfaceAddress, Lifetime, Node, Rng, Role, RoleId,
+    Route, RouteKey, StreamEvent, StreamId, StreamOp, Transport,
 };
 use peer::Peer;
 use serde::de::DeserializeOwned;
@@ -89,7 +89,7 @@ fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
 impl Cast for Sigma {
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
         *self = Self { update: std::mem::take(&mut self.update), ..Self::default() };
-        let rng = Seed::new(1);
+        let rng = Rng::new(1);
         let (names, address): (&'static [&'static str], _) = match kind {
             "mobile-node" => (&["air", "air2"], None),
             "correspondent" => (&["up"], Some("129.15.78.150/30")),

@@ -6,7 +6,7 @@ use auth::Key;
 use sctp::message::{Action, Address, Chunk, Packet as Said, Request, Response};
 use sctp::{AssociationId, Change, Config, Endpoint, Open, PROTOCOL};
 use wire::ipv4::{self, Header};
-use wire::{Duration, EtherType, Instant, Ipv4Addr, Mac, Packet, Seed, arp, udp};
+use wire::{Duration, EtherType, Instant, Ipv4Addr, Mac, Packet, Rng, arp, udp};
 
 /// A host with SCTP.
 pub(super) struct Peer {
@@ -23,7 +23,7 @@ impl Peer {
     /// Returns a host whose peer may add this number of unproved addresses in a minute.
     fn allowing(home: Ipv4Addr, added_per_minute: usize) -> Self {
         let config = Config { rto_min: Duration::from_millis(200), added_per_minute, ..Config::default() };
-        Self { endpoint: Endpoint::new(config, Key::new([3; 16]), Seed::new(2)), home }
+        Self { endpoint: Endpoint::new(config, Key::new([3; 16]), Rng::new(2)), home }
     }
 
     pub(super) fn correspondent() -> Self {

@@ -8,7 +8,7 @@ mod push;
 mod users;
 
 use link::{Fabric, Faults, PortId, WireSpec};
-use node::{Action, Command, Hop, Lifetime, Node, Role, Route, RouteKey, Seed, Value};
+use node::{Action, Command, Hop, Lifetime, Node, Rng, Role, Route, RouteKey, Value};
 use push::{Fault, Push, RECEIVE_BUFFER, SEND_BUFFER};
 use sim::{HostSpec, InterfaceSpec, World};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ const fn slow_reader(trial: Trial) -> Trial {
 
 /// The results of a trial.
 #[derive(Debug)]
-struct Outcome {
+struct Served {
     reader: Value,
     writer: Value,
     peaks: [usize; 2],
@@ -85,16 +85,16 @@ fn host(number: usize, roles: Vec<Box<dyn Role>>, mtu: u16) -> HostSpec {
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac: MACS[number], mtu, port, tunes: false }],
         wall: WallTime::default(),
         tcp: Arc::new(tcp::Profile::rfc6298_reno()),
-        seed: Seed::new(1),
+        rng: Rng::new(1),
     }
 }
 
-fn run(trial: &Trial, fault: Fault) -> Outcome {
+fn run(trial: &Trial, fault: Fault) -> Served {
     let mut fabric = Fabric::default();
     let Trial { rate, delay, queue, loss, .. } = *trial;
     let faults = Faults { loss, ..Faults::default() };
     let spec = WireSpec { rate, delay: [delay; 2], queue, mtu: 1500, faults };
-    fabric.add_wire([PortId(0), PortId(1)], &spec, &Seed::new(7));
+    fabric.add_wire([PortId(0), PortId(1)], &spec, &Rng::new(7));
     let at = SocketAddrV4::new(ADDRESSES[1], 80);
     let writer = Writer::new(at, trial.bytes);
     let reader = Reader::new(at, trial.size, trial.rest);
@@ -119,7 +119,7 @@ fn run(trial: &Trial, fault: Fault) -> Outcome {
         let is_lost = |what: &What| matches!(what, What::Lost(_, _, reason) if reason == why);
         run.records.iter().filter(|record| is_lost(&record.what)).count()
     };
-    Outcome {
+    Served {
         reader: of(1, "reader"),
         writer: of(0, "writer"),
         peaks: [number(0, "peak") as usize, number(1, "peak") as usize],
@@ -131,10 +131,10 @@ fn run(trial: &Trial, fault: Fault) -> Outcome {
 }
 
 /// The promises that did not hold.
-fn broken(trial: &Trial, outcome: &Outcome) -> Vec<String> {
+fn broken(trial: &Trial, outcome: &Served) -> Vec<String> {
     let mut broken = Vec::new();
     let mut must = |holds: bool, what: String| broken.extend((!holds).then_some(what));
-    let Outcome { reader, writer, peaks, outbox, .. } = outcome;
+    let Served { reader, writer, peaks, outbox, .. } = outcome;
     must(reader.get("wrong") == Some(&Value::None), format!("read wrong: {reader:?}"));
     must(reader.get("read") == Some(&Value::from(trial.bytes)), format!("not all was read: {reader:?}"));
     must(writer.get("closed") == Some(&Value::from("in order")), format!("the end: {writer:?}"));
@@ -145,7 +145,7 @@ fn broken(trial: &Trial, outcome: &Outcome) -> Vec<String> {
 }
 
 /// The throughput as a share of what the link, or the reader, allows.
-fn share(trial: &Trial, outcome: &Outcome) -> f64 {
+fn share(trial: &Trial, outcome: &Served) -> f64 {
     let millis = outcome.reader.get("finished_ms").and_then(Value::as_int).unwrap();
     let link = trial.rate as f64 / 8.0 * 1400.0 / 1459.0;
     let reader = trial.size as f64 / trial.rest.as_secs_f64().max(1e-9);
@@ -153,7 +153,7 @@ fn share(trial: &Trial, outcome: &Outcome) -> f64 {
 }
 
 #[track_caller]
-fn holds(name: &str, trial: &Trial) -> Outcome {
+fn holds(name: &str, trial: &Trial) -> Served {
     let outcome = run(trial, Fault::None);
     println!(
         "{name}: {:.0} % of what is possible, largest outbox {} (at most {} bytes), kept {:?} bytes, {} not taken in, \

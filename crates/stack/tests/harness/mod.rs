@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tcp::{Flags, Profile, Segment};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Instant, Ipv4Addr, PacketId, Seed, SocketAddrV4, icmp};
+use wire::{Duration, Instant, Ipv4Addr, PacketId, Rng, SocketAddrV4, icmp};
 
 pub(crate) const fn address(host: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, host)
@@ -18,8 +18,8 @@ pub(crate) const fn at(host: u8, port: u16) -> SocketAddrV4 {
 }
 
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut seed = Seed::new(seed);
-    (0..len).map(|_| seed.draw() as u8).collect()
+    let mut rng = Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }
 
 /// The data that a user writes to a stream, and what it has read.
@@ -62,7 +62,7 @@ pub(crate) struct Net {
     pub(crate) double: u64,
     /// The MTU in bytes of a router between all hosts.
     pub(crate) mtu: usize,
-    chance: Seed,
+    rng: Rng,
     pub(crate) log: String,
     /// The first sequence number of each address, so that the log does not depend on random numbers.
     first: BTreeMap<SocketAddrV4, u32>,
@@ -75,7 +75,7 @@ impl Net {
                 Some(address(number as u8)),
                 1500,
                 profile.clone().into(),
-                Seed::new(number as u64),
+                Rng::new(number as u64),
             ),
             users: BTreeMap::new(),
             guest: None,
@@ -95,7 +95,7 @@ impl Net {
             reorder: 0,
             double: 0,
             mtu: 1500,
-            chance: Seed::new(99),
+            rng: Rng::new(99),
             log: String::new(),
             first: BTreeMap::new(),
         }
@@ -184,8 +184,8 @@ impl Net {
         }
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
-        self.chance.draw() % 100 < percent
+    fn happens(&mut self, percent: u64) -> bool {
+        self.rng.draw() % 100 < percent
     }
 
     fn send(&mut self, host: usize, bytes: Vec<u8>) {
@@ -200,11 +200,11 @@ impl Net {
             let bytes = Header::new(ipv4::ICMP, address(254), address(host as u8)).emit(&error);
             return self.put(bytes);
         }
-        if self.chance(self.loss) {
+        if self.happens(self.loss) {
             return self.write(&format!("{line}, lost"));
         }
         self.write(&line);
-        if self.chance(self.double) {
+        if self.happens(self.double) {
             self.put(bytes.clone());
         }
         self.put(bytes);
@@ -212,7 +212,7 @@ impl Net {
 
     /// Sends a datagram to the host that has its destination.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
-        let late = if self.chance(self.reorder) { self.chance.draw() % 60_000_000 } else { 0 };
+        let late = if self.happens(self.reorder) { self.rng.draw() % 60_000_000 } else { 0 };
         self.sent += 1;
         self.wire.insert((self.now + self.delay + Duration::from_nanos(late), self.sent), bytes);
     }

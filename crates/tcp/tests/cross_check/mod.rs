@@ -23,7 +23,7 @@ mod road;
 
 use ends::{End, MSS, Ours, Smoltcp};
 use road::{Faults, Talk, talk};
-use wire::Seed;
+use wire::Rng;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stack {
@@ -44,8 +44,8 @@ const SEGMENTS: usize = 200;
 
 /// Runs a transfer from the first stack to the second.
 fn run(stacks: [Stack; 2], faults: &Faults) -> Talk {
-    let mut seed = Seed::new(3);
-    let data: Vec<u8> = (0..SEGMENTS * usize::from(MSS)).map(|_| seed.draw() as u8).collect();
+    let mut rng = Rng::new(3);
+    let data: Vec<u8> = (0..SEGMENTS * usize::from(MSS)).map(|_| rng.draw() as u8).collect();
     let ends = [stacks[0].end(0, data.clone()), stacks[1].end(1, Vec::new())];
     talk(ends, &data, faults.clone())
 }
@@ -116,8 +116,8 @@ fn by_chance_they_differ_for_one_reason_only() {
     for (queue, seed) in
         [None, Some(20)].into_iter().flat_map(|queue| (0..100).map(move |seed| (queue, seed)))
     {
-        let chance = Some((5 + 5 * (seed % 10), Seed::new(seed)));
-        let faults = Faults { queue, chance, ..Faults::default() };
+        let random_loss = Some((5 + 5 * (seed % 10), Rng::new(seed)));
+        let faults = Faults { queue, random_loss, ..Faults::default() };
         let [ours, theirs] = [Stack::Ours, Stack::Smoltcp].map(|sender| run([sender, Stack::Ours], &faults));
         let Some(at) = first_difference(&ours, &theirs) else {
             equal += 1;

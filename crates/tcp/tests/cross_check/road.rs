@@ -4,7 +4,7 @@ use crate::cross_check::ends::End;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tcp::{Flags, Segment, Seq};
-use wire::{Duration, Instant, Seed};
+use wire::{Duration, Instant, Rng};
 
 /// The faults of a wire of 2 Mb/s and 20 ms.
 #[derive(Clone, Default)]
@@ -17,8 +17,8 @@ pub(crate) struct Faults {
     pub(crate) acks: Vec<usize>,
     /// Segments whose transmission ends in this time are lost, in both directions; in milliseconds.
     pub(crate) outage: Option<(u64, u64)>,
-    /// The probability of a loss in thousandths, in both directions, and the random seed.
-    pub(crate) chance: Option<(u64, Seed)>,
+    /// The probability of a loss in thousandths, in both directions, and the generator.
+    pub(crate) random_loss: Option<(u64, Rng)>,
 }
 
 /// The transmitter of one direction.
@@ -42,7 +42,7 @@ impl Transmitter {
         *number += 1;
         let chosen = if has_data { faults.data.contains(number) } else { faults.acks.contains(number) };
         let unlucky =
-            faults.chance.as_mut().is_some_and(|(thousandth, seed)| seed.draw() % 1000 < *thousandth);
+            faults.random_loss.as_mut().is_some_and(|(thousandth, rng)| rng.draw() % 1000 < *thousandth);
         self.leaving.retain(|left| *left > now);
         if faults.queue.is_some_and(|queue| self.leaving.len() > queue) {
             return None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tcp::{Connection, Profile, Segment, Seq, State};
-use wire::{Duration, Instant, Ipv4Addr, Seed, SocketAddrV4};
+use wire::{Duration, Instant, Ipv4Addr, Rng, SocketAddrV4};
 
 pub(crate) const A: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 pub(crate) const B: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
@@ -20,7 +20,7 @@ pub(crate) struct Link {
     pub(crate) reorder: u64,
     pub(crate) double: u64,
     pub(crate) corrupt: u64,
-    pub(crate) seed: Seed,
+    pub(crate) rng: Rng,
     pub(crate) leaving: Vec<Instant>,
 }
 
@@ -36,26 +36,26 @@ impl Link {
             reorder: 0,
             double: 0,
             corrupt: 0,
-            seed: Seed::new(1),
+            rng: Rng::new(1),
             leaving,
         }
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
-        self.seed.draw() % 100 < percent
+    fn happens(&mut self, percent: u64) -> bool {
+        self.rng.draw() % 100 < percent
     }
 
     /// Flips a random bit, with the probability `corrupt`.
     fn spoil(&mut self, bytes: &mut [u8]) {
-        if self.corrupt > 0 && self.chance(self.corrupt) {
-            let at = self.seed.draw() as usize % bytes.len();
-            bytes[at] ^= 1 << (self.seed.draw() % 8);
+        if self.corrupt > 0 && self.happens(self.corrupt) {
+            let at = self.rng.draw() as usize % bytes.len();
+            bytes[at] ^= 1 << (self.rng.draw() % 8);
         }
     }
 
     /// The arrival times of the copies of a packet of `bytes` bytes.
     fn carry(&mut self, now: Instant, bytes: usize) -> Vec<Instant> {
-        if self.chance(self.loss) {
+        if self.happens(self.loss) {
             return Vec::new();
         }
         let mut at = now;
@@ -67,10 +67,10 @@ impl Link {
             at = self.leaving.last().copied().unwrap_or(now) + Duration::from_nanos(nanos);
             self.leaving.push(at);
         }
-        let copies = 1 + usize::from(self.chance(self.double));
+        let copies = 1 + usize::from(self.happens(self.double));
         (0..copies)
             .map(|_| {
-                let late = if self.chance(self.reorder) { self.seed.draw() % 60_000_000 } else { 0 };
+                let late = if self.happens(self.reorder) { self.rng.draw() % 60_000_000 } else { 0 };
                 at + self.delay + Duration::from_nanos(late)
             })
             .collect()
@@ -106,7 +106,7 @@ impl End {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct Network {
     pub(crate) now: Instant,
     pub(crate) ends: [End; 2],
     pub(crate) links: [Link; 2],
@@ -116,7 +116,7 @@ pub(crate) struct World {
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
 }
 
-impl World {
+impl Network {
     /// Two ends, of which the first connects to the second.
     pub(crate) fn new(mut ends: [End; 2], links: [Link; 2]) -> Self {
         let [a, _] = &mut ends;
@@ -214,6 +214,6 @@ impl World {
 }
 
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut seed = Seed::new(seed);
-    (0..len).map(|_| seed.draw() as u8).collect()
+    let mut rng = Rng::new(seed);
+    (0..len).map(|_| rng.draw() as u8).collect()
 }

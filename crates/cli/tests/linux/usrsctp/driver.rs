@@ -4,11 +4,11 @@
 use os::{Clock, NetNs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
-use sctp::{Association, AssociationId, Change, Config, Endpoint, Event, Open};
+use sctp::{Association, AssociationEvent, AssociationId, Change, Config, Endpoint, Open};
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
-use wire::{Duration, Ipv4Addr, Reason, Seed};
+use wire::{Duration, Ipv4Addr, Reason, Rng};
 
 /// The program of our end: it writes the bytes of [`byte`], or checks that it receives them.
 pub(crate) struct Driver {
@@ -16,7 +16,7 @@ pub(crate) struct Driver {
     sockets: Vec<(Ipv4Addr, OwnedFd)>,
     endpoint: Endpoint,
     id: Option<AssociationId>,
-    events: Vec<Event>,
+    events: Vec<AssociationEvent>,
     /// Number of bytes to write before the association is finished.
     to_write: u64,
     pub(crate) written: u64,
@@ -41,7 +41,7 @@ impl Driver {
         Self {
             clock: Clock::start(),
             sockets,
-            endpoint: Endpoint::new(config, auth::Key::new([7; 32]), Seed::new(seed)),
+            endpoint: Endpoint::new(config, auth::Key::new([7; 32]), Rng::new(seed)),
             id: None,
             events: Vec::new(),
             to_write: 0,
@@ -116,11 +116,11 @@ impl Driver {
 
     /// Waits for an event, which occurs once.
     #[track_caller]
-    pub(crate) fn hears(&mut self, event: &Event) {
+    pub(crate) fn hears(&mut self, event: &AssociationEvent) {
         self.until(&format!("{event:?}"), |driver| driver.has(event));
     }
 
-    pub(crate) fn has(&self, event: &Event) -> bool {
+    pub(crate) fn has(&self, event: &AssociationEvent) -> bool {
         self.events.contains(event)
     }
 
@@ -166,10 +166,10 @@ impl Driver {
     fn news(&mut self) {
         while let Some((id, event)) = self.endpoint.poll_event() {
             match event {
-                Event::Opened => self.id = Some(id),
-                Event::Arriving(address) => self.arriving = Some(address),
+                AssociationEvent::Opened => self.id = Some(id),
+                AssociationEvent::Arriving(address) => self.arriving = Some(address),
                 // There are many of these, and no test uses them.
-                Event::Data | Event::Room(_) => continue,
+                AssociationEvent::Data | AssociationEvent::Room(_) => continue,
                 _ => {}
             }
             self.events.push(event);
@@ -203,7 +203,7 @@ impl Driver {
         let mut any = false;
         while let Some(transmit) = self.endpoint.poll_transmit(self.clock.now()) {
             any = true;
-            assert!(!self.has(&Event::PeerDeleted(transmit.dst)), "the peer is no longer there");
+            assert!(!self.has(&AssociationEvent::PeerDeleted(transmit.dst)), "the peer is no longer there");
             let to = SocketAddrV4::new(transmit.dst, 0);
             let socket = self.sockets.iter().find(|(address, _)| *address == transmit.src);
             let (_, socket) = socket.unwrap_or_else(|| panic!("{} is not ours", transmit.src));

@@ -10,11 +10,11 @@ mod driver;
 mod peer;
 
 use crate::common::*;
-use crate::world::in_world;
+use crate::sandbox::in_sandbox;
 use driver::{Driver, byte};
 use os::{End, EndPlace, NetNs, Netlink};
 use peer::Peer;
-use sctp::{Change, ChangeOutcome, Config, Ended, Event, Open, PathState};
+use sctp::{AssociationEvent, Change, ChangeOutcome, Config, Ended, Open, PathState};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use wire::{Duration, Ipv4Addr, Mac, Reason};
@@ -118,21 +118,21 @@ fn progress(wire: Wire, driver: &mut Driver) {
 /// change.
 fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     let [old, new] = OURS;
-    driver.hears(&Event::Opened);
+    driver.hears(&AssociationEvent::Opened);
     progress(wire, driver);
     driver.change(&[Change::Add(new)]);
-    driver.hears(&Event::Changed(Change::Add(new), ChangeOutcome::Done));
+    driver.hears(&AssociationEvent::Changed(Change::Add(new), ChangeOutcome::Done));
     driver.until("usrsctp's word of the new address", |_| {
         peer.has_said("added 10.0.0.8") && peer.has_said("confirmed 10.0.0.8")
     });
     progress(wire, driver);
     driver.prefer(new);
     driver.change(&[Change::SetPrimary(new)]);
-    driver.hears(&Event::Changed(Change::SetPrimary(new), ChangeOutcome::Done));
+    driver.hears(&AssociationEvent::Changed(Change::SetPrimary(new), ChangeOutcome::Done));
     driver.until("usrsctp's word of the primary", |_| peer.has_said("primary 10.0.0.8"));
     progress(wire, driver);
     driver.change(&[Change::Delete(old)]);
-    driver.hears(&Event::Changed(Change::Delete(old), ChangeOutcome::Done));
+    driver.hears(&AssociationEvent::Changed(Change::Delete(old), ChangeOutcome::Done));
     driver.until("usrsctp's word of the old address", |_| peer.has_said("removed 10.0.0.7"));
     assert_eq!(driver.association().local_addresses().collect::<Vec<_>>(), [new]);
     progress(wire, driver);
@@ -193,7 +193,7 @@ fn receives(wire: Wire) {
     driver.open(&open(), u64::MAX);
     we_move(wire, &mut driver, &mut peer);
     let bytes = driver.finish();
-    driver.hears(&Event::Closed(Ended::Finished));
+    driver.hears(&AssociationEvent::Closed(Ended::Finished));
     driver.until("usrsctp's end", |_| peer.done().is_some());
     assert_eq!(peer.done().unwrap().0, bytes);
     let received = std::fs::read(file).unwrap();
@@ -206,13 +206,13 @@ fn receives(wire: Wire) {
 #[test]
 fn usrsctp_receives_while_our_address_changes() {
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || receives(Wire::Good));
+    in_sandbox(Duration::from_mins(2), || receives(Wire::Good));
 }
 
 #[test]
 fn usrsctp_receives_while_our_address_changes_and_packets_are_lost() {
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || receives(Wire::Lossy));
+    in_sandbox(Duration::from_mins(2), || receives(Wire::Lossy));
 }
 
 /// Starts usrsctp as a sender to us, until it gets the order to finish. `ours` are our first addresses.
@@ -224,7 +224,9 @@ fn sender(stage: &Stage, driver: &mut Driver, ours: &[Ipv4Addr]) -> Peer {
 /// Ends the transfer: the association must end, and everything that was sent must have arrived.
 fn end(driver: &mut Driver, peer: &mut Peer) {
     peer.order("finish");
-    driver.until("the end", |driver| peer.sent().is_some() && driver.has(&Event::Closed(Ended::Finished)));
+    driver.until("the end", |driver| {
+        peer.sent().is_some() && driver.has(&AssociationEvent::Closed(Ended::Finished))
+    });
     assert_eq!(Some(driver.read), peer.sent());
 }
 
@@ -242,13 +244,13 @@ fn sends(wire: Wire) {
 #[test]
 fn usrsctp_sends_while_our_address_changes() {
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || sends(Wire::Good));
+    in_sandbox(Duration::from_mins(2), || sends(Wire::Good));
 }
 
 #[test]
 fn usrsctp_sends_while_our_address_changes_and_packets_are_lost() {
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || sends(Wire::Lossy));
+    in_sandbox(Duration::from_mins(2), || sends(Wire::Lossy));
 }
 
 fn changes(wire: Wire) {
@@ -262,25 +264,25 @@ fn changes(wire: Wire) {
     let ours = if wire == Wire::Lossy { &OURS[..] } else { &OURS[..1] };
     let mut peer = sender(&stage, &mut driver, ours);
     let [old, new] = THEIRS;
-    driver.hears(&Event::Opened);
+    driver.hears(&AssociationEvent::Opened);
     if wire == Wire::Lossy {
         driver.until("usrsctp's word that it can go there", |_| peer.has_said("confirmed 10.0.0.8"));
     }
     progress(wire, &mut driver);
     peer.order("add 10.0.0.2");
-    driver.hears(&Event::PeerAdded(new));
-    driver.hears(&Event::Path(new, PathState::Active));
+    driver.hears(&AssociationEvent::PeerAdded(new));
+    driver.hears(&AssociationEvent::Path(new, PathState::Active));
     progress(wire, &mut driver);
     peer.order("primary 10.0.0.2");
-    driver.hears(&Event::PeerPrimary(new));
-    driver.hears(&Event::Switched { from: old, to: new });
+    driver.hears(&AssociationEvent::PeerPrimary(new));
+    driver.hears(&AssociationEvent::Switched { from: old, to: new });
     progress(wire, &mut driver);
     // While usrsctp waits for our reply to the deletion of an address, it answers packets to that address by ABORT.
     // It should accept them (RFC 5061, section 5.3). If its request is lost, the association ends. So no address is
     // deleted on a lossy wire.
     if wire == Wire::Good {
         peer.order("delete 10.0.0.1");
-        driver.hears(&Event::PeerDeleted(old));
+        driver.hears(&AssociationEvent::PeerDeleted(old));
         progress(wire, &mut driver);
         assert_eq!(driver.association().paths().map(|path| path.address).collect::<Vec<_>>(), [new]);
     }
@@ -299,13 +301,13 @@ fn changes(wire: Wire) {
 #[test]
 fn usrsctp_changes_its_address_while_it_sends() {
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || changes(Wire::Good));
+    in_sandbox(Duration::from_mins(2), || changes(Wire::Good));
 }
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
     let _turn = beside_another();
-    in_world(Duration::from_mins(2), || changes(Wire::Lossy));
+    in_sandbox(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 
 // --- compared with usrsctp: docs/risks.md, 9
@@ -321,8 +323,9 @@ fn rate(stage: &Stage, ours: bool, bytes: u64) -> (f64, usize) {
         let config = Config { send_buffer: BUFFER, receive_buffer: BUFFER, ..Config::default() };
         let mut driver = Driver::new(&stage.ours, &OURS[..1], config, 4);
         driver.open(&open(), bytes);
-        driver
-            .within(Duration::from_mins(2), "the end", |driver| driver.has(&Event::Closed(Ended::Finished)));
+        driver.within(Duration::from_mins(2), "the end", |driver| {
+            driver.has(&AssociationEvent::Closed(Ended::Finished))
+        });
         kept = driver.most_kept;
     } else {
         let words = ["send", "10.0.0.7", "4000", "10.0.0.1", "5001", &bytes.to_string()];
@@ -370,7 +373,7 @@ fn beside(stage: &Stage, what: &str, bytes: u64) {
 #[ignore = "measures for two minutes: make sctp-rate"]
 fn half_of_the_rate_of_usrsctp() {
     let _turn = alone();
-    in_world(Duration::from_mins(8), || {
+    in_sandbox(Duration::from_mins(8), || {
         let Some(stage) = Stage::new() else { return };
         beside(&stage, "bare veth", 128 << 20);
         let slow =

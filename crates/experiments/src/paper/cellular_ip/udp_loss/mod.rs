@@ -59,7 +59,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "control: the new path is 20 ms ahead, without a delay device. n counts the handoffs to it; those back are not evaluated.",
         "slope: over all handoffs, each with its own RTT.",
     ],
-    worlds: BOTH,
+    backends: BOTH,
     metrics: &[
         Metric::mean(LOST, 2),
         Metric::mean(ROUND_TRIP, 2).beside(),
@@ -169,7 +169,7 @@ fn point(case: &Case, scale: Scale) -> Point {
         label,
         setting,
         kind: case.kind,
-        worlds: if case.kind == Kind::Sensitivity { SIM } else { BOTH },
+        backends: if case.kind == Kind::Sensitivity { SIM } else { BOTH },
         scenario: "cellular-ip/udp-loss",
         runs: Vec::new(),
         phases: false,
@@ -328,7 +328,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: SLOPE[0],
         value: "slope / rate",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| hard(point, RATES[0]),
         check: |results| slope_is_rate(results, RATES[0]),
         breakers: &[ONE_PATH, OTHER_RATE],
@@ -336,7 +336,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: SLOPE[1],
         value: "slope / rate",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| hard(point, RATES[1]),
         check: |results| slope_is_rate(results, RATES[1]),
         breakers: &[ONE_PATH, OTHER_RATE],
@@ -344,7 +344,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: RATIO[0],
         value: "ratio",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| is_hard(point) && point.has("rtt_ms", 43.0),
         check: |results| ratio(results, 43.0),
         breakers: &[NARROW],
@@ -352,7 +352,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: RATIO[1],
         value: "ratio",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| is_hard(point) && point.has("rtt_ms", 83.0),
         check: |results| ratio(results, 83.0),
         breakers: &[NARROW],
@@ -360,7 +360,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "hard: handoff latency = nominal RTT(host, crossover) + 5 ms retune within 10 % (Linux: or 2 ms)",
         value: "|latency / (nominal RTT + retune) - 1|, largest value",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_hard,
         check: latency_is_round_trip,
         breakers: &[&["radio.retune=20ms"], LOSSY],
@@ -368,7 +368,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "semisoft: exactly 0 packets lost in every run",
         value: "packets lost in all runs",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| point.kind == Kind::Main && point.has("handoff", "semisoft"),
         check: semisoft_loses_nothing,
         breakers: &[&["station.semisoft=false"], &["mobile.semisoft_delay=0ms"]],
@@ -376,7 +376,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "control: semisoft without a delay device loses packets if the new path is 20 ms ahead, at both rates",
         value: "packets lost per handoff, smallest value",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| point.kind == Kind::Control,
         check: control_loses,
         breakers: &[&["station.delay_device=8"]],
@@ -412,7 +412,7 @@ fn ratio(results: &Results, nominal: f64) -> Check {
 }
 
 fn latency_is_round_trip(results: &Results) -> Check {
-    let slack = if results.world == Backend::Linux { 2.0 } else { 0.0 };
+    let slack = if results.backend == Backend::Linux { 2.0 } else { 0.0 };
     let mut check = Check { value: None, holds: true };
     for (point, measured) in results.rows(is_hard) {
         let Some((latency, nominal)) = measured.mean(LATENCY).zip(point.number("rtt_ms")) else {
@@ -459,13 +459,13 @@ fn figures(report: &Report) -> Vec<Drawn> {
             let published =
                 published.filter_map(|p| Some(draw_at(p.number("rtt_ms")?, p.published(LOST)?.value, None)));
             series.push(line(&name, Style::Published, published));
-            for results in &report.worlds {
+            for results in &report.backends {
                 let rows = results.rows(wanted).filter(|(_, measured)| measured.is_valid());
                 let values = rows.filter_map(|(_, measured)| {
                     let lost = measured.estimate(EXPERIMENT.metrics.first()?)?;
                     Some(draw_at(round_trip(measured)?, lost.value, lost.interval))
                 });
-                series.push(line(&name, style(results.world), values));
+                series.push(line(&name, style(results.backend), values));
             }
         }
     }

@@ -68,7 +68,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the routers.",
         "A handoff that never ends has the time inf.",
     ],
-    worlds: BOTH,
+    backends: BOTH,
     metrics: &[
         Metric::median(TIME, 2),
         Metric::mean(SENT, 0),
@@ -103,7 +103,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "the median time is linear in the bytes moved: r^2 >= 0.95",
         value: "r^2",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_adjacent,
         check: |results| Check::within(r_squared(&by_bytes(results)), 0.95..),
         breakers: &[SHORT_QUEUES],
@@ -111,7 +111,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "its slope is 8 bits / rate within 20 %",
         value: "slope x rate / 8",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_adjacent,
         check: |results| {
             Check::within(slope(&by_bytes(results)).map(|slope| slope * 1e3 / US_PER_BYTE), 0.8..=1.2)
@@ -121,7 +121,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "idle: at most 500 bytes of frames from the first to the commit, before TLS (codes not counted)",
         value: "bytes, largest value",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_idle,
         check: |results| at_most(results, FRAMES, 500.0),
         breakers: &[BUSY],
@@ -129,7 +129,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "the three layouts differ by at most 20 % in the median, idle and with 32 KB",
         value: "longest / shortest - 1, largest value",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| is_main(point) && (point.has("buffer_kb", 0.0) || point.has("buffer_kb", 32.0)),
         check: layouts_agree,
         breakers: &[SLOW_HOST],
@@ -137,7 +137,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "after each run without losses, all bytes of the stream are right",
         value: "number of points at which they are not",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_lossless,
         check: |results| all_right(results, is_lossless),
         breakers: &[NO_BUFFERS],
@@ -149,7 +149,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "idle: at most 500 bytes are sent from the first frame to the commit, codes included",
         value: "bytes, largest value",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_idle,
         check: |results| at_most(results, SENT, 500.0),
         breakers: &[],
@@ -157,7 +157,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "1 % and 5 % lost: all bytes of the stream are right, and every handoff ends",
         value: "number of points at which this is false",
-        worlds: SIM,
+        backends: SIM,
         needs: |point| !is_lossless(point),
         check: |results| all_right(results, |point| !is_lossless(point)),
         breakers: &[],
@@ -261,14 +261,14 @@ fn figures(report: &Report) -> Vec<Drawn> {
 fn measured(report: &Report) -> Vec<Series> {
     let mut series = Vec::new();
     for (layout, _) in LAYOUTS {
-        for results in &report.worlds {
+        for results in &report.backends {
             let rows = results.rows(|point| is_main(point) && point.has("layout", layout));
             let rows = rows.filter(|(_, measured)| measured.is_valid());
             let points = rows.filter_map(|(_, measured)| {
                 let time = measured.estimate(EXPERIMENT.metrics.first()?)?;
                 Some(draw_at(medians(measured)?.0 / 1024.0, time.value, time.interval))
             });
-            series.push(line(layout, style(results.world), points));
+            series.push(line(layout, style(results.backend), points));
         }
     }
     series

@@ -79,8 +79,10 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     let mut points: Vec<Point> = wanted.map(|case| main_point(case, n)).collect();
     let full = Case::adjacent(32);
     let slow = Case { dwell: 2 * DWELL, ..full };
-    points
-        .push(Point { worlds: longer, ..sensitivity("32 KB, dwell 2 s", slow, n, ("dwell_s", 2.0.into())) });
+    points.push(Point {
+        backends: longer,
+        ..sensitivity("32 KB, dwell 2 s", slow, n, ("dwell_s", 2.0.into()))
+    });
     points.extend(links(full, n));
     points.extend(traffic(n, longer));
     points.extend(losses(full, n));
@@ -106,7 +108,7 @@ fn links(case: Case, n: usize) -> Vec<Point> {
         let mut point = sensitivity(label, case, n, (name, value.into()));
         let both = ["left", "right"].map(|wire| scenario::Setting::new(&format!("wire.{wire}.{key}"), set));
         point.overrides.extend(both);
-        Point { worlds: SIM, ..point }
+        Point { backends: SIM, ..point }
     };
     rows.into_iter().map(point).collect()
 }
@@ -114,18 +116,20 @@ fn links(case: Case, n: usize) -> Vec<Point> {
 /// Several connections, and the other direction.
 fn traffic(n: usize, longer: &'static [Backend]) -> Vec<Point> {
     let mut points = Vec::new();
-    for (label, buffer, connections, worlds) in [
+    for (label, buffer, connections, backends) in [
         ("idle, 4 connections", 0, 4, longer),
         ("idle, 16 connections", 0, 16, longer),
         ("32 KB, 4 connections", 32, 4, SIM),
     ] {
         let case = Case { connections, ..Case::adjacent(buffer) };
         let differs = (CONNECTIONS, (connections as f64).into());
-        points.push(Point { worlds, ..sensitivity(label, case, n, differs) });
+        points.push(Point { backends, ..sensitivity(label, case, n, differs) });
     }
     let upload = Case { traffic: Traffic::Upload, ..Case::adjacent(32) };
-    points
-        .push(Point { worlds: longer, ..sensitivity("32 KB, upload", upload, n, (TRAFFIC, UPLOAD.into())) });
+    points.push(Point {
+        backends: longer,
+        ..sensitivity("32 KB, upload", upload, n, (TRAFFIC, UPLOAD.into()))
+    });
     points
 }
 
@@ -141,7 +145,7 @@ fn losses(case: Case, n: usize) -> Vec<Point> {
             point.setting.push(("lost_at", place.into()));
             let loss = |name| scenario::Setting::new(&format!("{table}.{name}.loss"), percent / 100.0);
             point.overrides.extend(names.map(loss));
-            points.push(Point { worlds: SIM, measure: measure::lossy, ..point });
+            points.push(Point { backends: SIM, measure: measure::lossy, ..point });
         }
     }
     points
@@ -157,7 +161,7 @@ fn main_point(case: Case, n: usize) -> Point {
         label,
         setting: vec![("buffer_kb", f64::from(case.buffer).into()), ("layout", case.layout.into())],
         kind: Kind::Main,
-        worlds: BOTH,
+        backends: BOTH,
         scenario: "indirect-tcp/handoff-time",
         runs: Vec::new(),
         phases: false,

@@ -69,7 +69,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "trigger.",
         "Our mobile node asks the first agent that it hears. The paper's waited for the end of its registration, hence 8 s.",
     ],
-    worlds: BOTH,
+    backends: BOTH,
     metrics: &[
         Metric::mean(GAP, 2),
         Metric::mean(BEFORE, 3),
@@ -110,7 +110,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "SIGMA, at every overlap and speed: gap <= 2 packet times + link RTT (11.3 ms) in every run",
         value: "the longest gap, ms",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, GAP), ..=MOST_MS),
         breakers: &[ONE_RADIO],
@@ -118,7 +118,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "SIGMA, at every overlap and speed: no 100 ms bin without goodput in any run",
         value: "the most such bins in a run",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, EMPTY), ..=0.0),
         breakers: &[ONE_SLOW_RADIO],
@@ -126,7 +126,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "SIGMA, at every overlap and speed: 0 bytes lost, duplicated or reordered to the application in every run",
         value: "the most in a run",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, AMISS), ..=0.0),
         breakers: &[ONE_ADDRESS],
@@ -134,7 +134,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "Mobile IP's gap on the same moves >= 20 times SIGMA's, means over the phases",
         value: "the ratio",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_main,
         check: ratio,
         breakers: &[ONE_SLOW_RADIO],
@@ -142,7 +142,7 @@ const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: points::RATIO,
         value: "after / before",
-        worlds: BOTH,
+        backends: BOTH,
         needs: |point| point.label == MOBILE_IP,
         check: |results| {
             let mean = |metric| results.named(MOBILE_IP)?.mean(metric).filter(|mbps| *mbps > 0.0);
@@ -157,7 +157,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, frames or the first cell lost: 0 bytes lost, duplicated or reordered to the application in every run of 60 s",
         value: "the most in a run",
-        worlds: SIM,
+        backends: SIM,
         needs: is_hard,
         check: |results| Check::within(worst(results, is_hard, AMISS), ..=0.0),
         breakers: &[],
@@ -165,7 +165,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, frames or the first cell lost: the application waits for at most 2 s in every run",
         value: "the longest wait, ms",
-        worlds: SIM,
+        backends: SIM,
         needs: is_hard,
         check: |results| Check::within(worst(results, is_hard, STALL), ..=LONG_STALL_MS),
         breakers: &[],
@@ -173,7 +173,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, everywhere: no data to an address that is not proved (RFC 9260, section 5.4)",
         value: "the most such packets in a run",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_sigma,
         check: |results| Check::within(worst(results, is_sigma, UNPROVED), ..=0.0),
         breakers: &[],
@@ -181,7 +181,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, cross traffic, and where the correspondent receives: gap <= 11.3 ms in every run",
         value: "the longest gap, ms",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_other_traffic,
         check: |results| Check::within(worst(results, is_other_traffic, GAP), ..=MOST_MS),
         breakers: &[],
@@ -189,7 +189,7 @@ const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, cross traffic, and where the correspondent receives: 0 bytes lost, duplicated or reordered in every run",
         value: "the most in a run",
-        worlds: BOTH,
+        backends: BOTH,
         needs: is_other_traffic,
         check: |results| Check::within(worst(results, is_other_traffic, AMISS), ..=0.0),
         breakers: &[],
@@ -242,10 +242,10 @@ fn ratio(results: &Results) -> Check {
 fn figures(report: &Report) -> Vec<Drawn> {
     let mut samples = Vec::new();
     for point in report.points.iter().filter(|point| is_main(point)) {
-        for results in &report.worlds {
+        for results in &report.backends {
             let gaps = results.named(&point.label).filter(|measured| measured.is_valid());
             let gaps = gaps.and_then(|measured| measured.samples.get(GAP));
-            samples.extend(gaps.map(|gaps| Sample::new(&point.label, style(results.world), gaps.clone())));
+            samples.extend(gaps.map(|gaps| Sample::new(&point.label, style(results.backend), gaps.clone())));
         }
         let published = point.published(GAP).map(|published| vec![published.value]);
         samples.extend(published.map(|one| Sample::new(&point.label, Style::Published, one)));

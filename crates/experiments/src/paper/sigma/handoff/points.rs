@@ -107,10 +107,10 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         points.push(point);
     }
     let cross = sensitivity("cross traffic", varied, (TRAFFIC, "cross".into()), &cross_traffic());
-    points.push(Point { worlds: longer, load: 4_200_000, ..cross });
+    points.push(Point { backends: longer, load: 4_200_000, ..cross });
     let upload = (TRAFFIC, "upload".into());
     let receives = sensitivity("correspondent receives", varied, upload, &correspondent_receives());
-    points.push(Point { worlds: longer, measure: measure::upload, ..receives });
+    points.push(Point { backends: longer, measure: measure::upload, ..receives });
     points
 }
 
@@ -119,7 +119,7 @@ fn point(label: &str, n: usize) -> Point {
         label: label.to_owned(),
         setting: vec![("protocol", SIGMA.into())],
         kind: Kind::Main,
-        worlds: BOTH,
+        backends: BOTH,
         scenario: "sigma/handoff",
         overrides: Vec::new(),
         n,
@@ -139,7 +139,7 @@ fn sensitivity(name: &str, n: usize, differs: (&'static str, Setting), set: &[St
     point.setting.push(differs);
     point.overrides.extend(set.iter().filter_map(|text| text.parse::<scenario::Setting>().ok()));
     debug_assert_eq!(point.overrides.len(), set.len(), "{set:?}");
-    Point { kind: Kind::Sensitivity, worlds: SIM, ..point }
+    Point { kind: Kind::Sensitivity, backends: SIM, ..point }
 }
 
 /// Returns the courses of both signals, with the handoff in the middle of a download. The download is longer than in

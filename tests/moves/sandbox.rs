@@ -11,11 +11,11 @@ use wire::Duration;
 const ROLE: &str = "WAYFARE_TEST_ROLE";
 
 /// Runs the body, a closure of the calling test, in a new sandbox that lasts at most `limit`.
-pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
-    if variable(ROLE).as_deref() == Some("world") {
+pub(crate) fn in_sandbox<F: FnOnce()>(limit: Duration, body: F) {
+    if variable(ROLE).as_deref() == Some("sandbox") {
         return body();
     }
-    let spawned = Sandbox::spawn(again::<F>("world"));
+    let spawned = Sandbox::spawn(again::<F>("sandbox"));
     let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
     if !need(&format!("a sandbox {refusal}"), spawned.is_ok()) {
         return;
@@ -25,7 +25,7 @@ pub(crate) fn in_world<F: FnOnce()>(limit: Duration, body: F) {
 }
 
 /// Runs the body as a user without any privileges.
-pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
+pub(crate) fn in_sandbox_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
     if variable(ROLE).is_none() {
         if need("root, to become another user", geteuid().is_root()) {
             let mut command = again::<F>("nobody");
@@ -34,7 +34,7 @@ pub(crate) fn in_world_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
         }
         return;
     }
-    in_world(limit, body);
+    in_sandbox(limit, body);
 }
 
 /// Returns whether a test that needs `what` can run. With `CI` set, a missing requirement is a failure; otherwise the

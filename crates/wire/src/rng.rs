@@ -1,4 +1,4 @@
-//! Random numbers, as an argument. A role is given a [`Seed`] when it is created; nothing else in a pure crate is
+//! Random numbers, as an argument. A role is given an [`Rng`] when it is created; nothing else in a pure crate is
 //! random.
 
 /// A random number generator that is forked by name, so that a new role does not change the numbers of another.
@@ -6,9 +6,9 @@
 /// `SplitMix64` (Steele, Lea, Flood 2014). Its state is eight bytes, because a million idle hosts each have one. It is
 /// not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Seed(u64);
+pub struct Rng(u64);
 
-impl Seed {
+impl Rng {
     /// Returns the root generator of a run.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -44,13 +44,13 @@ mod tests {
     /// The first outputs of the published generator for seed 1234567.
     #[test]
     fn the_published_sequence() {
-        let mut seed = Seed::new(1_234_567);
-        assert_eq!([seed.draw(), seed.draw()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+        let mut rng = Rng::new(1_234_567);
+        assert_eq!([rng.draw(), rng.draw()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 
     #[test]
     fn forks_are_apart_and_repeatable() {
-        let root = Seed::new(7);
+        let root = Rng::new(7);
         assert_eq!(root.fork("mobile").draw(), root.fork("mobile").draw());
         assert_ne!(root.fork("mobile").draw(), root.fork("mobile2").draw());
     }

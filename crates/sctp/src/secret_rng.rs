@@ -1,31 +1,31 @@
 //! Random tags, nonces and keys, and the MAC of cookies.
 
 use auth::{Key, hmac_sha256};
-use wire::{Duration, Instant, Seed};
+use wire::{Duration, Instant, Rng};
 
 /// How long one key authenticates new cookies.
 const KEY_LIFE: Duration = Duration::from_hours(1);
 
-/// A generator of random numbers. [`Seed`] makes the sequence repeatable; the secret makes it unpredictable to others
+/// A generator of random numbers. [`Rng`] makes the sequence repeatable; the secret makes it unpredictable to others
 /// (RFC 9260, section 5.3.1: tags are random).
 #[derive(Clone, Debug)]
-pub(crate) struct Rng {
+pub(crate) struct SecretRng {
     secret: Key,
-    seed: Seed,
+    rng: Rng,
 }
 
-impl Rng {
-    pub(crate) const fn new(secret: Key, seed: Seed) -> Self {
-        Self { secret, seed }
+impl SecretRng {
+    pub(crate) const fn new(secret: Key, rng: Rng) -> Self {
+        Self { secret, rng }
     }
 
     /// Returns an independent generator with the same secret.
     pub(crate) fn fork(&mut self) -> Self {
-        Self { secret: self.secret.clone(), seed: Seed::new(self.seed.draw()) }
+        Self { secret: self.secret.clone(), rng: Rng::new(self.rng.draw()) }
     }
 
     pub(crate) fn bytes(&mut self) -> [u8; 32] {
-        hmac_sha256(&self.secret, &[b"number", &self.seed.draw().to_be_bytes()])
+        hmac_sha256(&self.secret, &[b"number", &self.rng.draw().to_be_bytes()])
     }
 
     pub(crate) fn u64(&mut self) -> u64 {

@@ -1,0 +1,114 @@
+//! Handoffs of the benchmark's scenarios in the simulator, some with changed records.
+
+use recorder::handoff::{Experience, FlowCost, Handoff, Outage, Recovery};
+use recorder::run::{Outcome, simulate};
+use recorder::segment::carries_data;
+use scenario::Scenario;
+use trace::{Record, What};
+use wire::{Duration, Iface};
+
+fn run(name: &str, settings: &[&str], seed: u64) -> Outcome {
+    let (file, text) = crate::catalogue::find(name).unwrap();
+    let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan(&file, &text, &settings, seed).unwrap()).unwrap()
+}
+
+/// Returns the handoffs of this run with other records.
+fn handoffs(run: &Outcome, records: Vec<Record>) -> Vec<Handoff> {
+    Outcome::new(run.plan.clone(), run.backend, records, None).handoffs
+}
+
+#[test]
+fn what_the_stack_had_before_the_cut_ends_no_outage() {
+    let run = run("compare/mobile-ip/gap/bulk", &[], 1);
+    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
+    let mut records = run.records.clone();
+    let at = before.cut + Duration::from_micros(1);
+    let index = records.partition_point(|record| record.at <= at);
+    let first = records.iter().find(|record| record.host == before.host && record.what.read().is_some());
+    let read = first.unwrap().what.clone();
+    records.insert(index, Record { at, host: before.host, what: read });
+    let after = handoffs(&run, records);
+    // The recovery is left out: the additional read changes the goodput before the handoff, with which it is
+    // compared.
+    let costs = |all: &[Handoff]| {
+        let without = |cost: &FlowCost| {
+            let mut cost = cost.clone();
+            cost.recovery = Recovery::Never;
+            cost
+        };
+        all.iter().flat_map(|handoff| handoff.flows.iter().map(without)).collect::<Vec<_>>()
+    };
+    assert_eq!(costs(&after), costs(&run.handoffs));
+    assert!(after[0].flows[0].recovery.at().is_some());
+}
+
+/// A kernel may hold a frame that arrived before the radio left, and process it only after that.
+#[test]
+fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
+    let run = run("compare/mobile-ip/gap/bulk", &[], 1);
+    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
+    let mut records = run.records.clone();
+    let of_tcp = |record: &Record| {
+        record.host == before.host
+            && record.at < before.cut
+            && matches!(&record.what, What::Sent(Iface::HOST, packet) if carries_data(packet))
+    };
+    let handed = records.iter().rposition(of_tcp).unwrap();
+    let read = |record: &Record| record.host == before.host && record.what.read().is_some();
+    let read = handed + records[handed..].iter().position(read).unwrap();
+    for (place, micros) in [(read, 200), (handed, 100)] {
+        let at = before.cut + Duration::from_micros(micros);
+        let late = Record { at, ..records.remove(place) };
+        let index = records.partition_point(|record| record.at <= at);
+        records.insert(index, late);
+    }
+    assert_eq!(handoffs(&run, records), run.handoffs);
+}
+
+/// A support router relays the question of a host that moved. The host's TCP had sent the question when the path was
+/// cut, and retransmitted it until the router had it. So the outage is recovery, not traffic. Once there was a path,
+/// the host's TCP did not wait for its timer, because the new router notified it.
+#[test]
+fn a_relayed_question_is_followed_from_its_host() {
+    let outcome = run("compare/indirect-tcp/gap/requests", &[], 1);
+    assert_eq!(outcome.flows.len(), 2);
+    for cost in &outcome.handoffs[0].flows {
+        let flow = &outcome.flows[cost.flow];
+        let outage = cost.experience.outage().unwrap();
+        let stall = flow.longest_stall;
+        let gap = Duration::from_secs(1);
+        assert!(stall > gap && stall < gap + Duration::from_millis(300), "{stall:?}");
+        assert!(stall <= outage.span(), "{:?}", outage.span());
+        assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
+        assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
+    }
+}
+
+/// A mobile node that always has a second link changes only its address. Its next question waits for the previous
+/// answer or for a retransmission, not for a link.
+#[test]
+fn a_question_that_no_link_held_up_is_explained() {
+    for seed in [1, 2, 7, 8, 9, 10] {
+        let lossy = ["cell.1.loss=0.05", "cell.2.loss=0.05"];
+        let outcome = run("compare/sigma/overlap/requests", &lossy, seed);
+        for cost in &outcome.handoffs[0].flows {
+            let outage = cost.experience.outage();
+            assert!(outage.is_none_or(Outage::is_explained), "seed {seed}: {outage:?}");
+        }
+    }
+}
+
+/// The run ends within the sender's first time-out after the cut. Whether new data would have come is unknown.
+#[test]
+fn a_handoff_at_the_end_of_a_run_is_not_measured() {
+    let run = |settings: &[&str]| run("compare/plain-ip/overlap/bulk", settings, 1);
+    let cut = run(&[]).handoffs[0].cut;
+    for (millis, wanted) in [(900, false), (1_900, true)] {
+        let end = (cut + Duration::from_millis(millis)).as_secs_f64();
+        let outcome = run(&[&format!("duration={end}s")]);
+        let experience = &outcome.handoffs[0].flows[0].experience;
+        let is_never = matches!(experience, Experience::Never { .. });
+        assert!(is_never == wanted && (wanted || *experience == Experience::NotMeasured), "{experience:?}");
+    }
+}

@@ -1,0 +1,56 @@
+//! The mirror: the changes of a node's rules, in their order, for a data path with its own copy of them.
+
+use std::collections::VecDeque;
+use table::{Found, IngressPolicy, Port, RoleId, RouteKey};
+use wire::{Iface, Instant, Ipv4Addr};
+
+/// One change of what [`table::Rules`] answers, by whatever cause: a role, the operator, an address of an interface, or
+/// the end of a lifetime.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MirrorAct {
+    /// A route was set, with its last use; or it was removed or has expired (`None`).
+    Route(RouteKey, Option<(Found, Instant)>),
+    /// The ingress policy of a port was set, and by which role, or removed (`None`).
+    IngressPolicy(Port, Option<(RoleId, IngressPolicy)>),
+    /// An address became one of this host (`true`), or is no longer.
+    Address(Ipv4Addr, bool),
+    /// The MTU of an interface in bytes.
+    Mtu(Iface, u16),
+}
+
+/// The changes that the driver has not taken, and the number of entries of its copy when it has taken them.
+#[derive(Debug, Default)]
+pub(crate) struct Mirror {
+    pub(crate) acts: VecDeque<MirrorAct>,
+    routes: usize,
+    policies: usize,
+}
+
+impl Mirror {
+    /// Reports a route; `is_new` if the copy has none with this key.
+    pub(crate) fn set_route(&mut self, key: RouteKey, found: Found, used: Instant, is_new: bool) {
+        self.routes += usize::from(is_new);
+        self.acts.push_back(MirrorAct::Route(key, Some((found, used))));
+    }
+
+    pub(crate) fn remove_route(&mut self, key: RouteKey) {
+        self.routes -= 1;
+        self.acts.push_back(MirrorAct::Route(key, None));
+    }
+
+    /// Reports a policy; `is_new` if the copy has none for this port.
+    pub(crate) fn set_policy(&mut self, port: Port, owner: RoleId, policy: IngressPolicy, is_new: bool) {
+        self.policies += usize::from(is_new);
+        self.acts.push_back(MirrorAct::IngressPolicy(port, Some((owner, policy))));
+    }
+
+    pub(crate) fn remove_policy(&mut self, port: Port) {
+        self.policies -= 1;
+        self.acts.push_back(MirrorAct::IngressPolicy(port, None));
+    }
+
+    /// Returns the number of routes and of policies of the copy.
+    pub(crate) const fn len(&self) -> (usize, usize) {
+        (self.routes, self.policies)
+    }
+}

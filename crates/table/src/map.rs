@@ -1,0 +1,352 @@
+//! The form of the table's entries in kernel maps: plain structs of fixed size, without padding and pointers, for a data
+//! path that is not this program.
+//!
+//! Addresses and link addresses have the byte order of packets, numbers that of the machine. Times are nanoseconds as in
+//! [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so the zeroed slot of an array is no entry.
+//!
+//! Each conversion from an entry has an inverse, which refuses bytes that no entry has ([`NotAnEntry`]). A lifetime of
+//! more than 584 years becomes the longest one that fits. No route of either ends before [`Instant::NEVER`].
+
+use crate::{
+    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Lifetime, NextHop, Port, RoleId, Route,
+    RouteKey,
+};
+use core::fmt;
+use core::time::Duration;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, nanos_of};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// The tags of [`MapRoute`].
+pub mod tag {
+    /// [`crate::Action::Forward`].
+    pub const FORWARD: u8 = 1;
+    /// [`crate::Action::Punt`].
+    pub const PUNT: u8 = 2;
+    /// [`crate::Action::Drop`].
+    pub const DROP: u8 = 3;
+    /// [`crate::Action::Host`].
+    pub const HOST: u8 = 4;
+    /// [`crate::Action::Tunnel`].
+    pub const TUNNEL: u8 = 5;
+    /// [`crate::Action::Open`].
+    pub const OPEN: u8 = 6;
+
+    /// [`crate::NextHop::Mac`].
+    pub const MAC: u8 = 1;
+    /// [`crate::NextHop::Via`].
+    pub const VIA: u8 = 2;
+    /// [`crate::NextHop::OnLink`].
+    pub const ON_LINK: u8 = 3;
+
+    /// [`crate::Lifetime::Permanent`].
+    pub const PERMANENT: u8 = 1;
+    /// [`crate::Lifetime::SoftState`].
+    pub const SOFT_STATE: u8 = 2;
+    /// [`crate::Lifetime::ReportIdle`].
+    pub const REPORT_IDLE: u8 = 3;
+    /// [`crate::Lifetime::Until`].
+    pub const UNTIL: u8 = 4;
+}
+
+/// The bytes are not those of an entry: an unknown tag or reason, a prefix with set bits after its length, or a byte that
+/// must be zero. It names the struct.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAnEntry(pub &'static str);
+
+impl fmt::Display for NotAnEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "these bytes are not those of a {}: unknown tag or reason, or set bits that must be zero",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for NotAnEntry {}
+
+/// A [`Port`]: the key of a policy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct MapPort {
+    /// The interface.
+    pub iface: u16,
+    /// The neighbor; zero for none.
+    pub from: [u8; 6],
+    /// 1 if there is a neighbor.
+    pub has_from: u8,
+    /// Zero.
+    pub rest: u8,
+}
+
+/// An [`IngressPolicy`] and its owner. The key is a [`MapPort`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct MapPolicy {
+    /// The role that set it.
+    pub owner: u8,
+    /// The class of the packets.
+    pub class: u8,
+    /// 1 if there is a check.
+    pub has_check: u8,
+    /// The class of the check.
+    pub check: u8,
+    /// 1 if forwarding decrements the time to live.
+    pub ttl: u8,
+    /// 1 if ICMP errors may be sent.
+    pub icmp: u8,
+    /// At most this many packets per second that fail the check go to the owner.
+    pub punts: u16,
+}
+
+/// A [`RouteKey`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct MapKey {
+    /// The first address of the sources.
+    pub src: [u8; 4],
+    /// The first address of the destinations.
+    pub dst: [u8; 4],
+    /// The prefix length of the sources in bits.
+    pub src_len: u8,
+    /// The prefix length of the destinations in bits.
+    pub dst_len: u8,
+    /// 1 if a class is given.
+    pub has_class: u8,
+    /// The class.
+    pub class: u8,
+}
+
+/// A [`Route`], its number, its owner and its last use. The key is a [`MapKey`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct MapRoute {
+    /// The role that set it.
+    pub owner: u8,
+    /// The tag of the [`Action`].
+    pub action: u8,
+    /// The tag of the [`NextHop`].
+    pub hop: u8,
+    /// The tag of the [`Lifetime`].
+    pub lifetime: u8,
+    /// The number of the entry.
+    pub entry: u32,
+    /// The interface of the hop.
+    pub iface: u16,
+    /// The link address of the hop.
+    pub mac: [u8; 6],
+    /// The router of the hop, or the entry of the tunnel.
+    pub src: [u8; 4],
+    /// The exit of the tunnel.
+    pub dst: [u8; 4],
+    /// The reason of a drop ([`Reason::code`]).
+    pub reason: u32,
+    /// The largest inner datagram of the tunnel in bytes.
+    pub mtu: u16,
+    /// The class of packets out of a tunnel.
+    pub class: u8,
+    /// Zero.
+    pub rest: u8,
+    /// Nanoseconds: the span of [`Lifetime::SoftState`] and [`Lifetime::ReportIdle`], the instant of
+    /// [`Lifetime::Until`].
+    pub span: u64,
+    /// When a packet last used or refreshed it, or when it was set. A data path changes only this field.
+    pub used: u64,
+}
+
+const _: () = {
+    assert!(size_of::<MapPort>() == MapPort::SIZE && MapPort::SIZE == 10);
+    assert!(size_of::<MapPolicy>() == MapPolicy::SIZE && MapPolicy::SIZE == 8);
+    assert!(size_of::<MapKey>() == MapKey::SIZE && MapKey::SIZE == 12);
+    assert!(size_of::<MapRoute>() == MapRoute::SIZE && MapRoute::SIZE == 48);
+    assert!(align_of::<MapRoute>() == 8 && core::mem::offset_of!(MapRoute, used) == 40);
+};
+
+/// The bytes of a struct, and the struct of bytes.
+macro_rules! bytes_of {
+    ($($type:ident $size:literal),*) => {
+        $(impl $type {
+            /// Its size in bytes.
+            pub const SIZE: usize = $size;
+
+            /// Returns its bytes.
+            pub const fn to_bytes(self) -> [u8; $size] {
+                zerocopy::transmute!(self)
+            }
+
+            /// Returns the struct of these bytes, which need not be an entry.
+            pub const fn from_bytes(bytes: [u8; $size]) -> Self {
+                zerocopy::transmute!(bytes)
+            }
+        })*
+    };
+}
+
+bytes_of!(MapPort 10, MapPolicy 8, MapKey 12, MapRoute 48);
+
+impl MapPort {
+    /// Converts a port.
+    pub const fn new(port: Port) -> Self {
+        let from = match port.from {
+            Some(mac) => mac.0,
+            None => [0; 6],
+        };
+        Self { iface: port.iface.0, from, has_from: port.from.is_some() as u8, rest: 0 }
+    }
+
+    /// Returns the port.
+    pub fn read(&self) -> Result<Port, NotAnEntry> {
+        let from = (self.has_from != 0).then_some(Mac(self.from));
+        let port = Port { iface: Iface(self.iface), from };
+        if Self::new(port) == *self { Ok(port) } else { Err(NotAnEntry("port")) }
+    }
+}
+
+impl MapPolicy {
+    /// Converts a policy.
+    pub fn new(owner: RoleId, policy: &IngressPolicy) -> Self {
+        let IngressPolicy { class, check, ttl, icmp, punts } = *policy;
+        Self {
+            owner: owner.0,
+            class: class.0,
+            has_check: u8::from(check.is_some()),
+            check: check.map_or(0, |class| class.0),
+            ttl: u8::from(ttl),
+            icmp: u8::from(icmp),
+            punts,
+        }
+    }
+
+    /// Returns the policy and its owner.
+    pub fn read(&self) -> Result<(RoleId, IngressPolicy), NotAnEntry> {
+        let policy = IngressPolicy {
+            class: Class(self.class),
+            check: (self.has_check != 0).then_some(Class(self.check)),
+            ttl: self.ttl != 0,
+            icmp: self.icmp != 0,
+            punts: self.punts,
+        };
+        let owner = RoleId(self.owner);
+        if Self::new(owner, &policy) == *self { Ok((owner, policy)) } else { Err(NotAnEntry("policy")) }
+    }
+}
+
+impl MapKey {
+    /// Converts a key.
+    pub fn new(key: &RouteKey) -> Self {
+        Self {
+            src: key.src.address().octets(),
+            dst: key.dst.address().octets(),
+            src_len: key.src.len(),
+            dst_len: key.dst.len(),
+            has_class: u8::from(key.class.is_some()),
+            class: key.class.map_or(0, |class| class.0),
+        }
+    }
+
+    /// Returns the key.
+    pub fn read(&self) -> Result<RouteKey, NotAnEntry> {
+        let key = RouteKey {
+            class: (self.has_class != 0).then_some(Class(self.class)),
+            src: Prefix::new(Ipv4Addr::from(self.src), self.src_len),
+            dst: Prefix::new(Ipv4Addr::from(self.dst), self.dst_len),
+        };
+        if Self::new(&key) == *self { Ok(key) } else { Err(NotAnEntry("route key")) }
+    }
+}
+
+impl MapRoute {
+    const NONE: Self = Self {
+        owner: 0,
+        action: 0,
+        hop: 0,
+        lifetime: 0,
+        entry: 0,
+        iface: 0,
+        mac: [0; 6],
+        src: [0; 4],
+        dst: [0; 4],
+        reason: 0,
+        mtu: 0,
+        class: 0,
+        rest: 0,
+        span: 0,
+        used: 0,
+    };
+
+    /// Converts a route that was last used at `used`.
+    pub fn new(found: &Found, used: Instant) -> Self {
+        let Found { entry, owner, route } = *found;
+        let (lifetime, span) = match route.lifetime {
+            Lifetime::Permanent => (tag::PERMANENT, 0),
+            Lifetime::SoftState(span) => (tag::SOFT_STATE, nanos_of(span)),
+            Lifetime::ReportIdle(span) => (tag::REPORT_IDLE, nanos_of(span)),
+            Lifetime::Until(end) => (tag::UNTIL, end.0),
+        };
+        let none = Self { owner: owner.0, lifetime, entry: entry.0, span, used: used.0, ..Self::NONE };
+        match route.action {
+            Action::Forward(hop) => none.with_hop(hop),
+            Action::Punt => Self { action: tag::PUNT, ..none },
+            Action::Drop(reason) => Self { action: tag::DROP, reason: reason.code(), ..none },
+            Action::Host => Self { action: tag::HOST, ..none },
+            Action::Tunnel(Encap { src, dst, mtu }) => {
+                Self { action: tag::TUNNEL, src: src.octets(), dst: dst.octets(), mtu, ..none }
+            }
+            Action::Open(class) => Self { action: tag::OPEN, class: class.0, ..none },
+        }
+    }
+
+    const fn with_hop(self, hop: Hop) -> Self {
+        let this = Self { action: tag::FORWARD, iface: hop.iface.0, ..self };
+        match hop.to {
+            NextHop::Mac(mac) => Self { hop: tag::MAC, mac: mac.0, ..this },
+            NextHop::Via(router) => Self { hop: tag::VIA, src: router.octets(), ..this },
+            NextHop::OnLink => Self { hop: tag::ON_LINK, ..this },
+        }
+    }
+
+    /// Returns the route and its last use. `reasons` returns the reason with a number ([`Reason::code`]); a number
+    /// without a reason is refused.
+    pub fn read(&self, reasons: impl FnOnce(u32) -> Option<Reason>) -> Result<(Found, Instant), NotAnEntry> {
+        let action = match self.action {
+            tag::FORWARD => self.next_hop().map(Action::Forward),
+            tag::PUNT => Some(Action::Punt),
+            tag::DROP => reasons(self.reason).map(Action::Drop),
+            tag::HOST => Some(Action::Host),
+            tag::TUNNEL => Some(Action::Tunnel(Encap {
+                src: Ipv4Addr::from(self.src),
+                dst: Ipv4Addr::from(self.dst),
+                mtu: self.mtu,
+            })),
+            tag::OPEN => Some(Action::Open(Class(self.class))),
+            _ => None,
+        };
+        let lifetime = match self.lifetime {
+            tag::PERMANENT => Some(Lifetime::Permanent),
+            tag::SOFT_STATE => Some(Lifetime::SoftState(Duration::from_nanos(self.span))),
+            tag::REPORT_IDLE => Some(Lifetime::ReportIdle(Duration::from_nanos(self.span))),
+            tag::UNTIL => Some(Lifetime::Until(Instant(self.span))),
+            _ => None,
+        };
+        let refused = NotAnEntry("route");
+        let (Some(action), Some(lifetime)) = (action, lifetime) else { return Err(refused) };
+        let route = Route { action, lifetime };
+        let found = Found { entry: EntryId(self.entry), owner: RoleId(self.owner), route };
+        let used = Instant(self.used);
+        if Self::new(&found, used) == *self { Ok((found, used)) } else { Err(refused) }
+    }
+
+    fn next_hop(&self) -> Option<Hop> {
+        let to = match self.hop {
+            tag::MAC => NextHop::Mac(Mac(self.mac)),
+            tag::VIA => NextHop::Via(Ipv4Addr::from(self.src)),
+            tag::ON_LINK => NextHop::OnLink,
+            _ => return None,
+        };
+        Some(Hop { iface: Iface(self.iface), to })
+    }
+}
+
+#[cfg(test)]
+#[path = "map_tests.rs"]
+mod tests;
