@@ -5,6 +5,7 @@ mod accept_limits;
 mod error_text;
 #[cfg(test)]
 mod ingress_tests;
+mod interests;
 mod join;
 pub(super) mod options;
 mod relay;

@@ -1,27 +1,23 @@
-//! Which TCP sockets the daemon visits, and what each of them waits for. Nothing here visits all of them: the cost
-//! of a frame does not depend on their number.
+//! The TCP sockets and relays that need attention.
 
-use super::tcp::Tcp;
-use node::{StreamId, Tuple};
-use os::epoll::Events;
-use rustix::io::Errno;
+use node::StreamId;
 use std::collections::BTreeSet;
 
 /// The sockets and relays that need attention.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     /// Streams whose sockets may wait for other events than before.
-    touched: BTreeSet<StreamId>,
+    pub(super) touched: BTreeSet<StreamId>,
     /// Sockets with an event for their users that the kernel does not report. They are visited at each turn.
-    news: BTreeSet<StreamId>,
+    pub(super) news: BTreeSet<StreamId>,
     /// Relays that hold bytes for which a socket had no room.
-    loaded: BTreeSet<StreamId>,
+    pub(super) loaded: BTreeSet<StreamId>,
     /// Those of them whose sockets may have room for some bytes. The kernel calls a socket writable when a third of
     /// its buffer is free, but a relay writes as soon as one byte fits. The segment that makes room passes through
     /// the daemon.
-    stirred: BTreeSet<StreamId>,
+    pub(super) stirred: BTreeSet<StreamId>,
     /// Whether listeners could accept connections when they were last looked at.
-    has_room: bool,
+    pub(super) has_room: bool,
     /// The sockets that were visited.
     #[cfg(test)]
     pub(super) visits: Vec<StreamId>,
@@ -63,57 +59,5 @@ impl Wakes {
     #[cfg(test)]
     pub(super) fn stir_all(&mut self) {
         self.stirred.clone_from(&self.loaded);
-    }
-}
-
-impl Tcp {
-    /// Notes that a segment passes to the socket with this tuple: its relay may have room.
-    pub(super) fn stir(&mut self, tuple: &Tuple) {
-        let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get(id));
-        let relay = socket.and_then(|socket| socket.joined);
-        self.wakes.stirred.extend(relay.filter(|relay| self.wakes.loaded.contains(relay)));
-    }
-
-    /// Returns these sockets and those with news, in their order.
-    pub(super) fn with_news(&self, ready: &[StreamId]) -> BTreeSet<StreamId> {
-        let has_news =
-            |id: &&StreamId| self.sockets.get(id).is_some_and(|socket| !socket.rests() && socket.has_news());
-        let changed = self.wakes.touched.iter().filter(has_news);
-        self.wakes.news.iter().chain(changed).chain(ready).copied().collect()
-    }
-
-    /// Notifies the kernel what the changed sockets wait for from now on.
-    pub(super) fn update_interests(&mut self) -> Result<(), Errno> {
-        self.wakes.touched.extend(self.callers.take_changed());
-        let has_room = self.has_room();
-        if std::mem::replace(&mut self.wakes.has_room, has_room) != has_room {
-            self.wakes.touched.extend(self.listeners.keys());
-        }
-        while let Some(id) = self.wakes.touched.pop_first() {
-            let accepts = self.may_accept(id);
-            if let Some(listener) = self.listeners.get_mut(&id) {
-                listener.fd.want(if accepts { Events::IN } else { Events::empty() })?;
-            }
-            self.update_interest(id)?;
-        }
-        Ok(())
-    }
-
-    fn update_interest(&mut self, id: StreamId) -> Result<(), Errno> {
-        self.wakes.news.remove(&id);
-        let Some(socket) = self.sockets.get_mut(&id) else { return Ok(()) };
-        if socket.rests() {
-            return socket.fd.want(Events::empty());
-        }
-        if socket.has_news() {
-            self.wakes.news.insert(id);
-        }
-        let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
-        let mut events = socket.waits_for() | relay.map_or(Events::empty(), |relay| relay.waits_for(id));
-        if events.is_empty() && socket.lingers {
-            // The kernel reports each change of its state as an edge: after its FIN it counts as writable.
-            events = Events::OUT | Events::ET;
-        }
-        socket.fd.want(events)
     }
 }
