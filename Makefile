@@ -50,6 +50,7 @@ all-lanes:
 	$(PHASE) "build of the tests of runs on Linux" 240 tools/run_test.sh build linux
 	@exec 9>&2; $(MAKE) --no-print-directory --jobs=3 --output-sync=line --keep-going lane-that-waits lane-that-computes lane-that-fuzzes
 
+# The threads of the tests of runs on Linux are more than their places (crates/cli/tests/linux/common.rs), because some wait for a place.
 # Priorities for computations: the daemons of a lab run first. A build (IDLE) yields its processor as soon as a daemon wakes. Tests
 # with time limits (CALM) keep a small share of the processor.
 CALM = $(FREE) nice -n 19
@@ -58,19 +59,22 @@ IDLE = $(FREE) chrt --idle 0
 lane-that-waits lane-that-computes: WAYFARE = target/debug/wayfare
 
 lane-that-waits:
-	$(PHASE) "tests of runs on Linux" 450 $(FREE) tools/run_test.sh run linux
+	$(PHASE) "tests of runs on Linux" 350 $(FREE) RUST_TEST_THREADS=6 tools/run_test.sh run linux
 	$(EXPERIMENTS)
 	$(AGREEMENT)
 
 lane-that-computes:
 	$(PHASE) "format" 10 $(IDLE) $(CARGO) fmt --all --check
-	$(PHASE) "lints" 180 $(IDLE) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
-	$(PHASE) "build of all other tests" 200 $(IDLE) $(CARGO) test --workspace --locked --no-run --jobs 1
-	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=1 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
+	$(PHASE) "lints" 180 $(IDLE) $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(PHASE) "build of all other tests" 200 $(IDLE) $(CARGO) test --workspace --locked --no-run
+	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=2 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
 	$(PHASE) "hunt" 60 $(IDLE) $(WAYFARE) hunt --seeds 100 --known docs/hunt-known.toml
 	$(PHASE) "the hunt's self-test" 20 $(IDLE) $(WAYFARE) hunt --self-test
 
 # Fuzz targets are built in a separate folder, so that they do not wait for cargo's lock. Documentation tests hold it for a short time.
+# Less optimized, the targets are built in half the time, which is longer than they run here.
+lane-that-fuzzes: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 1
+lane-that-fuzzes: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
 lane-that-fuzzes:
 	$(PHASE) "fuzz build" 120 $(IDLE) fuzz/run.sh build
 	$(PHASE) "fuzz" 60 $(IDLE) fuzz/run.sh $(FUZZ_SECONDS)

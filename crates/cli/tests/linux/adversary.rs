@@ -132,7 +132,7 @@ fn frames_that_become_many_packets_stop_no_daemon() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     for size in ["1", "250"] {
         let mut between = Between::start();
         let mut flood = Command::new("python3");
@@ -160,7 +160,7 @@ fn an_interface_that_was_away_is_heard_again() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::start();
     assert!(forwards(&between));
     let path =
@@ -192,7 +192,7 @@ fn a_user_without_rights_claims_no_namespace() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::new();
     let squatter = "import os, socket, time\n\
         os.setgid(65534); os.setuid(65534)\n\
@@ -220,7 +220,7 @@ fn a_path_that_is_wrong_costs_no_file() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("thesis.txt");
     for key in ["control", "clients", "records"] {
@@ -244,7 +244,7 @@ fn a_daemon_that_is_refused_destroys_no_records() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::new();
     let records = between.config().with_file_name("records");
     configure(&between, &format!("records = \"{}\"\nrecords_at_once = true", records.display()));
@@ -276,7 +276,7 @@ fn records_that_cannot_be_written_are_reported_and_the_end_is_whole() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::new();
     configure(&between, "records = \"/dev/full\"\nrecords_at_once = true");
     between.begin();
@@ -297,7 +297,7 @@ fn a_device_that_becomes_narrower_is_a_narrow_path() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::start();
     assert!(forwards(&between));
     there(&between, "ip link set right mtu 600");
@@ -330,7 +330,7 @@ fn a_host_whose_own_link_was_removed_says_so_and_forwards() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::start();
     assert!(forwards(&between));
     assert_eq!(between.status().unwrap()["troubles"].to_string(), "[]");
@@ -353,7 +353,7 @@ fn users_without_rights_have_folders_of_their_own() {
     if !need("root, to become other users", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let dir = tempfile::tempdir().unwrap();
     let open = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     open(dir.path(), 0o1777);
@@ -401,7 +401,7 @@ fn an_ingress_hook_that_somebody_flushes_is_put_back() {
     if !need("root, to make a network, and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::start();
     let rules = |between: &Between| there(between, "nft list table netdev wayfare_own");
     let before = rules(&between);

@@ -156,7 +156,7 @@ fn prints(case: &Case, script: &str, wanted: &[&str]) {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let printed = attacked(case, script);
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines, wanted);

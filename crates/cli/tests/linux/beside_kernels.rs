@@ -128,7 +128,7 @@ fn tcp_between_ordinary_kernels_lives_while_links_go_down_and_come_back() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::start();
     let [left, right] = &between.peers;
     let listener = right.run(|| TcpListener::bind("10.2.0.1:9000").unwrap()).unwrap();
@@ -188,7 +188,7 @@ fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let between = Between::start();
     let [left, right] = &between.peers;
     let to = right.run(|| UdpSocket::bind("10.2.0.1:9000").unwrap()).unwrap();

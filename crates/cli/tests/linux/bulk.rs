@@ -4,7 +4,7 @@ use crate::common::*;
 
 #[test]
 fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     for congestion in ["reno", "cubic"] {
         let out = tempfile::tempdir().unwrap();
         let setting = format!("host.server.tcp.congestion={congestion}");
@@ -22,7 +22,7 @@ fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
 /// rate, within 3 %.
 #[test]
 fn a_wire_carries_the_rate_that_is_claimed() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let source = "host.server.role=[{ kind = 'apps/constant-rate', to = 'client:9000', rate = 1000, size = 1472, \
                   start = '0.2s', stop = '1.7s' }]";

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 use trace::{Doubt, NamedDoubt};
 
-/// Number of concurrent runs: two cores are few, but runs mostly wait, and each reports its timing.
-const PLACES: u8 = 2;
+/// Number of concurrent runs: two cores are few, but a run uses a fifth of one, and each reports its timing.
+const PLACES: u8 = 4;
 
 static FREE: Mutex<u8> = Mutex::new(PLACES);
 static FREED: Condvar = Condvar::new();
@@ -42,8 +42,13 @@ pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }
 
-/// Waits until at most one other test runs: for tests that evaluate what happened, not when.
-pub(crate) fn beside_another() -> Turn {
+/// Waits until at most half of the machine is in use: for tests that repeat what was late.
+pub(crate) fn beside_few() -> Turn {
+    Turn::take(PLACES / 2)
+}
+
+/// Waits until fewer than [`PLACES`] other tests run: for tests that evaluate what happened, not when.
+pub(crate) fn beside_others() -> Turn {
     Turn::take(1)
 }
 

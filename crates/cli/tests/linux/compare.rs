@@ -86,7 +86,7 @@ fn questions_are_answered_as_fast_after_their_connection_has_moved() {
 /// Asserts that more than `least` requests are answered on Linux, all of them correctly. Returns what the run
 /// printed, or `None` if the machine was stalled too often for that many answers.
 fn answered(leg: &str, least: u64) -> Option<String> {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let output = run(&["run", leg, "--on", "linux", "--out", "leg"], out.path());
     let name = leg.replace('/', "-");

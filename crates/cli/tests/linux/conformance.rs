@@ -1,7 +1,7 @@
 //! Simulator = Linux: the same messages in the same order at every node, within the tolerance. `make conformance`
 //! does the same fifty times.
 
-use crate::common::{alone, assert_exit, held_or_late, run, text};
+use crate::common::{assert_exit, beside_few, held_or_late, run, text};
 
 #[test]
 fn the_simulator_and_linux_do_the_same() {
@@ -34,7 +34,7 @@ fn they_do_the_same_when_a_connection_moves_from_router_to_router() {
 const RUNS_OF_A_SEED: u32 = 3;
 
 fn agree(scenario: &str, settings: &[&str], runs: u32) {
-    let _turn = alone();
+    let _turn = beside_few();
     let out = tempfile::tempdir().unwrap();
     let mut compared = 0;
     for seed in 1..=runs {

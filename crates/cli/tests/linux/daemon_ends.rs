@@ -63,7 +63,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     if !need("root, to make a network, and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = configured();
     let before = namespace_of(&between);
     assert!(before.contains("default via 10.1.0.1"), "{before}");
@@ -123,7 +123,7 @@ fn a_second_daemon_is_refused_before_it_touches_anything() {
     if !need("root, to make a network, and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let mut between = Between::start();
     let before = namespace_of(&between);
     let refused = between.spawn().wait_with_output().unwrap();
@@ -139,7 +139,7 @@ fn a_daemon_refuses_the_network_namespace_of_pid_1() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     // Pid 1 of a new PID namespace, so that a daemon which does not refuse takes over nothing of this machine.
     let between = Between::new();
     let (wayfare, config) = (wayfare().display(), between.config());
@@ -162,7 +162,7 @@ fn a_daemon_refuses_the_network_namespace_of_pid_1() {
 
 #[test]
 fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let key = "5ec2e75ec2e75ec2e75ec2e75ec2e75e";
     // Every user can read a key on the command line, and the command warns of that (`verbs`).
@@ -199,7 +199,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let between = Between::start();
     let control = between.control();
     assert_eq!(std::fs::metadata(&control).unwrap().permissions().mode() & 0o777, 0o600);
@@ -256,7 +256,7 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
     if !need("root, to make a network", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let between = Between::new();
     let good = std::fs::read_to_string(between.config()).unwrap();
     for (config, says) in [
@@ -309,7 +309,7 @@ fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
     if !need("root, to become another user", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mode = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

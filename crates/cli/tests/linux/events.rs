@@ -39,7 +39,7 @@ cell = 2
 
 #[test]
 fn cuts_and_losses_of_links_are_the_same_on_both_backends() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("faulty.toml"), format!("{FIRST}{EVENTS}")).unwrap();
     let dropped = |backend: &str| {
@@ -118,7 +118,7 @@ fn crash_of_b1(kept: &serde_json::Value) -> [u64; 2] {
 /// time limit for its answer.
 #[test]
 fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let events = [
         event("1s", "crash", "b1"),
         event("1.3s", "restart", "b1"),
@@ -142,7 +142,7 @@ fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
 
 #[test]
 fn a_router_that_crashes_loses_what_it_had_and_comes_back() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let crash = event("1.3s", "crash", "b1") + &event("1.8s", "restart", "b1");
     let Some([sim, linux]) = on_both(&format!("{FIRST}{crash}"), &LONG, 0, "crash of b1") else { return };
     let [crashed, again] = crash_of_b1(&linux);
@@ -158,7 +158,7 @@ fn a_router_that_crashes_loses_what_it_had_and_comes_back() {
 
 #[test]
 fn a_host_that_is_stopped_keeps_all_and_one_that_stays_down_leaves_its_records() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let events = [
         event("1.3s", "stop", "b1"),
         event("2s", "continue", "b1"),
@@ -176,7 +176,7 @@ fn a_host_that_is_stopped_keeps_all_and_one_that_stays_down_leaves_its_records()
 
 #[test]
 fn a_link_that_gets_narrow_refuses_what_is_too_big() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let narrow = "\n[[event]]\nat = \"1.5s\"\nkind = \"mtu\"\nwire = \"internet\"\nmtu = 400\n";
     let settings = [SHORT[0], SHORT[1], "constant-rate.size=500"];
     let says = "MTU 400 on wire internet";
@@ -191,7 +191,7 @@ fn a_link_that_gets_narrow_refuses_what_is_too_big() {
 
 #[test]
 fn a_home_agent_with_a_full_disk_registers_nobody_until_it_is_free() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let drive = include_str!("../../../../scenarios/mobile-ip/drive.toml");
     let full = event("1s", "disk-full", "home");
     on_both(&format!("{drive}{full}"), &[], 1, "no new data after");

@@ -6,7 +6,7 @@ use trace::Doubt;
 
 #[test]
 fn a_run_holds_and_leaves_nothing_behind() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let output = run(&SHORT, out.path());
     assert_held(&output, "first on linux");
@@ -17,7 +17,7 @@ fn a_user_without_rights_gets_the_same() {
     if !need("root, to become another user", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     assert_held(&run_as_nobody(&SHORT, out.path()), "first on linux");
 }
@@ -27,7 +27,7 @@ fn a_silent_drop_is_lost_between_two_places_without_a_reporter() {
     if !need("root and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
@@ -53,7 +53,7 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
     if !need("root and tc", is_root() && has_tc()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
@@ -76,7 +76,7 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
 
 #[test]
 fn what_is_sent_after_the_end_is_held_and_not_lost() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     // The applications continue until they are stopped, shortly after the links were.
     let words =
@@ -87,7 +87,7 @@ fn what_is_sent_after_the_end_is_held_and_not_lost() {
 
 #[test]
 fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     for (host, continued) in [("b1", false), ("b3", true), ("b2", true)] {
         let out = tempfile::tempdir().unwrap();
         let running = Running::start(&SHORT, out.path());
@@ -107,7 +107,7 @@ fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
 
 #[test]
 fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     for (name, said) in [
         (Signal::KILL, "was killed by signal 9 during the run"),
         // This signal ends it cleanly, but too early.
@@ -123,7 +123,7 @@ fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
 
 #[test]
 fn a_program_that_is_no_daemon_is_named() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let (file, text) = scenario::Scenario::find("first").unwrap();
     let plan = scenario::Scenario::plan(&file, &text, &[], 1).unwrap();
     let instead = Some(("b2".to_owned(), vec!["sleep".to_owned(), "60".to_owned()]));
@@ -137,7 +137,7 @@ fn a_program_that_is_no_daemon_is_named() {
 #[test]
 fn a_daemon_that_does_not_come_back_after_a_crash_is_named() {
     use emulator::run::LinuxError;
-    let _turn = beside_another();
+    let _turn = beside_others();
     let (file, text) = scenario::Scenario::find("first").unwrap();
     let events = "\n[[event]]\nat = \"0.2s\"\nkind = \"crash\"\nhost = \"b2\"\n\
                   [[event]]\nat = \"0.3s\"\nkind = \"restart\"\nhost = \"b2\"\n";
@@ -166,7 +166,7 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
     if !need("root and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
@@ -178,7 +178,7 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
 
 #[test]
 fn a_full_queue_is_named_with_its_interface() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     // A packet of 128 bytes takes longer than the 20 ms between two packets, so a queue of one is full again and
@@ -192,7 +192,7 @@ fn a_full_queue_is_named_with_its_interface() {
 
 #[test]
 fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     words.extend(["--set", "wire.left.duplicate=0.2"]);
@@ -202,7 +202,7 @@ fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
 
 #[test]
 fn a_handoff_by_command_over_the_control_socket() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     // Without repetition: a repeated run would not get the command.
@@ -230,7 +230,7 @@ fn hand_off_by_command(words: &[&str], out: &std::path::Path) -> Output {
 
 #[test]
 fn a_kernel_that_lacks_something_is_exit_3_and_its_name() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     // In a new user namespace, a user may forbid network namespaces.
     let script = format!(
@@ -245,7 +245,7 @@ fn a_kernel_that_lacks_something_is_exit_3_and_its_name() {
 
 #[test]
 fn ctrl_c_leaves_nothing() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     running.under_way();
@@ -298,7 +298,7 @@ fn a_full_folder_for_temporary_files_is_exit_3_and_named() {
     if !need("root, to mount a disk", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     // Full when the configurations are written, or the stores of the daemons.
     for kilobytes in [16, 100, 200] {
         let out = tempfile::tempdir().unwrap();

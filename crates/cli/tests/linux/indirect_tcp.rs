@@ -33,7 +33,7 @@ fn handoffs(number: usize) {
     const EACH_MS: usize = 800;
     /// Bytes that a cell carries in a millisecond.
     const MOST_IN_A_MS: usize = 240;
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut moves = String::from("roam.moves=[");
     for number in 0..number {
@@ -100,7 +100,7 @@ fn curl_under_exec_fetches_a_file_over_two_handoffs() {
     if !need("curl", has("curl")) || !need("python3", has("python3")) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut rng = wire::Rng::new(5);
     let file: Vec<u8> = (0..900_000).map(|_| rng.draw() as u8).collect();

@@ -41,7 +41,7 @@ fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
 
 #[test]
 fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let Some(library) = library(out.path()) else { return };
     let output = run_without("TCP_REPAIR", &CONNECTIONS_MOVE, &library, out.path());
@@ -56,7 +56,7 @@ fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
 
 #[test]
 fn without_raw_sockets_there_is_no_run() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let Some(library) = library(out.path()) else { return };
     let output = run_without("AF_PACKET", &SHORT, &library, out.path());
@@ -71,7 +71,7 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     if !need("root, to lose a capability", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-net_raw", "--inh-caps", "-net_raw", "--"]).arg(wayfare()).args(SHORT);
@@ -103,7 +103,7 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
     if !need("root, to change the root", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     let Some(()) = bare_root(root) else { return };

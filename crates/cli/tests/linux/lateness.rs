@@ -109,7 +109,7 @@ fn a_machine_that_is_late_by_itself_decides_nothing() {
 
 #[test]
 fn a_run_says_how_late_this_machine_is_without_any_daemon() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let (linux, said) = measured(None, out.path());
     let control = &linux["control"];
@@ -120,7 +120,7 @@ fn a_run_says_how_late_this_machine_is_without_any_daemon() {
 
 #[test]
 fn a_batch_measures_the_machine_once_and_again_after_a_run_that_was_late() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let (file, text) = scenario::Scenario::find("first").unwrap();
     let settings = ["duration=600ms", "constant-rate.stop=500ms"].map(|text| text.parse().unwrap());
     let plan = scenario::Scenario::plan(&file, &text, &settings, 1).unwrap();

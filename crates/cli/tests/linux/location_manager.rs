@@ -134,7 +134,7 @@ fn nsupdate_and_dig_find_a_name_server_in_it() {
     if !need("nsupdate and dig (bind9-dnsutils)", have) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || {
         let stage = Stage::new();
         let daemon = stage.start();

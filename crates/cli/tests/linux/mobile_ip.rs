@@ -39,7 +39,7 @@ fn assert_downloaded(output: &Output, out: &Path) {
 
 #[test]
 fn a_download_goes_on_while_its_host_moves() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     assert_downloaded(&run(&SHORT, out.path()), out.path());
 }
@@ -49,7 +49,7 @@ fn a_user_without_rights_gets_the_same() {
     if !need("root, to become another user", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     assert_downloaded(&run_as_nobody(&SHORT, out.path()), out.path());
 }
@@ -107,7 +107,7 @@ fn any_program_is_a_workload_and_outlives_the_move() {
     if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("python3 server.py", "python3 client.py", out.path());
     assert_held(&output, "programs on linux");
@@ -125,7 +125,7 @@ fn any_program_is_a_workload_and_outlives_the_move() {
 
 #[test]
 fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("sleep 100 & sleep 101", "echo no server; exit 7", out.path());
     if output.was_only_late() {
@@ -169,7 +169,7 @@ fn the_connection_of_a_program_has_its_row_its_outage_and_a_figure() {
     if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let (output, summary) = programs_flow(&[], out.path());
     assert_held(&output, "programs on linux");
@@ -197,7 +197,7 @@ fn a_download_by_iperf3_has_its_outage() {
     if !need("iperf3", std::process::Command::new("iperf3").arg("--version").output().is_ok()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("iperf3 -s -1", "iperf3 -c 10.0.0.1 -R -n 1M", out.path());
     assert_held(&output, "programs on linux");
@@ -224,7 +224,7 @@ fn the_connection_of_a_program_that_never_comes_back_is_said_never() {
     if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     // The foreign agent has no connection to the rest of the network: no registration, no data.
     let (output, summary) = programs_flow(&["--set", "wire.right.loss=1"], out.path());

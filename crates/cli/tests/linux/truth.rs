@@ -166,7 +166,7 @@ fn a_traced_daemon_is_named() {
     if !need("root, to trace a process", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
     let running = Running::start(&once(), out.path());
@@ -189,7 +189,7 @@ fn assert_over(began: os::Clock, daemon: u32, dir: &Path) {
 
 #[test]
 fn a_daemon_that_is_stopped_for_ever_is_named_and_nothing_is_left() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let began = os::Clock::start();
     let running = Running::start(&once(), out.path());
@@ -205,7 +205,7 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
     if !need("root, to trace a process", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
     let began = os::Clock::start();
@@ -227,7 +227,7 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     if !need("root, to freeze a process", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let Some(freezer) = Freezer::new() else {
         need("a freezer of control groups", false);
         return;
@@ -263,7 +263,7 @@ fn radio(of: &Running) -> Option<u32> {
 
 #[test]
 fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "1"]);
@@ -292,7 +292,7 @@ fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
 
 #[test]
 fn a_daemon_that_was_stopped_still_gives_its_records() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&once(), out.path());
     running.under_way();
@@ -307,7 +307,7 @@ fn a_daemon_that_was_stopped_still_gives_its_records() {
 
 #[test]
 fn without_the_records_of_a_host_there_are_no_tables() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&once(), out.path());
     running.under_way();
@@ -345,7 +345,7 @@ fn segments_lost_between_a_kernel_and_its_node_are_found_in_both_directions() {
     if !need("root and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let one_of_ten = "ip protocol tcp numgen inc mod 10 0 drop";
     let out = "type filter hook postrouting priority 0;";
     let output = with_filter(&DOWNLOAD, "correspondent", out, one_of_ten);
@@ -365,7 +365,7 @@ fn frames_that_an_interface_refuses_are_no_loss_of_the_protocol() {
     if !need("root and nft", is_root() && has_nft()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let chain = "type filter hook egress device \"b2\" priority 0;";
     let output = with_filter(&once(), "b1", chain, "ether type ip numgen inc mod 10 0 drop");
     let is_it = |doubt: &Doubt| matches!(doubt, Doubt::Refused { host, interface, reason, .. } if host == "b1" && interface == "b2" && reason == "send_no_buffers");
@@ -377,7 +377,7 @@ fn duplicates_that_no_link_made_are_named() {
     if !need("root, to send frames", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
     let tamper = tamper.to_string_lossy().into_owned();
@@ -413,7 +413,7 @@ fn an_interface_that_goes_down_or_is_removed_is_named() {
     if !need("root, to change interfaces", is_root()) {
         return;
     }
-    let _turn = beside_another();
+    let _turn = beside_others();
     for words in [["ip", "link", "set", "air", "down"].as_slice(), &["ip", "link", "delete", "air"]] {
         let out = tempfile::tempdir().unwrap();
         let running = Running::start(&once(), out.path());

@@ -205,13 +205,13 @@ fn receives(wire: Wire) {
 
 #[test]
 fn usrsctp_receives_while_our_address_changes() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || receives(Wire::Good));
 }
 
 #[test]
 fn usrsctp_receives_while_our_address_changes_and_packets_are_lost() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || receives(Wire::Lossy));
 }
 
@@ -243,13 +243,13 @@ fn sends(wire: Wire) {
 
 #[test]
 fn usrsctp_sends_while_our_address_changes() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || sends(Wire::Good));
 }
 
 #[test]
 fn usrsctp_sends_while_our_address_changes_and_packets_are_lost() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || sends(Wire::Lossy));
 }
 
@@ -300,13 +300,13 @@ fn changes(wire: Wire) {
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || changes(Wire::Good));
 }
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
-    let _turn = beside_another();
+    let _turn = beside_others();
     in_sandbox(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 
