@@ -155,10 +155,15 @@ class Daemon:
             last = now
         return last
 
-    def attack(self, name, act):
-        """Runs an attack, and prints the new counts and whether the state is unchanged."""
+    def attack(self, name, act, stores=False):
+        """Runs an attack, and prints the new counts and whether the state is unchanged. `stores`: the daemon should store a
+        record first, which takes as long as the disk is busy."""
         state, before = self.settled()
         act()
+        for _ in range(100 if stores else 0):
+            if self.look()[0] != state:
+                break
+            time.sleep(0.05)
         now, after = self.settled()
         counted = [f"{reason}+{after[reason] - before.get(reason, 0)}" for reason in sorted(after)]
         counted = [word for word in counted if not word.endswith("+0")]

@@ -54,7 +54,7 @@ def send(message):
 
 
 good = signed(update(place="10.1.8.100"))
-daemon.attack("authentic", send(good))
+daemon.attack("authentic", send(good), stores=True)
 daemon.attack("replay", send(good))
 daemon.attack("unsigned", send(update()))
 daemon.attack("wrong-key", send(signed(update(), key=bytes(16))))

@@ -55,7 +55,7 @@ daemon.attack("lying-length", send(good, length=2000))
 
 # The authentic request is accepted; its replay is not.
 authentic = request()
-daemon.attack("authentic", send(authentic))
+daemon.attack("authentic", send(authentic), stores=True)
 time.sleep(1.1)
 daemon.attack("replay", send(authentic))
 daemon.attack("replay-from-elsewhere", send(authentic, src="10.3.0.6"))
