@@ -12,7 +12,8 @@ export WAYFARE_INCONCLUSIVE ?= $(CURDIR)/target/inconclusive
 # The file for failed phases, one per line (tools/phase.sh).
 export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 
-.PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes lane-that-waits lane-that-computes lane-that-fuzzes conformance \
+.PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes tests-on-linux lane-that-reproduces lane-that-compares \
+	lane-that-computes lane-that-fuzzes conformance \
 	released reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
 	agree hunt hunt-linux
 
@@ -39,16 +40,17 @@ setup:
 setup-test:
 	@tools/setup.sh test
 
-# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then three lanes run in
-# parallel: these tests, computations, and fuzzing. All use one build with debug assertions; there is no release build. The output
-# of a step appears when the step has ended; its progress appears at once. If a step fails, make names it, its lane ends, and the other
-# lanes continue. The last lines are the failed steps and the inconclusive tests.
+# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then lanes run in parallel: these
+# tests, and after them the experiments and the comparison; computations; fuzzing. All use one build with debug assertions; there is no
+# release build. The output of a step appears when the step has ended; its progress appears at once. After a failed step its lane
+# continues. The last lines are the failed steps (tools/summary.sh makes them a failure) and the inconclusive tests.
 test: setup-test
 	@tools/summary.sh $(MAKE) --no-print-directory all-lanes
 
 all-lanes:
 	$(PHASE) "build of the tests of runs on Linux" 240 tools/run_test.sh build linux
-	@exec 9>&2; $(MAKE) --no-print-directory --jobs=3 --output-sync=line --keep-going lane-that-waits lane-that-computes lane-that-fuzzes
+	@exec 9>&2; $(MAKE) --no-print-directory --jobs=4 --output-sync=line --ignore-errors lane-that-reproduces lane-that-compares \
+		lane-that-computes lane-that-fuzzes
 
 # The threads of the tests of runs on Linux are more than their places (crates/cli/tests/linux/common.rs), because some wait for a place.
 # Priorities for computations: the daemons of a lab run first. A build (IDLE) yields its processor as soon as a daemon wakes. Tests
@@ -56,11 +58,16 @@ all-lanes:
 CALM = $(FREE) nice -n 19
 IDLE = $(FREE) chrt --idle 0
 
-lane-that-waits lane-that-computes: WAYFARE = target/debug/wayfare
+lane-that-reproduces lane-that-compares lane-that-computes: WAYFARE = target/debug/wayfare
 
-lane-that-waits:
-	$(PHASE) "tests of runs on Linux" 350 $(FREE) RUST_TEST_THREADS=6 tools/run_test.sh run linux
-	$(EXPERIMENTS)
+tests-on-linux:
+	$(PHASE) "tests of runs on Linux" 420 $(FREE) RUST_TEST_THREADS=6 tools/run_test.sh run linux
+
+lane-that-reproduces: tests-on-linux
+	$(REPRODUCE)
+
+lane-that-compares: tests-on-linux
+	$(COMPARE)
 	$(AGREEMENT)
 
 lane-that-computes:
@@ -95,15 +102,17 @@ fuzz:
 # Each experiment on both backends, in its short form, and then its self-test, which must break each must-hold. `make test` runs the
 # self-test in the simulator only: on Linux a broken run takes as long as a valid one, and is repeated.
 BREAK_ON = both
-lane-that-waits: BREAK_ON = sim
+lane-that-reproduces: BREAK_ON = sim
 # How long experiments may run on Linux in `make test`, in seconds without repeated runs. If all of them take longer, the commit
 # decides which of them run; in the simulator all of them run.
 LINUX_SECONDS ?= 160
 TURN = $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0))))
-lane-that-waits: SHARE = --linux-seconds $(LINUX_SECONDS) --turn $(TURN)
-define EXPERIMENTS
+lane-that-reproduces: SHARE = --linux-seconds $(LINUX_SECONDS) --turn $(TURN)
+define REPRODUCE
 $(PHASE) "experiments" 300 tools/measured.sh $(WAYFARE) reproduce --quick --on both $(SHARE)
 $(PHASE) "the experiments' self-tests" 60 $(WAYFARE) reproduce --quick --self-test --on $(BREAK_ON)
+endef
+define COMPARE
 $(PHASE) "comparison" 470 tools/measured.sh $(WAYFARE) compare --quick --on both
 $(PHASE) "the comparison's self-test" 30 $(WAYFARE) compare --self-test
 endef
@@ -112,7 +121,8 @@ endef
 AGREEMENT = $(PHASE) "agreement of both backends" 75 tools/measured.sh $(WAYFARE) agree first --runs 8 --linux-runs 8
 
 reproduce: build
-	$(EXPERIMENTS)
+	$(REPRODUCE)
+	$(COMPARE)
 
 # --- longer targets ----------------------------------------------------------------------------------------------------
 

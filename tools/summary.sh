@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a command that has several steps. When it ends, prints which steps failed (tools/phase.sh) and which tests were inconclusive
-# because of a busy host (tools/measured.sh). Its exit status is that of the command.
+# because of a busy host (tools/measured.sh). Its exit status is that of the command, or 1 if a step failed.
 #
 # usage: summary.sh COMMAND...   WAYFARE_FAILED and WAYFARE_INCONCLUSIVE name the files with a line for each.
 set -u
@@ -19,6 +19,7 @@ fi
 if [ -s "$failed" ]; then
     echo "FAILED:"
     sed 's/^/    /' "$failed"
+    [ "$status" -ne 0 ] || status=1
 elif [ "$status" -ne 0 ]; then
     echo "FAILED ($status)"
 else
