@@ -1,9 +1,9 @@
 //! SCTP: two ends, users that do as the input says, and a wire that loses, doubles, reorders, corrupts and moves.
 
 use auth::Key;
+use fuzz::{Fate, Wire};
 use sctp::message::{Packet, set_checksum};
 use sctp::{AssociationEvent, AssociationId, Change, Config, Endpoint, Hmac, Open, State, Transmit};
-use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Rng};
 
 const PORT: u16 = 80;
@@ -14,8 +14,8 @@ const BUFFER: u32 = 20_000;
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     let mut r = Reader::new(bytes.get(1..).unwrap_or_default(), Malformed("end"));
-    let mut wire = Wire::new(bytes.first().copied().unwrap_or_default());
-    while wire.step(&mut r).is_ok() {}
+    let mut net = Network::new(bytes.first().copied().unwrap_or_default());
+    while net.step(&mut r).is_ok() {}
 }
 
 /// Four addresses for each end.
@@ -32,16 +32,16 @@ struct End {
     credit: usize,
 }
 
-struct Wire {
+struct Network {
     now: Instant,
     ends: [End; 2],
     /// Towards each end.
-    queues: [VecDeque<Transmit>; 2],
+    queues: [Wire<Transmit>; 2],
     /// Only the two ends have sent, and neither restarted.
     honest: bool,
 }
 
-impl Wire {
+impl Network {
     fn new(knobs: u8) -> Self {
         let on = |bit: u8| knobs >> bit & 1 != 0;
         let config = Config {
@@ -66,7 +66,7 @@ impl Wire {
         let mut wire = Self {
             now: Instant::from_millis(1),
             ends: [end(1), end(2)],
-            queues: [VecDeque::new(), VecDeque::new()],
+            queues: Default::default(),
             honest: true,
         };
         wire.ends[1].endpoint.listen(PORT, &[address(1, 0), address(1, 1)]);
@@ -82,21 +82,10 @@ impl Wire {
         let code = r.u8()?;
         let who = usize::from(code & 1);
         match code >> 1 & 15 {
-            0..=3 => {
-                if let Some(transmit) = self.queues[who].pop_front() {
-                    self.arrives(who, &transmit);
-                }
-            }
-            4 => drop(self.queues[who].pop_front()),
-            5 => {
-                if let Some(transmit) = self.queues[who].front().cloned() {
-                    self.arrives(who, &transmit);
-                }
-            }
-            6 => {
-                let late = self.queues[who].pop_front();
-                self.queues[who].extend(late);
-            }
+            0..=3 => self.happens(who, Fate::Arrives),
+            4 => self.happens(who, Fate::Lost),
+            5 => self.happens(who, Fate::Copied),
+            6 => self.happens(who, Fate::Reordered),
             7 => self.expires(who),
             8 => self.now += Duration::from_millis(u64::from(r.u8()?) * 4),
             9 | 10 => self.writes(who, usize::from(r.u16()? % 8000) + 1),
@@ -104,7 +93,7 @@ impl Wire {
             12 | 13 => self.moves(who, r.u8()?),
             14 => self.ends_it(who, code),
             _ => {
-                let Some(mut forged) = self.queues[who].pop_front() else { return Ok(()) };
+                let Some(mut forged) = self.queues[who].step(Fate::Arrives) else { return Ok(()) };
                 let (at, change) = (usize::from(r.u16()?), r.u8()?);
                 if let Some(byte) = forged.bytes.get_mut(at) {
                     *byte ^= change;
@@ -115,6 +104,12 @@ impl Wire {
             }
         }
         Ok(())
+    }
+
+    fn happens(&mut self, who: usize, fate: Fate) {
+        if let Some(transmit) = self.queues[who].step(fate) {
+            self.arrives(who, &transmit);
+        }
     }
 
     fn arrives(&mut self, who: usize, transmit: &Transmit) {
@@ -220,11 +215,10 @@ impl Wire {
         while let Some(transmit) = end.endpoint.poll_transmit(self.now) {
             assert!(Packet::parse(&transmit.bytes).is_ok(), "it cannot be read");
             assert!(transmit.bytes.len() <= 1500 - 20, "larger than the path");
-            self.queues[1 - who].push_back(transmit);
+            self.queues[1 - who].send([transmit], MOST);
             sent += 1;
             assert!(sent < MOST, "it never falls silent");
         }
-        self.queues[1 - who].truncate(MOST);
         for (_, association) in end.endpoint.associations() {
             assert!(association.unread() <= 3 * BUFFER as usize, "it holds too much");
             assert!(association.unacknowledged() <= BUFFER as usize);

@@ -1,9 +1,10 @@
 //! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
 
+use fuzz::{Fate, Wire};
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
 use node::{Guard, MigrateOp, StreamId, StreamOp, Transport, Tuple};
 use stack::{Output, Stack};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::Profile;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Rng, SocketAddrV4};
@@ -32,7 +33,7 @@ struct Network {
     now: Instant,
     hosts: [Host; 2],
     /// Towards each.
-    wires: [VecDeque<Vec<u8>>; 2],
+    wires: [Wire<Vec<u8>>; 2],
 }
 
 impl Network {
@@ -57,23 +58,12 @@ impl Network {
         let code = r.u8()?;
         let who = usize::from(code & 1);
         match code >> 1 & 15 {
-            0..=2 => {
-                if let Some(bytes) = self.wires[who].pop_front() {
-                    self.arrives(who, &bytes);
-                }
-            }
-            3 => drop(self.wires[who].pop_front()),
-            4 => {
-                if let Some(bytes) = self.wires[who].front().cloned() {
-                    self.arrives(who, &bytes);
-                }
-            }
-            5 => {
-                let late = self.wires[who].pop_front();
-                self.wires[who].extend(late);
-            }
+            0..=2 => self.happens(who, Fate::Arrives),
+            3 => self.happens(who, Fate::Lost),
+            4 => self.happens(who, Fate::Copied),
+            5 => self.happens(who, Fate::Reordered),
             6 => {
-                let mut forged = self.wires[who].front().cloned().unwrap_or_default();
+                let mut forged = self.wires[who].step(Fate::Copied).unwrap_or_default();
                 let (at, change) = (usize::from(r.u16()?), r.u8()?);
                 if let Some(byte) = forged.get_mut(at) {
                     *byte ^= change;
@@ -141,6 +131,12 @@ impl Network {
         self.settle(who, out);
     }
 
+    fn happens(&mut self, who: usize, fate: Fate) {
+        if let Some(bytes) = self.wires[who].step(fate) {
+            self.arrives(who, &bytes);
+        }
+    }
+
     fn arrives(&mut self, who: usize, bytes: &[u8]) {
         let mut out = Output::default();
         self.hosts[who].stack.receive(self.now, PacketId(1), bytes, &mut out);
@@ -159,8 +155,7 @@ impl Network {
 
     fn settle(&mut self, who: usize, out: Output) {
         assert!(out.packets.len() < MOST, "it never falls silent");
-        self.wires[1 - who].extend(out.packets);
-        self.wires[1 - who].truncate(MOST);
+        self.wires[1 - who].send(out.packets, MOST);
         let host = &mut self.hosts[who];
         for told in out.events {
             match told {

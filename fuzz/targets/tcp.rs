@@ -1,7 +1,6 @@
 //! TCP: the header, and two ends with a wire between them that does what the input says.
 
-use fuzz::set_checksum_over;
-use std::collections::VecDeque;
+use fuzz::{Fate, Wire, set_checksum_over};
 use tcp::{
     Connection, Estimator, Flags, Options, PROTOCOL, Profile, Recovery, Segment, Seq, Ticks, Timestamps,
     Timing, TooBig, Wheel,
@@ -17,9 +16,9 @@ const MOST: usize = 20_000;
 pub(crate) fn run(bytes: &[u8]) {
     header(bytes);
     let knobs = bytes.first_chunk().copied().unwrap_or_default();
-    let mut wire = Wire::new(u16::from_be_bytes(knobs));
+    let mut net = Network::new(u16::from_be_bytes(knobs));
     let mut r = Reader::new(bytes.get(2..).unwrap_or_default(), Malformed("end"));
-    while wire.step(&mut r).is_ok() {}
+    while net.step(&mut r).is_ok() {}
 }
 
 fn header(bytes: &[u8]) {
@@ -38,12 +37,12 @@ fn header(bytes: &[u8]) {
     read(&corrected);
 }
 
-struct Wire {
+struct Network {
     now: Instant,
     profile: Profile,
     ends: [Option<Connection>; 2],
     /// Towards each end.
-    queues: [VecDeque<Segment<'static>>; 2],
+    queues: [Wire<Segment<'static>>; 2],
     /// Written by each end, and read by the other.
     written: [usize; 2],
     read: [usize; 2],
@@ -51,7 +50,7 @@ struct Wire {
     honest: bool,
 }
 
-impl Wire {
+impl Network {
     fn new(knobs: u16) -> Self {
         let on = |bit: u8| knobs >> bit & 1 != 0;
         let base = if on(0) { Profile::linux_like() } else { Profile::rfc6298_reno() };
@@ -90,7 +89,7 @@ impl Wire {
             now: Instant::ZERO,
             profile,
             ends: [Some(first), None],
-            queues: [VecDeque::new(), VecDeque::new()],
+            queues: Default::default(),
             written: [0; 2],
             read: [0; 2],
             honest: true,
@@ -104,21 +103,10 @@ impl Wire {
         let code = r.u8()?;
         let who = usize::from(code & 1);
         match code >> 1 & 15 {
-            0..=3 => {
-                if let Some(segment) = self.queues[who].pop_front() {
-                    self.arrives(who, &segment);
-                }
-            }
-            4 => drop(self.queues[who].pop_front()),
-            5 => {
-                if let Some(segment) = self.queues[who].front().cloned() {
-                    self.arrives(who, &segment);
-                }
-            }
-            6 => {
-                let late = self.queues[who].pop_front();
-                self.queues[who].extend(late);
-            }
+            0..=3 => self.happens(who, Fate::Arrives),
+            4 => self.happens(who, Fate::Lost),
+            5 => self.happens(who, Fate::Copied),
+            6 => self.happens(who, Fate::Reordered),
             7 | 8 => self.expires(who),
             9 => self.now += Duration::from_millis(u64::from(r.u8()?)),
             10 => self.writes(who, usize::from(r.u16()?)),
@@ -168,6 +156,12 @@ impl Wire {
         let payload = vec![0; usize::from(size & 63) * 8].into();
         let (seq, ack, flags) = (Seq(seq), Seq(ack), Flags(flags & 31));
         Ok(Segment { seq, ack, flags, window, options, payload, ..Segment::default() })
+    }
+
+    fn happens(&mut self, who: usize, fate: Fate) {
+        if let Some(segment) = self.queues[who].step(fate) {
+            self.arrives(who, &segment);
+        }
     }
 
     fn arrives(&mut self, who: usize, segment: &Segment<'_>) {
@@ -241,11 +235,10 @@ impl Wire {
         let Some(tcp) = &mut self.ends[who] else { return };
         let mut sent = 0;
         while let Some(segment) = tcp.poll(self.now) {
-            self.queues[1 - who].push_back(segment.into_owned());
+            self.queues[1 - who].send([segment.into_owned()], MOST);
             sent += 1;
             assert!(sent < MOST, "it never falls silent");
         }
-        self.queues[1 - who].truncate(MOST);
     }
 }
 
