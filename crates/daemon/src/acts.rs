@@ -15,7 +15,7 @@ impl Daemon {
     pub(super) fn carry_out(&mut self, now: Instant) {
         self.carry_out_acts(now);
         while std::mem::take(&mut self.unstorable) > 0 {
-            self.refuse_records(now, "this daemon has no store; give it one with daemon.store");
+            self.refuse_records(now, "no store is configured; set `daemon.store` to the path of a file");
             self.carry_out_acts(now);
         }
     }

@@ -144,7 +144,7 @@ const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn is_file_at(file: &File, path: &Path) -> Result<bool> {
-    let ours = file.metadata().attempt("look at", path.display())?;
+    let ours = file.metadata().attempt("read the metadata of", path.display())?;
     Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
 }
 

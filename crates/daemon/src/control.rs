@@ -233,7 +233,9 @@ impl Control {
             let Ok(mut lines) = Lines::new(stream) else { continue };
             if !may_order {
                 // An error means that the client has gone.
-                let _ = lines.send(&Answer::Error("only this daemon's user may send requests".to_owned()));
+                let _ = lines.send(&Answer::Error(
+                    "only root and the user that runs this daemon may send requests".to_owned(),
+                ));
                 continue;
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {

@@ -15,7 +15,9 @@ pub(super) fn folder() -> Result<PathBuf> {
     for path in places() {
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => last = error,
-            _ if is_private_folder(&path).attempt("look at", path.display())? => return Ok(path),
+            _ if is_private_folder(&path).attempt("read the metadata of", path.display())? => {
+                return Ok(path);
+            }
             // Another user's: its content cannot be trusted, and that user can change what is written there.
             _ => {
                 let why =

@@ -207,7 +207,7 @@ enum LabState {
 }
 
 fn lab_state(path: &Path) -> Result<LabState> {
-    if !is_private_folder(path).attempt("look at", path.display())? {
+    if !is_private_folder(path).attempt("read the metadata of", path.display())? {
         return Ok(LabState::NotOurs);
     }
     let lock =
@@ -257,7 +257,7 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
 /// Returns the boot id, and the inode of the caller's PID namespace.
 fn era() -> Result<(String, u64)> {
     let namespace = "/proc/self/ns/pid";
-    Ok((boot_id()?, fs::metadata(namespace).attempt("look at", namespace)?.ino()))
+    Ok((boot_id()?, fs::metadata(namespace).attempt("read the metadata of", namespace)?.ino()))
 }
 
 /// Writes the whole record, or leaves the old one.

@@ -41,7 +41,7 @@ impl NetNs {
 
     /// Returns its inode number. Two namespaces with the same number at the same time are the same namespace.
     pub fn number(&self) -> Result<u64> {
-        Ok(self.file.metadata().attempt("look at", "a network namespace")?.ino())
+        Ok(self.file.metadata().attempt("read the inode number of", "a network namespace")?.ino())
     }
 
     /// Runs `work` inside, on a new thread, and returns its result. Sockets and [`NetNs`] that it opens stay inside;

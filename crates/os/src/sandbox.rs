@@ -241,8 +241,8 @@ impl Step {
             Self::UidMap => "write /proc/self/uid_map for",
             Self::GidMap => "write /proc/self/gid_map for",
             Self::Fork => "fork pid 1 of",
-            Self::Watch => "tie to its keeper",
-            Self::Private => "keep the mounts private of",
+            Self::Watch => "set the parent-death signal of pid 1 in",
+            Self::Private => "make the mounts private for",
             Self::Proc => "mount /proc for",
         }
     }

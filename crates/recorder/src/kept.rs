@@ -166,7 +166,7 @@ fn check(folder: &Path, listed: &BTreeMap<String, BTreeSet<String>>, name: &str)
 
 fn not_ours(path: &Path) -> io::Error {
     let problem = format!(
-        "{} exists, and was changed since Wayfare wrote it; name another place, or replace it with --force",
+        "{} exists, and was changed after Wayfare wrote it; name another place, or replace it with --force",
         path.display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, problem)
@@ -254,7 +254,7 @@ mod tests {
         open(false).unwrap().keep("a.csv", "two").unwrap();
         // One was edited by the user; the other never came from Wayfare.
         fs::write(folder.join("sub/b.svg"), "mine").unwrap();
-        assert!(refused(open(false)).contains("sub/b.svg exists, and was changed since Wayfare wrote it"));
+        assert!(refused(open(false)).contains("sub/b.svg exists, and was changed after Wayfare wrote it"));
         fs::write(folder.join("c.csv"), "mine").unwrap();
         let mut kept = Folder::open(folder, [], false).unwrap();
         refused(kept.keep("c.csv", "three"));

@@ -290,7 +290,7 @@ fn a_reset_of_one_side_resets_the_other() {
 #[test]
 fn only_two_open_connections_can_be_joined_and_once() {
     let mut net = relayed(&Profile::rfc6298_reno(), 0, 0);
-    let lines = |net: &Net| net.log.matches("not joinable").count() + net.log.matches("not joined").count();
+    let lines = |net: &Net| net.log.matches("cannot join").count() + net.log.matches("not joined").count();
     let nothing = || [Vec::new(), Vec::new()];
     for (number, (id, op)) in [
         (NEAR, StreamOp::Migrate(MigrateOp::Join(FAR, nothing()))),

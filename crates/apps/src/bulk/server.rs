@@ -66,7 +66,7 @@ impl BulkServer {
             return Err(ConfigError::new("bytes", "either `bytes` or `duration` is required, and not both"));
         }
         if config.bytes == Some(0) {
-            return Err(ConfigError::new("bytes", "allowed: 1 or more"));
+            return Err(ConfigError::new("bytes", "must be at least 1"));
         }
         Ok(Self {
             config,

@@ -131,5 +131,5 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
     std::fs::write(root.join("dev/null"), "").unwrap();
     assert_missing(&proc, "temporary files", "cannot make a directory in /tmp");
     std::fs::create_dir(root.join("tmp")).unwrap();
-    assert_missing(&proc, "PID namespaces", "cannot keep the mounts private of");
+    assert_missing(&proc, "PID namespaces", "cannot make the mounts private for");
 }

@@ -73,7 +73,7 @@ impl Cost {
     /// The text for a heading.
     pub(super) fn text(&self) -> String {
         match self.noticed {
-            Noticed::Nothing => "outage none".to_owned(),
+            Noticed::Nothing => "no outage".to_owned(),
             Noticed::Outage => format!("outage {}", milliseconds(self.outage())),
             Noticed::Never => "outage never ends".to_owned(),
             Noticed::NotMeasured => "outage not measured".to_owned(),

@@ -105,7 +105,7 @@ pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Resu
     if is_run_of(&page, plan, backend) {
         return match digests::check(dir) {
             Err(ReadError::Changed(file)) => refuse(&format!(
-                "holds this run, but {} was changed since; name another directory, or replace it with --force",
+                "holds this run, but {} was changed after the run; name another directory, or replace it with --force",
                 file.display()
             )),
             _ => Ok(()),

@@ -94,7 +94,10 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
     let whole = fs::read(&flows).unwrap();
     fs::write(&flows, [&whole[..], b"mine\n"].concat()).unwrap();
     let problem = refusal(&dir, plan, sim, false);
-    assert!(problem.contains("flows.csv was changed since") && problem.contains("--force"), "{problem}");
+    assert!(
+        problem.contains("flows.csv was changed after the run") && problem.contains("--force"),
+        "{problem}"
+    );
     check(&dir, plan, sim, true).unwrap();
     fs::write(&flows, whole).unwrap();
     check(&dir, plan, sim, false).unwrap();

@@ -154,7 +154,7 @@ fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
     if mtu >= LEAST_MTU {
         return Ok(());
     }
-    Err((format!("{path}.mtu"), format!("a link takes at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
+    Err((format!("{path}.mtu"), format!("must be at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
 }
 
 /// Checks that networks do not overlap. Otherwise the link to an address would be ambiguous.
@@ -220,7 +220,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
         if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
-            return wrong(&format!(".{key}"), "no role of this host moves it; `apps/roam` does".to_owned());
+            return wrong(&format!(".{key}"), "only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host, and this host has none".to_owned());
         }
     }
     Ok(())

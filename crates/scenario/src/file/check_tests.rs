@@ -77,7 +77,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"1ms\"",
         "\"1ms\"\nmtu = 67",
-        "line 7, column 7: `wire.in.mtu`: a link takes at least 68 bytes (RFC 791, section 3.2)",
+        "line 7, column 7: `wire.in.mtu`: must be at least 68 bytes (RFC 791, section 3.2)",
     ),
     ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
     ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
@@ -102,7 +102,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[cell.2]\nstation = \"west\"\nrate = \"2Mb/s\"\n[cell.1]",
         "line 14, column 11: `cell.2.station`: `west` serves cell 1; a base station has one cell",
     ),
-    ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: a link takes at least 68 bytes"),
+    ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: must be at least 68 bytes"),
     (
         "\"2Mb/s\"",
         "\"2Mb/s\"\nbeacon = { every = \"0s\" }",
@@ -202,12 +202,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.router]",
         "[host.router]\npath.points = [[\"0s\", 0.0, 0.0]]",
-        "line 20, column 1: `host.router.path`: no role of this host moves it",
+        "line 20, column 1: `host.router.path`: only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host",
     ),
     (
         "[host.router]",
         "[host.router]\nradios = 2",
-        "line 20, column 10: `host.router.radios`: no role of this host moves it",
+        "line 20, column 10: `host.router.radios`: only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host",
     ),
     (
         "[host.mobile]",
@@ -225,7 +225,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
     ),
     // Roles.
-    ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: allowed: 1 or more"),
+    ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: must be at least 1"),
     (
         "kind = \"apps/roam\"",
         "kind = \"apps/roam\", start = \"wets\"",

@@ -313,7 +313,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
         return wrong("loss", "a probability is a number from 0 to 1".to_owned());
     }
     if mtu.is_some_and(|mtu| mtu < 68) {
-        return wrong("mtu", "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned());
+        return wrong("mtu", "must be at least 68 bytes (RFC 791, section 3.2)".to_owned());
     }
     Ok(())
 }

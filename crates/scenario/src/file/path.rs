@@ -117,10 +117,12 @@ impl Random {
     fn stops(&self, duration: Duration, mut rng: Rng) -> Result<Vec<Stop>, String> {
         let [slowest, fastest] = self.speed;
         if !(slowest > 0.0 && fastest >= slowest && fastest.is_finite()) {
-            return Err("`speed` is a list of two numbers above 0, the lowest first".to_owned());
+            return Err(
+                "`speed`: must be [lowest, highest] in metres per second, both greater than 0".to_owned()
+            );
         }
         if !self.area.iter().all(|side| *side > 0.0 && side.is_finite()) {
-            return Err("`area` is a list of two numbers above 0, in metres".to_owned());
+            return Err("`area`: must be [width, height] in metres, both greater than 0".to_owned());
         }
         let mut share = || (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let mut at = Duration::ZERO;

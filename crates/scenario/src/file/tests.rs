@@ -182,7 +182,7 @@ fn a_way_that_cannot_be_gone_is_named() {
         ("path = {}", "`host.mobile.path`: give exactly one of"),
         (
             "path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }",
-            "`speed` is a list of two numbers above 0",
+            "`speed`: must be [lowest, highest] in metres per second",
         ),
         ("path.file = \"no/such.csv\"", "`host.mobile.path.file`: no/such.csv: No such file"),
         (

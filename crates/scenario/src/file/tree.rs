@@ -100,10 +100,7 @@ impl TreeTable {
         network: Option<&CellularIpTable>,
     ) -> Result<Tree, (String, String)> {
         if self.mtu < 68 {
-            return Err((
-                "mtu".to_owned(),
-                "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned(),
-            ));
+            return Err(("mtu".to_owned(), "must be at least 68 bytes (RFC 791, section 3.2)".to_owned()));
         }
         let cellular_ip = self.cellular_ip(radio, network)?;
         let Self { rate, delay, queue, mtu, .. } = *self;

@@ -190,7 +190,12 @@ impl Outbound {
     ///
     /// A counter differs.
     fn check(&self, paths: &Paths) {
-        assert!(self.lost <= self.sent.len(), "{} of {} chunks are lost", self.lost, self.sent.len());
+        assert!(
+            self.lost <= self.sent.len(),
+            "{} chunks are counted as lost, and {} are outstanding",
+            self.lost,
+            self.sent.len()
+        );
         let is_due = self.sent.len() <= FEW || self.transmissions.is_multiple_of(16);
         if !cfg!(debug_assertions) || !is_due {
             return;

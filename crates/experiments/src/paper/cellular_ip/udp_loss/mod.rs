@@ -56,7 +56,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "Semisoft loses nothing only if lead of the new path + retune + airtime < delay device x spacing. Otherwise, or if the RTT",
         "exceeds the semisoft delay, it loses as the formula says. The published hard line at 50/s is that of a radio with a longer",
         "retune time: see the rows with a retune of 10 ms at RTT 3 and 43.",
-        "control: the new path is 20 ms ahead, without a delay device. n counts the handoffs to it; those back are not evaluated.",
+        "control: the new path is 20 ms shorter, without a delay device. n counts the handoffs to it; those back are not evaluated.",
         "slope: over all handoffs, each with its own RTT.",
     ],
     backends: BOTH,
@@ -374,7 +374,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[&["station.semisoft=false"], &["mobile.semisoft_delay=0ms"]],
     },
     MustHold {
-        text: "control: semisoft without a delay device loses packets if the new path is 20 ms ahead, at both rates",
+        text: "control: semisoft without a delay device loses packets if the new path is 20 ms shorter, at both packet rates",
         value: "packets lost per handoff, smallest value",
         backends: BOTH,
         needs: |point| point.kind == Kind::Control,
