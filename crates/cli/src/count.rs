@@ -131,7 +131,11 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     let _ = writeln!(out, "{:>12} frames on links; at most {} packets under way", run.hops, run.most_open);
     if let Some(peak) = cost.peak {
         let each = peak / plan.len().max(1) as u64;
-        let _ = writeln!(out, "{:>12.1} MiB at most, {each} bytes per host", peak as f64 / 1_048_576.0);
+        let _ = writeln!(
+            out,
+            "{:>12.1} MiB of memory at the peak, {each} bytes per host",
+            peak as f64 / 1_048_576.0
+        );
     }
     out.push('\n');
     out.push_str(&recorder::report::books(ledger));

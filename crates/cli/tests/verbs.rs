@@ -168,7 +168,10 @@ fn diff_tells_whether_two_runs_part() {
     assert!(text.contains("no divergence") && !text.contains("fingerprint"), "one verdict: {text}");
     assert!(text.ends_with("records are not compared: the runs have different seeds or phases\n"), "{text}");
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "slow"], 1);
-    assert!(text.contains("divergence at mobile, sent 1: 55.000 ms apart, 20.100 ms are allowed"), "{text}");
+    assert!(
+        text.contains("divergence at mobile, sent control message 1: 55.000 ms apart, 20.100 ms are allowed"),
+        "{text}"
+    );
     assert!(text.ends_with("records are not compared: the runs have different settings\n"), "{text}");
 }
 

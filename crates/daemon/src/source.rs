@@ -86,7 +86,7 @@ impl Source {
 #[derive(Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "one for each source that is asked only if it has something"
+    reason = "each flag is independent: the source has an event to handle"
 )]
 pub(crate) struct Ready {
     pub(crate) timer: bool,

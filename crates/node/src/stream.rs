@@ -263,8 +263,7 @@ pub mod refusal {
     /// Only an established connection can be exported, until both ends have finished and everything is acknowledged.
     pub const NOT_ESTABLISHED: &str = "not established";
     /// Only two open TCP connections of one provider can be joined, each with one other.
-    pub const NOT_JOINABLE: &str =
-        "cannot join: both streams must be open TCP connections that are not joined";
+    pub const NOT_JOINABLE: &str = "cannot join: not two open TCP connections";
     /// Only joined streams can be parted.
     pub const NOT_JOINED: &str = "not joined";
     /// The address belongs to another host, and the request is not `foreign`.

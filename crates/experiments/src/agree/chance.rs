@@ -27,26 +27,21 @@ pub(super) struct Pair {
 
 /// Pairs of equal distributions: any difference is random.
 pub(super) const SAME: [Pair; 4] = [
+    Pair { text: "one mode, at the same phases", first: one_mode, second: one_mode, is_at_same_phases: true },
     Pair {
-        text: "outages with one peak, at the same phases",
-        first: one_mode,
-        second: one_mode,
-        is_at_same_phases: true,
-    },
-    Pair {
-        text: "outages with two peaks, at the same phases",
+        text: "two modes, at the same phases",
         first: two_modes,
         second: two_modes,
         is_at_same_phases: true,
     },
     Pair {
-        text: "outages with one peak, each at random phases",
+        text: "one mode, each at random phases",
         first: one_mode,
         second: one_mode,
         is_at_same_phases: false,
     },
     Pair {
-        text: "outages with two peaks, each at random phases",
+        text: "two modes, each at random phases",
         first: two_modes,
         second: two_modes,
         is_at_same_phases: false,
@@ -69,7 +64,7 @@ pub(super) const DIFFERENT: [Pair; 4] = [
         is_at_same_phases: true,
     },
     Pair {
-        text: "the same mean, one peak instead of two",
+        text: "the same mean, one mode instead of two",
         first: two_modes,
         second: the_mean,
         is_at_same_phases: true,

@@ -142,7 +142,7 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     let title =
         |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
     let mut table =
-        Table::new(["both backends", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
+        Table::new(["protocol", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
     let mut agreed: Vec<(f64, &Leg)> = Vec::new();
     for leg in course.legs.iter().filter(here) {
         let report = both.report(leg);

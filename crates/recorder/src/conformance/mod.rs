@@ -80,8 +80,8 @@ impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Handoffs => "handoff",
-            Self::Sent => "sent",
-            Self::Received => "received",
+            Self::Sent => "sent control message",
+            Self::Received => "received control message",
         })
     }
 }

@@ -206,7 +206,7 @@ fn plain(problem: &str) -> String {
     let mut text = problem.replace("floating point `", "number `");
     text = text.replace(
         "invalid type: unit variant, expected string only",
-        "one word is needed, no list and no table",
+        "expected a word in quotation marks, not a list or a table",
     );
     for (theirs, ours) in [("invalid type: map,", "a table,"), ("invalid type: sequence,", "a list,")] {
         text = text.replace(theirs, &format!("invalid type: {ours}"));

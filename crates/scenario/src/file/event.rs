@@ -281,7 +281,10 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
 /// Checks an event of a cell for one host. Only a radio's reception can be cut for one host alone.
 fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     if !matches!(kind, EventKind::Cut | EventKind::Restore) {
-        return wrong("host", format!("`{}` of a cell concerns all hosts in it", kind.name()));
+        return wrong(
+            "host",
+            format!("not allowed with `{}` of a cell, which applies to all hosts in it", kind.name()),
+        );
     }
     if !layout.moves(host) {
         return wrong("host", format!("`{host}` has no radio that moves between cells"));

@@ -161,7 +161,7 @@ fn a_refusal_says_the_limit() {
     let step = |step: &str| one("1s", &format!("kind = \"clock\"\nhost = \"b1\"\nstep = \"{step}\""));
     for (event, problem) in [
         (one("1s", "kind = \"mtu\"\nwire = \"left\"\nmtu = 70000"), "a whole number from 68 to 65535"),
-        (one("1s", "kind = [\"crash\"]\nhost = \"b1\""), "one word is needed"),
+        (one("1s", "kind = [\"crash\"]\nhost = \"b1\""), "expected a word in quotation marks"),
         (step("+99999999999s"), "allowed: at most 9223372036s"),
         (step("-9999999999s"), "allowed: at most 9223372036s"),
         (at("1.0000000000s"), "allowed: at most 9"),

@@ -139,8 +139,8 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
     );
     let cases = [
         ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: no cell `3`; there are: 1, 2"),
-        ("course.1 = []", "`host.mobile.course.1`: give points in the order of time"),
-        ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "give points in the order of time"),
+        ("course.1 = []", "`host.mobile.course.1`: needs at least one point, in the order of time"),
+        ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "needs at least one point, in the order of time"),
         ("course.1 = [[\"2s\", 60]]", "a strength is a number of dBm"),
         ("course.1 = [[\"2\", -60]]", "`2` is not a time: it has no unit"),
     ];
@@ -178,7 +178,7 @@ fn what_a_radio_hears_follows_from_where_its_host_goes() {
 #[test]
 fn a_way_that_cannot_be_gone_is_named() {
     let cases = [
-        ("path.points = []", "`host.mobile.path.points`: give points in the order of time"),
+        ("path.points = []", "`host.mobile.path.points`: needs at least one point, in the order of time"),
         ("path = {}", "`host.mobile.path`: give exactly one of"),
         (
             "path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }",

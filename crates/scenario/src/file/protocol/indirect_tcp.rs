@@ -80,7 +80,7 @@ pub(super) fn mobile_host(around: &Around<'_>, role: &mut Table) -> Result<(), S
 
 fn shared(scenario: &Scenario) -> Result<&IndirectTcp, String> {
     let shared = scenario.indirect_tcp.as_ref();
-    shared.ok_or_else(|| "an Indirect TCP role needs the table [indirect-tcp] with its key".to_owned())
+    shared.ok_or_else(|| "an Indirect TCP role needs the table [indirect-tcp] with `key`".to_owned())
 }
 
 fn peer(address: String, key: String) -> Value {

@@ -79,7 +79,7 @@ pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, S
 
 fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
     let shared =
-        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with its key")?;
+        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with `key`")?;
     let address = interface_address(layout, host)?;
     let address = address.split('/').next().unwrap_or_default().to_owned();
     Ok(Value::Table(Table::from_iter([

@@ -31,10 +31,7 @@ pub(crate) struct Sigma {
 }
 
 fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
-    scenario
-        .sigma
-        .as_ref()
-        .ok_or_else(|| "a location manager needs the table [sigma] with its key".to_owned())
+    scenario.sigma.as_ref().ok_or_else(|| "a location manager needs the table [sigma] with `key`".to_owned())
 }
 
 /// Fills in a mobile node. `addresses` has one address in the network of each cell that it may visit. It uses the
@@ -108,7 +105,9 @@ pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(),
 pub(super) fn location_manager(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let shared = shared(scenario)?;
-    let address = layout.address(host).ok_or("a location manager needs an address")?;
+    let address = layout
+        .address(host)
+        .ok_or("its host has no address: an interface of a location manager needs `address`")?;
     default(role, "address", address.to_string());
     default(role, "zone", shared.zone.clone());
     let nodes = hosts_of(scenario, MOBILE_NODE).map(|node| {

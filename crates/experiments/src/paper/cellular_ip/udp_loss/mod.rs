@@ -47,8 +47,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     notes: &[
         "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread",
         "evenly over the packet spacing. RTT: wires of 1 ms and the transmission times in the cell are 2.92 ms; the rest is a delay",
-        "on both wires behind b1, downlink only (our choice). Excursion of the semisoft packet 0 ms, semisoft delay 100 ms (our",
-        "choice).",
+        "on both wires behind b1, downlink only (our choice). Excursion (the time in which the radio sends the semisoft packet in",
+        "the new cell and returns) 0 ms, semisoft delay 100 ms (our choice).",
         "formula: hard: rate x (RTT + retune). Semisoft: the sum of these terms, each if positive: rate x (excursion + airtime) if",
         "there is an excursion; rate x (lead of the new path + retune + airtime - delay device x spacing); rate x (RTT - semisoft",
         "delay).",
