@@ -79,8 +79,7 @@ impl Report {
     }
 }
 
-/// Each frame is sent this much before its arrival time, because the kernel takes about as long to wake the daemon. A
-/// packet crosses about
+/// Each frame is sent this much before its arrival time, because the kernel takes about as long to wake the daemon.
 pub(crate) const WAKE: Duration = Duration::from_micros(60);
 
 /// The process spins for this time before a frame is due: a timer alone is about 50 us late.
