@@ -23,7 +23,8 @@ pub struct DaemonSummary {
     /// How long frames waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
     /// How long frames waited until the daemon had handled them, from the kernel's receive stamp. Frames that arrived
-    /// during a stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because that stall is reported as a doubt.
+    /// during a stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because that stall is reported as a
+    /// doubt.
     pub handled: Ages,
     /// The longest time in which the daemon did not run.
     pub stall: Stall,

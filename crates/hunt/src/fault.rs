@@ -77,7 +77,8 @@ impl Fault {
         matches!(self.what, What::Crash(_))
     }
 
-    /// Returns the index of the router that the fault affects, itself or by its wire or cell; `None` for another place.
+    /// Returns the index of the router that the fault affects, itself or by its wire or cell; `None` for another
+    /// place.
     pub const fn router(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Router(router))

@@ -1,7 +1,7 @@
 //! Waiting for descriptors, with a cost that depends on the number of ready ones only (`epoll(7)`).
 //!
-//! A descriptor is reported at each wait while one of the events that it waits for holds. A descriptor that waits for no
-//! event is reported once for each error and each hang-up. More reports of it would keep the caller awake.
+//! A descriptor is reported at each wait while one of the events that it waits for holds. A descriptor that waits for
+//! no event is reported once for each error and each hang-up. More reports of it would keep the caller awake.
 
 use crate::error::{Attempt, Result};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
