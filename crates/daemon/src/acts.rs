@@ -20,8 +20,8 @@ impl Daemon {
         }
     }
 
-    /// Returns an error if a role of this host did not come to rest within one step, because its later behaviour is
-    /// not its protocol.
+    /// Returns an error if a role of this host did not come to rest within one step. The daemon must end then: the
+    /// role no longer follows its protocol.
     pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
         let Some(role) = self.out.take_runaway() else { return Ok(()) };
         let role = self.node.role_name(role);
@@ -29,7 +29,8 @@ impl Daemon {
         Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }
 
-    /// Resumes what waited for records, or withdraws it: up to [`BATCH`] records, or until a time-out is due.
+    /// Resumes the node's acts that waited for stored records, or withdraws them if storing failed. Handles at most
+    /// [`BATCH`] records, and stops earlier when a timeout of the node is due.
     pub(super) fn handle_stored(&mut self) {
         for _ in 0..BATCH {
             let Some(storage) = &mut self.store else { return };
@@ -150,7 +151,7 @@ impl Daemon {
     }
 
     /// Keeps a segment of a connection that is moving to or from another host away from the kernel. Returns whether
-    /// this is one.
+    /// `packet` is such a segment.
     pub(super) fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
         match self.sockets.screen_in(packet.id, &packet.bytes) {
             Screened::Passes => return false,
@@ -170,7 +171,7 @@ impl Daemon {
             return;
         }
         self.reported_store_failure = why.map(str::to_owned);
-        // An operator may not read it; that is no reason to end.
+        // Standard error may be closed; that is no reason to end.
         let _ = match why {
             Some(why) => {
                 writeln!(std::io::stderr(), "the store failed, so requests that need it are refused: {why}")
@@ -232,7 +233,7 @@ impl Daemon {
     }
 }
 
-/// Returns a packet's identity. A packet that a role made gets it when it leaves.
+/// Returns a packet's identity. A packet that a role created gets its identity when it leaves.
 fn named(packet: &Packet) -> PacketId {
     if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
 }

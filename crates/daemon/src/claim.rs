@@ -29,9 +29,9 @@ const NAME: &[u8] = b"wayfare/node";
 /// The outcome of [`Claim::take`].
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// No other process had it.
+    /// No other process had the claim; this process has it now.
     Free(Claim),
-    /// The process with this pid has it; 0 if it is not visible here.
+    /// Another process has the claim. The value is its pid, or 0 if the pid is not known here.
     By(i32),
 }
 

@@ -29,9 +29,9 @@ use wire::{Duration, Instant};
 pub enum Ask {
     /// Ask whether the interfaces have been taken over.
     Ready,
-    /// Begin, with this zero of the clock: nanoseconds of `CLOCK_BOOTTIME`.
+    /// Begin the run.
     Begin {
-        /// The zero.
+        /// The zero of the clock, in nanoseconds of `CLOCK_BOOTTIME`.
         t0: u64,
         /// The end of the run, in nanoseconds after the zero. Lateness of the daemon after it does not matter.
         #[serde(default)]
@@ -64,9 +64,9 @@ pub enum Ask {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// It was done, with the result.
+    /// The request was executed. The value is its result.
     Ok(serde_json::Value),
-    /// It was not done, with the reason.
+    /// The request was refused or failed. The text says why.
     Error(String),
 }
 
@@ -82,11 +82,11 @@ const IDLE: Duration = Duration::from_secs(10);
 
 struct Connection {
     lines: Watched<Lines>,
-    /// When its last message arrived.
+    /// When the client's last message arrived; at first, when the client connected.
     heard: Instant,
-    /// When it connected.
+    /// When the client connected.
     since: Instant,
-    /// Whether it sent `begin`.
+    /// Whether the client sent `begin`. Only a lab does.
     is_lab: bool,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Control {
     next: u64,
     /// The connections that sent `stop`.
     stops: Vec<u64>,
-    /// The answer to them.
+    /// The answer to `stop`; null until the counters have been read.
     pub(crate) summary: serde_json::Value,
 }
 
@@ -127,7 +127,8 @@ impl Control {
     }
 
     /// Notifies the kernel what the sockets wait for from now on. Call it before each wait. There are at most
-    /// [`CONNECTIONS`] and the listener, and those that wait for the same as before take no system call.
+    /// [`CONNECTIONS`] connections and the listener. A socket that waits for the same events as before costs no
+    /// system call.
     pub(crate) fn update_interests(&mut self) -> std::result::Result<(), Errno> {
         if let Some((listener, _)) = &mut self.listener {
             listener.want(if self.rests { Events::empty() } else { Events::IN })?;
@@ -139,7 +140,7 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the requests that have arrived, at most one of each client. A malformed one is answered here.
+    /// Returns the requests that have arrived, at most one of each client. A malformed request is answered here.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
         self.has_more = false;
         self.accept();
@@ -290,7 +291,8 @@ impl Control {
 
 /// Disconnects the client that has been idle for longest, if for at least [`IDLE`]. Otherwise disconnects the client
 /// that has been connected for longest, if for at least [`IDLE`], so that clients which send requests regularly do
-/// not exclude others. The client may connect again.
+/// not exclude others. The client may connect again. The lab's connection is never closed. Returns whether a client
+/// was disconnected.
 fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
     let longest = |since: fn(&Connection) -> Instant| {
         let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);

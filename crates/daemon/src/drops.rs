@@ -9,7 +9,7 @@ use wire::Reason;
 pub(super) struct Drops(BTreeMap<&'static str, u64>);
 
 impl Drops {
-    /// Counts a packet. One that reached the role that it was meant for is not a drop.
+    /// Counts a dropped packet. A packet that its role consumed ([`node::reason::CONSUMED`]) is not a drop.
     pub(super) fn count(&mut self, reason: Reason) {
         if reason != node::reason::CONSUMED {
             *self.0.entry(reason.0).or_default() += 1;

@@ -10,14 +10,14 @@ use std::path::Path;
 use trace::{HostId, hex};
 use wire::{Cell, Iface, Instant};
 
-/// A request of a daemon to the link emulator: a line of JSON. Instants are nanoseconds of the run, interfaces the
-/// numbers that the host gives them.
+/// A request of a daemon to the link emulator, as one line of JSON. Instants are in nanoseconds since the start of
+/// the run. An interface is the number that the host gives it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmulatorRequest {
     /// The first request: this host's daemon has connected.
     Hello {
-        /// The host.
+        /// The host whose daemon this is.
         host: HostId,
     },
     /// Tunes a radio to a cell. [`EmulatorEvent::Up`] or [`EmulatorEvent::Down`] answers it.
@@ -42,7 +42,7 @@ pub enum EmulatorRequest {
     },
 }
 
-/// An event that the link emulator reports to a daemon: a line of JSON.
+/// An event that the link emulator reports to a daemon, as one line of JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmulatorEvent {
@@ -62,7 +62,7 @@ pub enum EmulatorEvent {
     Down {
         /// The interface.
         iface: u16,
-        /// The reason, as [`node::Link`] has it.
+        /// The reason: one of the constants of [`node::Link`].
         why: String,
     },
     /// The link's MTU has changed.
@@ -78,7 +78,7 @@ pub enum EmulatorEvent {
         iface: u16,
         /// The cell.
         cell: u16,
-        /// The signal strength.
+        /// The signal strength, in dBm.
         dbm: i16,
     },
 }
@@ -86,7 +86,7 @@ pub enum EmulatorEvent {
 /// A connection to the link emulator.
 pub(crate) struct EmulatorClient {
     lines: Lines,
-    /// The lab has ended: nothing more arrives.
+    /// Whether the link emulator has closed the connection.
     is_gone: bool,
 }
 

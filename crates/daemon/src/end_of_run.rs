@@ -11,8 +11,8 @@ use wire::{Duration, Iface, Instant, PacketId};
 
 /// Batches of frames that are read from an interface at the end: more than its socket holds.
 const ROUNDS: usize = 1024;
-/// The longest time for reading them from all interfaces: handling the frames of a flood takes longer than sending
-/// them.
+/// The longest time for reading these frames from all interfaces. Without this limit a flood could delay the end,
+/// because handling a frame takes longer than sending it.
 const DRAINING: Duration = Duration::from_secs(1);
 
 impl Daemon {
@@ -52,7 +52,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Reads what has arrived on an interface. A flood does not delay the end.
+    /// Reads the frames that have arrived on an interface: at most [`ROUNDS`] batches, and until `until`.
     fn drain(&mut self, iface: Iface, until: Instant) -> Result<()> {
         for _ in 0..ROUNDS {
             if !self.receive(iface)? || self.clock.now() >= until {
@@ -62,8 +62,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns the kernel's counters once all that the kernel sent has arrived here: its last packets may be under
-    /// way.
+    /// Returns the kernel's counters once all that the kernel sent has arrived here, because its last packets may
+    /// still be on their path. Returns them in any case after [`SETTLING`] attempts, or after [`DRAINING`].
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         let until = self.clock.now() + DRAINING;
         for _ in 0..SETTLING {

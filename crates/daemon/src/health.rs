@@ -1,4 +1,4 @@
-//! Problems that an operator must know of a daemon that continues: `status` lists them under `troubles`.
+//! Problems with which a daemon continues, and which an operator must know: `status` lists them under `troubles`.
 
 use super::Daemon;
 use super::hooks::Hooks;
@@ -38,9 +38,9 @@ impl Daemon {
         }
     }
 
-    /// Ends the daemon cleanly and at once when its lab has ended before it, for example because it was killed. The
-    /// closed connection is always readable, and at real-time priority a busy loop would keep the kernel from ending
-    /// the lab.
+    /// Ends the daemon cleanly and at once when its lab has ended before it, for example because the lab was killed.
+    /// The closed connection is always readable. So the daemon would loop without a pause, and at real-time priority
+    /// such a loop keeps the kernel from ending the lab.
     pub(super) fn end_with_lab(&mut self) {
         if let Some(radio) = self.radio.take() {
             let _ = self.epoll.remove(&radio);

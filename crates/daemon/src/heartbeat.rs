@@ -8,9 +8,9 @@ use wire::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// Its length, in microseconds.
+    /// The stall's length, in microseconds.
     pub us: u64,
-    /// When it ended, in microseconds of the run.
+    /// When the stall ended, in microseconds since the start of the run.
     pub until_us: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Heartbeat {
     last_long: Option<Instant>,
 }
 
-/// Interval of beats. A stall that begins right after a beat is measured too short by up to this.
+/// Interval of beats. A stall that begins right after a beat is measured too short by up to this interval.
 pub const BEAT: Duration = Duration::from_millis(5);
 
 /// The shortest stall that is kept. If one process measures a stall of the machine of more than [`STALL_BOUND`],
@@ -109,17 +109,17 @@ impl Heartbeat {
         self.worst
     }
 
-    /// Returns the 1000 longest stalls of more than 5 ms, in order of time.
+    /// Returns the stalls of more than 5 ms, in order of time: at most the 1000 longest.
     pub fn stalls(&self) -> &[Stall] {
         &self.stalls.0
     }
 
-    /// Returns the same stalls.
+    /// Returns what [`Self::stalls`] returns.
     pub fn into_stalls(self) -> Vec<Stall> {
         self.stalls.into_vec()
     }
 
-    /// Returns whether what was due then had to wait for the end of a stall that is reported as a doubt.
+    /// Returns whether work that was due at `due` had to wait for the end of a stall that is reported as a doubt.
     pub fn explains(&self, due: Instant) -> bool {
         self.last_long.is_some_and(|until| due <= until)
     }

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::{Duration, Instant};
 
-/// Time until a hook is tried again that could not be installed, and the shortest time between two reports of a
-/// removal.
+/// Time until the daemon tries again to install a hook after a failure, and the shortest time between two reports of
+/// a removal.
 const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Hooks {

@@ -4,9 +4,9 @@
 use os::{End, EndPlace, Netlink, Options, PacketSocket, Result, TcpMetrics, ethtool, namespace::sysctl};
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
 
-/// The kernel's end.
+/// Name of the device that is the kernel's end of the pair.
 pub(crate) const KERNEL_SIDE: &str = "wf-host";
-/// The node's end.
+/// Name of the device that is the node's end of the pair.
 pub(crate) const NODE_SIDE: &str = "wf-node";
 
 const KERNEL_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 1]);
@@ -17,7 +17,7 @@ pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
     /// Whether both ends are up.
     pub(crate) carries: bool,
-    /// The indexes of both ends.
+    /// The interface indexes of both ends: the kernel's end, then the node's.
     pub(crate) pair: [u32; 2],
     /// Whether the pair was removed.
     pub(crate) is_removed: bool,

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, PacketId, icmp};
 
-/// Number of datagrams that are remembered. The kernel answers before it returns from the call that passes it a
-/// datagram, so its answers wait for one round of the daemon at most.
+/// Largest number of datagrams that are remembered. The kernel answers before the call that passes it a datagram
+/// returns. So the daemon reads each answer in its next round at the latest.
 const KEPT: usize = 1024;
 /// Type and code of "port unreachable" (RFC 792).
 const PORT_UNREACHABLE: (u8, u8) = (3, 3);

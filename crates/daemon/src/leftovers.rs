@@ -34,7 +34,9 @@ pub enum LeftByDaemon {
 /// Undoes the changes of dead daemons of this user, and removes their locks. Returns an entry for each namespace,
 /// with the path of its record.
 ///
-/// # Errors If a folder of records, or the namespaces of this machine, cannot be read.
+/// # Errors
+///
+/// If a folder of records, or the namespaces of this machine, cannot be read.
 pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
     for folder in record_folder::ours() {
@@ -46,7 +48,9 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 
 /// Lists what dead daemons of this user left, without changing anything.
 ///
-/// # Errors If a folder of records cannot be read.
+/// # Errors
+///
+/// If a folder of records cannot be read.
 pub fn left_behind() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
     for folder in record_folder::ours() {
@@ -64,7 +68,7 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
         (path, left)
     };
     let mut found: Vec<_> = records.into_iter().map(cleaned).collect();
-    // Records first: a daemon takes its lock before it writes its record.
+    // The records come first, because a daemon takes its lock before it writes its record.
     for path in files(folder, LOCK)? {
         match remove_unheld(&path) {
             Ok(true) => found.push((path, LeftByDaemon::Lock)),
@@ -86,7 +90,7 @@ fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
                 if namespace::cookie()? != before.namespace {
                     return Ok(None);
                 }
-                // Held until all is done, so that no daemon starts meanwhile.
+                // The claim is held until all changes are undone, so that no daemon starts meanwhile.
                 let Taken::Free(_claim) = Claim::take()? else { return Ok(Some(LeftByDaemon::Alive)) };
                 Ok(Some(match before.put_back().keep(path) {
                     Ok(()) => LeftByDaemon::PutBack,

@@ -88,7 +88,7 @@ pub use waits::{Ages, Waits};
 const LARGEST: usize = 14 + 65535;
 /// Frames received from one interface before the other sources are served.
 const BATCH: usize = 32;
-/// Milliseconds in which the kernel's last packets must reach the node after the run has ended.
+/// Number of checks, 1 ms apart, whether the kernel's last packets have reached the node after the end of the run.
 const SETTLING: usize = 100;
 /// Descriptors that are reserved for the end of the run: for the kernel's counters, the records and the store.
 const RESERVE: usize = 8;
@@ -112,7 +112,7 @@ struct Daemon {
     control: Control,
     radio: Option<EmulatorClient>,
     epoll: Arc<Epoll>,
-    /// The result of the last wait.
+    /// The ready descriptors that the last wait returned.
     tokens: Vec<epoll::Ready>,
     timer: Timer,
     /// The instant to which the timer is set.
@@ -135,7 +135,7 @@ struct Daemon {
     /// Commands that a role has not answered yet, with their control connections.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
-    /// Those of them that ask for the status.
+    /// The commands in `asked` that request the status.
     asked_status: BTreeSet<CommandId>,
     drops: Drops,
     /// Buffer for one received frame.
@@ -256,7 +256,8 @@ impl Daemon {
         let measurements = Measurements::new(ports.len() + 1);
         let clients = Clients::open(&epoll, listener, spec.addresses.first().copied())?;
         let store = store.map(StoreThread::start).transpose()?;
-        // Last, because it empties the file: a failure before this line leaves earlier records untouched.
+        // This step is the last one, because it empties the file: a failure before it leaves earlier records
+        // untouched.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
         Ok(Self {
             node: spec.node,

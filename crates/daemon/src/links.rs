@@ -51,14 +51,14 @@ impl Daemon {
         // A radio reports its MTU when its link comes up next.
         let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.state.is_up;
         if link.index != port.state.index || !port.socket.is_bound_to(link.index) {
-            // A new device of this name, or the same one after it was away: the hook and the socket were lost with
-            // the old one.
+            // This is a new device with this name, or the same device after it left the namespace. The hook and the
+            // socket were lost with the removal.
             match nft::install_ingress_drop(&[&link.name]).and_then(|()| open_port(&link.name)) {
                 Ok(socket) => {
                     port.state.index = link.index;
                     self.replace_socket(iface, socket)?;
                 }
-                // It was removed again. If it returns, its socket is bound to no device, and is reopened.
+                // The device was removed again. If it returns, its socket is bound to no device, and is reopened.
                 Err(error) if error.is_absent() => {
                     self.lose_device(iface, REMOVED);
                     return Ok(());
@@ -92,14 +92,14 @@ impl Daemon {
         }
     }
 
-    /// Reports the interface to the lab: no scenario asks an interface to go down.
+    /// Adds the interface to the report to the lab: no scenario sets a device down, so this is a disturbance.
     pub(super) fn note_lost(&mut self, name: String) {
         if !self.measurements.lost_interfaces.contains(&name) {
             self.measurements.lost_interfaces.push(name);
         }
     }
 
-    /// Notifies the roles that a link is up, if it is and they do not know it.
+    /// Notifies the roles that a link is up, if it is up and the roles have not been notified yet.
     pub(super) fn settle(&mut self, iface: Iface) {
         let began = self.began;
         let Some(port) = self.port_mut(iface) else { return };
@@ -195,7 +195,7 @@ impl Daemon {
                     }
                 }
                 EmulatorEvent::Heard { .. } => heard.push(event),
-                // From radios, which the roles have not tuned yet.
+                // These events are about radios, which the roles have not tuned yet.
                 EmulatorEvent::Up { .. } | EmulatorEvent::Down { .. } => {}
             }
         }

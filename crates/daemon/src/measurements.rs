@@ -22,32 +22,36 @@ pub struct DaemonSummary {
     pub counters: Counters,
     /// How long frames waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames waited until the daemon had handled them, from the same stamp. Frames that arrived during a
-    /// stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because that stall is reported as a doubt.
+    /// How long frames waited until the daemon had handled them, from the kernel's receive stamp. Frames that arrived
+    /// during a stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because that stall is reported as a
+    /// doubt.
     pub handled: Ages,
     /// The longest time in which the daemon did not run.
     pub stall: Stall,
-    /// Its 1000 longest stalls of more than 5 ms. A stall that all processes have in common is the machine's.
+    /// The daemon's stalls of more than 5 ms, at most the 1000 longest. A stall of all processes at the same time is
+    /// a stall of the machine.
     pub stalls: Vec<Stall>,
-    /// How long the thread `store` took from each request until the record was durable.
+    /// Times from each request to the thread `store` until the record was durable.
     pub stored: Ages,
-    /// The 1000 longest of these times that are more than 5 ms.
+    /// The times in `stored` that are more than 5 ms, at most the 1000 longest.
     pub store_stalls: Vec<Stall>,
     /// The worst lateness of a time-out that was passed to the node, in microseconds.
     pub worst_late_us: u64,
-    /// Frames that it received at each of its interfaces, by the interface's name; `host` is its own stack.
+    /// Number of frames that the daemon received at each interface, by the interface's name; `host` is the host's own
+    /// stack.
     pub received: BTreeMap<String, u64>,
-    /// Datagrams that were passed to its own stack.
+    /// Number of datagrams that were passed to the host's own stack.
     pub given_to_kernel: u64,
     /// Interfaces that went down or were removed.
     pub lost_interfaces: Vec<String>,
-    /// Queueing disciplines and filters on its interfaces, or between its kernel and its node: interface and kind.
+    /// Queueing disciplines and filters on the host's interfaces, or between its kernel and its node: the name of the
+    /// interface, and the kind.
     pub queues: Vec<(String, String)>,
-    /// Frames that the kernel dropped before they were read.
+    /// Number of frames that the kernel dropped before the daemon read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
-    /// Number of lines in its file of records.
+    /// Number of lines in the daemon's file of records; 0 without a file.
     pub records: u64,
 }
 

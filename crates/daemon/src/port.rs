@@ -23,7 +23,7 @@ pub(super) struct LinkState {
     pub(super) tuning: bool,
     /// Whether an event of the scenario has cut the wire.
     pub(super) is_cut: bool,
-    /// The state that the roles know.
+    /// Whether the link is up in the last notification to the roles.
     pub(super) is_up: bool,
 }
 

@@ -19,8 +19,8 @@ const NO_SOCKET: Reason = Reason("no_socket");
 const NO_FRAME: Reason = Reason("frame_too_short");
 
 impl Daemon {
-    /// Receives frames on an interface: up to [`BATCH`], or until a time-out is due. So a burst of frames that each
-    /// need a disk sync delays only itself. Returns whether there may be more.
+    /// Receives frames on an interface: at most [`BATCH`] packets, and no more after a timeout of the node is due. So
+    /// a burst of frames that each need a disk sync delays only itself. Returns whether there may be more frames.
     pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
         let mut frame = std::mem::take(&mut self.frame);
         let received = self.receive_into(iface, &mut frame);
@@ -29,7 +29,7 @@ impl Daemon {
     }
 
     fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
-        // A frame that is segmented counts as the packets that it becomes.
+        // A frame that is split into segments counts as that number of packets.
         let mut packets = 0;
         while packets < BATCH {
             let socket = match self.port(iface) {
@@ -71,8 +71,8 @@ impl Daemon {
         Ok(true)
     }
 
-    /// Handles an error of a packet socket. Its device went down, which the link watch reports in detail. Or the
-    /// kernel had no memory, or (`EINVAL`) a frame was unfinished in a way that the kernel cannot describe.
+    /// Handles an error of a packet socket. There are three causes: the device went down, which the link watch reports
+    /// in detail; the kernel had no memory; or (`EINVAL`) the kernel cannot describe an unfinished frame.
     fn receive_failed(&mut self, error: os::Error) -> Result<()> {
         match error.errno() {
             Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.handle_link_changes(),

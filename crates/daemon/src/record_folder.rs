@@ -18,7 +18,8 @@ pub(super) fn folder() -> Result<PathBuf> {
             _ if is_private_folder(&path).attempt("read the metadata of", path.display())? => {
                 return Ok(path);
             }
-            // Another user's: its content cannot be trusted, and that user can change what is written there.
+            // The folder belongs to another user. Its content cannot be trusted, and that user can change what is
+            // written there.
             _ => {
                 let why =
                     format!("{} belongs to another user, or other users can write to it", path.display());
@@ -40,7 +41,7 @@ fn places() -> [PathBuf; 3] {
 }
 
 const ROOTS: &str = "/run/wayfare";
-/// Has a folder for each user, named by uid.
+/// The directory that has a folder for each user, named by uid.
 const USERS: &str = "/run/user";
 const NAME: &str = "wayfare";
 /// Prefix of a folder's name in the directory for temporary files.

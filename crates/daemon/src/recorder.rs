@@ -17,8 +17,8 @@ use trace::{Record, What};
 /// Bytes that are kept before they are written, for a host that will be killed.
 const ROOM: usize = 64 << 10;
 /// Bytes of records that are kept before the thread must write them. Runs of a few seconds, in which every
-/// millisecond counts, stay below. At most three times this is in memory: the kept records, those that wait for the
-/// thread, and those that it writes.
+/// millisecond counts, stay below this. At most three times this size is in memory: the kept records, the records that
+/// wait for the thread, and the records that the thread writes.
 const CHUNK: usize = 32 << 20;
 /// The lowest priority (`setpriority(2)`).
 const LAST: i32 = 19;
@@ -71,13 +71,13 @@ impl RecordLines {
 
 struct Kept {
     records: Vec<Record>,
-    /// Their size in memory.
+    /// The size of the kept records in memory, in bytes.
     bytes: usize,
     chunk: usize,
     writer: Writer,
 }
 
-/// What writes the kept records: the daemon itself at its end, unless there were too many.
+/// What writes the kept records: the daemon itself at its end, or a thread once there were too many.
 enum Writer {
     None(RecordLines),
     Thread(SyncSender<Vec<Record>>, JoinHandle<RecordLines>),

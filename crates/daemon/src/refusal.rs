@@ -44,7 +44,7 @@ impl Refusal {
         Self::SocketFailed,
     ];
 
-    /// Returns the reason as records have it.
+    /// Returns the reason as it is written in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoBuffers => "send_no_buffers",

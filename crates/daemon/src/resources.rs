@@ -11,7 +11,7 @@ use os::epoll::Epoll;
 use std::sync::Arc;
 
 pub(super) struct Resources {
-    /// What the daemon waits with.
+    /// The epoll instance with which the daemon waits for all its descriptors.
     pub(super) epoll: Arc<Epoll>,
     pub(super) control: Control,
     pub(super) listener: Option<ClientListener>,

@@ -43,7 +43,8 @@ pub(super) struct Before {
     /// The namespace's cookie, which no other namespace gets in this boot.
     pub(super) namespace: u64,
     loopback_was_up: bool,
-    /// Whether it had no address: the kernel adds one when the loopback is first set up, and does not remove it.
+    /// Whether the loopback had no address: the kernel adds one when the loopback is first set up, and does not remove
+    /// it.
     #[serde(default)]
     loopback_was_bare: bool,
     sysctls: Vec<(String, String)>,
@@ -192,7 +193,7 @@ impl Before {
                 return rest;
             }
         };
-        // Deletes its addresses and the daemon's default route too.
+        // Deleting the pair deletes its addresses and the daemon's default route too.
         let pair = if net.link(KERNEL_SIDE).is_ok() { net.delete_link(KERNEL_SIDE) } else { Ok(()) };
         for done in [nft::remove_ingress_drop(), host_link::refuse_foreign_addresses(), pair] {
             rest.note(done);

@@ -41,7 +41,7 @@ type StoredRecord = (Vec<u8>, Vec<u8>);
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    /// The device and inode of its file.
+    /// The device number and the inode number of the store's file.
     file: (u64, u64),
     /// `None` after a failed commit, when it is unknown how much of it is on the disk.
     database: Option<Database>,
@@ -59,8 +59,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at this path, or creates one. Fails if the file is something else or damaged, or if the path
-    /// cannot be written: better now than at the first record.
+    /// Opens the store at this path, or creates one. Fails if the file is not a store, is damaged or is in use, or if
+    /// the path cannot be written, so that the failure does not come only at the first record.
     pub fn open(path: &Path) -> Result<Self> {
         match std::fs::metadata(path) {
             Ok(_) => {}

@@ -37,7 +37,7 @@ pub(crate) struct StoreThread<L> {
     thread: JoinHandle<L>,
     /// Requests whose result has not been returned yet.
     under_way: usize,
-    /// Those of them that are durable.
+    /// The requests in `under_way` whose record is durable.
     durable: usize,
 }
 
@@ -62,7 +62,8 @@ struct State {
     stalls: Stalls,
     /// Records made durable since the daemon last looked.
     durable: usize,
-    /// Why the requests behind them failed. Until the daemon has read this, nothing more is written.
+    /// Why the requests behind the durable ones failed; `None` without a failure. Until the daemon has read this,
+    /// nothing more is written.
     failure: Option<String>,
     /// Whether the descriptor has been made readable.
     has_told: bool,

@@ -13,12 +13,12 @@ pub struct Ages {
     pub median_us: f64,
     /// The 99th percentile, in microseconds; at most 1/16 above the true value.
     pub p99_us: f64,
-    /// The longest, in microseconds.
+    /// The longest waiting time, in microseconds.
     pub worst_us: f64,
 }
 
-/// A histogram of waiting times, with classes whose width is 1/16 of their value. Its memory does not grow with their
-/// number.
+/// A histogram of waiting times, with classes whose width is at most 1/16 of their value. Its memory does not grow with
+/// the number of waiting times.
 #[derive(Clone, Debug)]
 pub struct Waits {
     classes: Vec<u64>,

@@ -27,9 +27,9 @@ const RECORD: &str = "lab.json";
 /// A process, identified by pid and start time, so that a later process with the same pid is not taken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Process {
-    /// Its pid, in the lab's PID namespace.
+    /// The process's pid, in the lab's PID namespace.
     pub pid: u32,
-    /// When it started, in clock ticks since boot (`/proc/PID/stat`, field 22).
+    /// When the process started, in clock ticks since boot (`/proc/PID/stat`, field 22).
     pub start: u64,
 }
 
@@ -64,7 +64,7 @@ impl Process {
     }
 }
 
-/// What `lab.json` holds.
+/// The content of `lab.json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct LabRecord {
     lab: Process,
@@ -84,12 +84,12 @@ pub struct LabDir {
 }
 
 impl LabDir {
-    /// Creates one in the system's directory for temporary files.
+    /// Creates the directory of a lab in the system's directory for temporary files.
     pub fn create() -> Result<Self> {
         Self::create_in(&std::env::temp_dir())
     }
 
-    /// Creates one in `parent`.
+    /// Creates the directory of a lab in `parent`.
     pub fn create_in(parent: &Path) -> Result<Self> {
         // The daemons' configurations contain keys.
         let private = fs::Permissions::from_mode(0o700);
@@ -202,7 +202,8 @@ fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
 enum LabState {
     NotOurs,
     Alive,
-    /// With its lock, which keeps other cleaners out. `None` if the lock file is gone, because its removal had begun.
+    /// The lab is dead. The value is the lock, which keeps other cleaners out. It is `None` if there is no lock file,
+    /// because the removal of the directory had begun.
     Dead(Option<OwnedFd>),
 }
 

@@ -11,9 +11,9 @@ use wire::{Duration, Instant};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Idle {
-    /// How late it woke.
+    /// How late the thread woke.
     pub late: Ages,
-    /// Its stalls.
+    /// The thread's stalls of more than 5 ms, in order of time: at most the 1000 longest.
     pub stalls: Vec<Stall>,
 }
 

@@ -1,5 +1,5 @@
-//! Runs a plan on the kernel of this machine: the plan's hosts in namespaces, its links in real time, and what a lab needs of the
-//! machine it runs on.
+//! Runs a plan on the kernel of this machine, with the plan's hosts in namespaces and its links in real time. Also
+//! checks what a lab needs of this machine.
 
 pub mod cleanup;
 pub mod control_run;

@@ -29,11 +29,11 @@ use wire::{Cell, Duration, Iface, Instant, Mac, PacketId, Reason, ethernet, iden
 /// A daemon's interface, as the link emulator knows it.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Its port in the fabric.
+    /// The interface's port in the fabric.
     pub port: PortId,
-    /// The host that has it.
+    /// The host that has the interface.
     pub host: HostId,
-    /// Its number on the host.
+    /// The interface's number on the host.
     pub iface: Iface,
     /// The name of the veth end in the link emulator's namespace.
     pub device: String,
@@ -44,16 +44,16 @@ pub struct Port {
 pub struct Report {
     /// Records of what the links did to packets.
     pub records: Vec<Record>,
-    /// Frames that each interface of a host sent on its link.
+    /// Number of frames that each interface of a host sent on its link.
     pub taken: BTreeMap<(HostId, Iface), u64>,
     /// How much too late each frame was sent, except for frames that were due during a stall that is reported
     /// separately.
     pub lateness: Vec<Duration>,
-    /// How much too late the frames were sent that were due during such a stall.
+    /// How much too late each frame was sent that was due during a reported stall.
     pub stalled: Vec<Duration>,
-    /// Frames that this process sent to each interface of a host.
+    /// Number of frames that this process sent to each interface of a host.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
-    /// Frames that an interface of a host refused, by the kernel's error.
+    /// Number of frames that an interface of a host refused, by the kernel's error.
     pub refused: BTreeMap<(HostId, Iface, Refusal), u64>,
     /// Interfaces of hosts that were down or removed during the run.
     pub lost_interfaces: BTreeSet<(HostId, Iface)>,
@@ -61,16 +61,16 @@ pub struct Report {
     pub read: Ages,
     /// The longest time in which this process did not run.
     pub stall: Stall,
-    /// Its 1000 longest stalls of more than 5 ms.
+    /// The stalls of this process of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,
-    /// Frames that the kernel dropped before this process read them.
+    /// Number of frames that the kernel dropped before this process read them.
     pub capture_drops: u64,
     /// Whether the wall clock, and with it the receive stamps, was set during the run.
     pub wall_clock_stepped: bool,
 }
 
 impl Report {
-    /// Returns the lateness that `thousandths` of the frames stay below: 990 is p99.
+    /// Returns the quantile `thousandths`/1000 of [`Self::lateness`]: 990 is the 99th percentile.
     pub fn lateness_at(&self, thousandths: usize) -> Duration {
         let mut sorted = self.lateness.clone();
         sorted.sort_unstable();
@@ -79,8 +79,7 @@ impl Report {
     }
 }
 
-/// Each frame is sent this much before its arrival time, because the kernel takes about as long to wake the daemon. A
-/// packet crosses about
+/// Each frame is sent this much before its arrival time, because the kernel takes about as long to wake the daemon.
 pub(crate) const WAKE: Duration = Duration::from_micros(60);
 
 /// The process spins for this time before a frame is due: a timer alone is about 50 us late.
@@ -139,19 +138,19 @@ pub struct LinkOrder {
     pub host: HostId,
     /// The links that change.
     pub places: Vec<ChangedLink>,
-    /// The change.
+    /// What changes at these links.
     pub change: Change,
     /// The event that is recorded.
     pub recorded: trace::Event,
 }
 
-/// What arrived since the last look. It is processed in order of time.
+/// A frame or a request that arrived since the last read. Arrivals are processed in order of time.
 enum Arrival {
     Frame { index: usize, frame: Vec<u8> },
     Request { host: HostId, request: EmulatorRequest },
 }
 
-/// The link emulator.
+/// The link emulator: the fabric, the other ends of the daemons' interfaces, and the connections to the daemons.
 pub struct LinkEmulator {
     fabric: Fabric,
     ports: Vec<(Port, PacketSocket)>,
@@ -259,7 +258,7 @@ impl LinkEmulator {
         Ok(())
     }
 
-    /// Records that this process runs. From the clock's zero on, it must do so every few milliseconds.
+    /// Records that this process runs. From the clock's zero on, this process must run every [`BEAT`].
     fn beat(&mut self, end: Instant) {
         if self.clock.has_begun() {
             let now = self.clock.now();
@@ -320,7 +319,7 @@ impl LinkEmulator {
         }
         arrivals.sort_by_key(|(at, _)| *at);
         for (at, arrival) in arrivals {
-            // First, access that became free before `at` is decided, without what arrives at `at`.
+            // First decide access that became free before `at`, without the frames that arrive at `at`.
             self.grant(at);
             match arrival {
                 Arrival::Frame { index, frame } => self.offer(at, index, frame),
@@ -410,7 +409,7 @@ impl LinkEmulator {
         }
     }
 
-    /// Handles the link's answer to a frame that it was offered at `at`.
+    /// Handles the link's answer to a frame that was offered to the link at `at`.
     fn offered(
         &mut self,
         at: Instant,

@@ -72,12 +72,12 @@ pub struct Draft {
     pub watched_ms: u64,
 }
 
-/// A link.
+/// The properties of a wire or of a cell's air.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// One-way delay in microseconds.
     pub delay_us: u64,
-    /// The loss, in units of 0.01 %.
+    /// The probability that a frame is lost, in units of 0.01 %.
     pub loss: u32,
     /// The MTU, in bytes.
     pub mtu: u16,
@@ -86,11 +86,11 @@ pub struct Link {
 /// A router and its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Router {
-    /// The index in [`Draft::routers`] of the node above it. Ignored by protocols without a tree.
+    /// The index in [`Draft::routers`] of the node above this one in the tree. Protocols without a tree ignore it.
     pub parent: usize,
-    /// The wire to the node above it.
+    /// The wire to the node above this one.
     pub wire: Link,
-    /// The link of its cell. Unused if there are nodes below it.
+    /// The link of the router's cell. Unused if there are nodes below the router.
     pub air: Link,
     /// The rate of the cell in kb/s.
     pub rate: u32,
@@ -107,27 +107,28 @@ pub struct Mobile {
     pub work: Vec<Work>,
 }
 
-/// A move.
+/// A move of a mobile host to another cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Move {
-    /// The time of the move.
+    /// The time of the move, in milliseconds.
     pub at: u64,
-    /// The index of the router to whose cell it moves.
+    /// The index of the router to whose cell the host moves.
     pub to: usize,
     /// Cellular IP: whether the handoff is semisoft.
     pub soft: bool,
-    /// SIGMA: the time for which both cells are heard or, if negative, neither.
+    /// SIGMA: the time for which the radio hears both cells, in milliseconds. If negative, the time for which the radio
+    /// hears neither cell.
     pub overlap: i64,
 }
 
 /// A workload of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// Its port, different from all others.
+    /// The port of the workload. No other workload of the draft has this port.
     pub port: u16,
     /// The index of the mobile host at the other end, or `None` for the correspondent.
     pub peer: Option<usize>,
-    /// The time at which it starts.
+    /// The time at which the workload starts, in milliseconds.
     pub start: u64,
     /// The kind of workload.
     pub kind: Kind,

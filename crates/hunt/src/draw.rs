@@ -146,7 +146,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         draft.hosts.push(host);
     }
     both_ends(&mut dice, &mut draft);
-    // Drawn last, so that the rest of a scenario does not depend on them.
+    // The faults are drawn last, so that the rest of a scenario does not depend on them.
     draft.faults = faults(&mut dice, &draft, size.faults);
     draft
 }
@@ -187,8 +187,8 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
         6..=8 => What::Stop(any),
         9..=13 => What::Cut(spot),
         14..=15 => What::Loss(spot, dice.between(100, 1000) as u32),
-        // Only wires: both ends know the MTU of a wire, and a router reports packets that are too large. A cell reports
-        // nothing.
+        // The MTU changes only on wires: both ends know the MTU of a wire, and a router reports packets that are too
+        // large. For a cell, no node reports them.
         16..=17 => {
             let wire = if dice.percent(50) { Spot::Core } else { Spot::Wire(router) };
             What::Narrow(wire, dice.between(1000, 1499) as u16)

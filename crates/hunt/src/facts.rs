@@ -9,15 +9,16 @@ pub const CONTROL: u16 = 0;
 /// One end of an application's connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// The time of the request to open it, or of its acceptance.
+    /// The time of the request to open the connection, or of its acceptance.
     pub begun: Instant,
-    /// Whether it is or was open.
+    /// Whether the connection is or was open.
     pub opened: bool,
     /// Bytes that the application read.
     pub read: u64,
     /// The time at which the application had read all data and the end of the peer's stream.
     pub finished: Option<Instant>,
-    /// The time at which it closed, with the error, or `None` for a clean close.
+    /// The time at which this end closed, and the error, which is `None` for a clean close. `None` if this end has not
+    /// closed.
     pub closed: Option<(Instant, Option<String>)>,
     /// The time of the last event at this end.
     pub last: Instant,
@@ -47,12 +48,12 @@ impl End {
         self.moved = at;
     }
 
-    /// Returns whether its application was notified of its end, clean or not.
+    /// Returns whether the application was notified of the end of the connection, clean or not.
     pub const fn is_over(&self) -> bool {
         self.finished.is_some() || self.closed.is_some()
     }
 
-    /// Returns the error with which it closed, if any.
+    /// Returns the error with which this end closed, or `None` if it closed cleanly or is open.
     pub fn error(&self) -> Option<&str> {
         self.closed.as_ref().and_then(|(_, why)| why.as_deref())
     }
@@ -71,9 +72,9 @@ pub struct Ends {
 /// The arrivals of a workload's datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrivals {
-    /// The first.
+    /// The time of the first arrival.
     pub first: Instant,
-    /// The last.
+    /// The time of the last arrival.
     pub last: Instant,
     /// The longest time between two arrivals: from, and to.
     pub gap: (Instant, Instant),
@@ -119,7 +120,7 @@ pub struct Facts {
     pub doubts: Vec<String>,
     /// Packets that queues and roles still held at the end.
     pub held: u64,
-    /// The most packets that were under way at one time.
+    /// The largest number of packets that were on their path at one time.
     pub most_open: usize,
     /// The end of the run.
     pub ended: Instant,

@@ -1,13 +1,13 @@
 //! The faults of a draft, which become `[[event]]` tables. Times are in milliseconds.
 
-/// A fault.
+/// A fault of a host or a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Its begin.
+    /// The begin of the fault, in milliseconds.
     pub at: u64,
-    /// Its duration; 0 for a clock step or an MTU, which stay.
+    /// The duration of the fault, in milliseconds; 0 for a clock step or an MTU, which stay.
     pub lasts: u64,
-    /// Its kind.
+    /// The kind of the fault, and its place.
     pub what: What,
 }
 
@@ -30,12 +30,12 @@ pub enum What {
     DiskFull(Node),
 }
 
-/// A host.
+/// The host that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Node {
-    /// A router with a cell, or a node of a tree.
+    /// The router or the node of a tree with this index in the draft.
     Router(usize),
-    /// A mobile host.
+    /// The mobile host with this index in the draft.
     Mobile(usize),
     /// The correspondent.
     Fixed,
@@ -43,31 +43,31 @@ pub enum Node {
     Manager,
 }
 
-/// A link.
+/// The link that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spot {
     /// The correspondent's wire.
     Core,
-    /// The wire of a router to the node above it.
+    /// The wire from the router with this index to the node above it.
     Wire(usize),
-    /// The cell of a router.
+    /// The cell of the router with this index.
     Air(usize),
 }
 
 impl What {
-    /// Returns whether it affects the correspondent.
+    /// Returns whether the fault affects the correspondent.
     pub const fn is_of_fixed(self) -> bool {
         matches!(self, Self::Crash(Node::Fixed) | Self::Stop(Node::Fixed) | Self::Clock(Node::Fixed, _))
     }
 }
 
 impl Fault {
-    /// Returns its end, in milliseconds.
+    /// Returns the end of the fault, in milliseconds.
     pub const fn ends(&self) -> u64 {
         self.at + self.lasts
     }
 
-    /// Returns whether it stops all packets, or all signalling, at its place.
+    /// Returns whether the fault stops all packets, or all signalling, at its place.
     pub const fn blocks(&self) -> bool {
         matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
     }
@@ -77,7 +77,8 @@ impl Fault {
         matches!(self.what, What::Crash(_))
     }
 
-    /// Returns the index of the router that it affects, or whose wire or cell it affects.
+    /// Returns the index of the router that the fault affects, itself or by its wire or cell; `None` for another
+    /// place.
     pub const fn router(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Router(router))
@@ -92,7 +93,7 @@ impl Fault {
         }
     }
 
-    /// Returns the index of the mobile host that it affects.
+    /// Returns the index of the mobile host that the fault affects, or `None` if it affects no mobile host.
     pub const fn mobile(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Mobile(host))

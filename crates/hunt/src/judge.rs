@@ -21,7 +21,7 @@ pub enum Judge {
     /// All bytes of a stream arrive once and in order. No connection fails without a cause, and no end waits without an
     /// event.
     Stream,
-    /// A receiver of datagrams never waits longer for one than is explained.
+    /// A receiver of datagrams never waits longer for a datagram than the paths and the timers explain.
     Served,
     /// No application waits longer than its path and its protocol's timers explain.
     Stall,
@@ -47,7 +47,7 @@ impl Judge {
         Self::Laws,
     ];
 
-    /// Returns its name, in reports and file names.
+    /// Returns the judge's name, in reports and file names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Misled => "misled",
@@ -203,7 +203,7 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     if size + HEADERS > u32::from(draft.narrowest()) {
         return None;
     }
-    // Not checked if random loss may take all these datagrams: more than once in a billion.
+    // There is no check if the probability that random loss takes all these datagrams is above 1 in a billion.
     let sent = f64::from(rate) * FRESH as f64;
     if draft.worst_loss().powf(sent) > 1e-9 {
         return None;
@@ -259,9 +259,9 @@ fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)
     timers::explained(draft, work, wait, &lost)
 }
 
-/// Packets that may be held at the end.
+/// Largest number of packets that may be held at the end.
 const HELD: u64 = 300;
-/// Packets that may be under way at one time.
+/// Largest number of packets that may be on their path at one time.
 const UNDER_WAY: usize = 5000;
 
 fn bounded(facts: &Facts) -> Option<String> {

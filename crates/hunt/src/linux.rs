@@ -95,7 +95,7 @@ mod tests {
     use crate::draft::Protocol;
     use crate::draw::{Size, draw};
 
-    /// A run without violations, with the records that Linux would give.
+    /// Returns a run without violations, with the records that Linux would give.
     fn run() -> (Draft, Outcome) {
         let draft = draw(Protocol::MobileIp, 1, &Size::LINUX);
         let outcome = recorder::run::simulate(plan(&draft).unwrap()).unwrap();

@@ -77,7 +77,7 @@ pub struct Offset {
     pub bracket: Duration,
 }
 
-/// Number of samples, of which that with the narrowest bracket is kept. A sample is one wall-clock reading between
+/// Number of samples. The sample with the narrowest bracket is kept. A sample is one wall-clock reading between
 /// two readings of the other clock.
 const SAMPLES: usize = 16;
 /// Nanoseconds: a larger change of the offset is not sampling noise, but a wall clock that was set.

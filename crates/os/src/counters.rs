@@ -59,8 +59,8 @@ pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str
     Ok((sent + forwarded + pieces).saturating_sub(cut + own + too_long))
 }
 
-/// Returns the number of packets that the stack has received from its node: all that it received, except those over
-/// the loopback. The error names a counter that is missing.
+/// Returns the number of packets that the stack has received from its node: all packets that it received, except those
+/// over the loopback. The error names a counter that is missing.
 pub fn taken_from_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
     Ok(value(counted, "Ip.InReceives")?.saturating_sub(value(counted, "link.lo.rx_packets")?))
 }

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::OwnedFd;
 
-/// Descriptors that are assumed as the limit where the kernel sets none, and the largest limit that is returned.
+/// The limit that is assumed where the kernel sets none, and the largest limit that is returned, in descriptors.
 const UNLIMITED: u64 = 1 << 20;
 
 /// Raises this process's soft limit of descriptors to the hard limit. Returns the limit that then holds.
@@ -34,7 +34,7 @@ impl Reserve {
         reserve
     }
 
-    /// Closes up to `count` of them. Returns whether at least one was closed.
+    /// Closes at most `count` descriptors of the reserve. Returns whether at least one was closed.
     pub fn spend(&mut self, count: usize) -> bool {
         let left = self.held.len().saturating_sub(count);
         let had_some = !self.held.is_empty();

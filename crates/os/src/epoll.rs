@@ -1,7 +1,7 @@
 //! Waiting for descriptors, with a cost that depends on the number of ready ones only (`epoll(7)`).
 //!
-//! A descriptor is reported as long as an event holds that it waits for. One that waits for no event is reported once
-//! for each error and each hang-up: reported again and again, they would keep the caller awake.
+//! A descriptor is reported at each wait while one of the events that it waits for holds. A descriptor that waits for
+//! no event is reported once for each error and each hang-up. More reports of it would keep the caller awake.
 
 use crate::error::{Attempt, Result};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -17,7 +17,7 @@ pub use rustix::event::epoll::EventFlags as Events;
 /// first at the next call.
 pub const BATCH: usize = 256;
 
-/// Waits for many descriptors.
+/// An epoll instance: a set of descriptors, each with a token and the events that it waits for.
 #[derive(Debug)]
 pub struct Epoll {
     fd: OwnedFd,
@@ -26,14 +26,14 @@ pub struct Epoll {
 /// A ready descriptor: the token with which it was added, and its events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ready {
-    /// The token.
+    /// The token that was passed to [`Epoll::add`].
     pub token: u64,
-    /// The events.
+    /// The events that the descriptor has now.
     pub events: Events,
 }
 
 impl Epoll {
-    /// Creates one without descriptors.
+    /// Creates an instance without descriptors. Fails if the process or the machine has no descriptor left.
     pub fn new() -> Result<Self> {
         Ok(Self { fd: epoll::create(CreateFlags::CLOEXEC).attempt("create", "an epoll instance")? })
     }
@@ -95,7 +95,7 @@ impl<T: AsFd> Watched<T> {
         Ok(Self { source, epoll: Arc::clone(epoll), token, wanted })
     }
 
-    /// Waits for these events from now on. Without effect, and without a system call, if it does so already.
+    /// Waits for these events from now on. If it waits for them already, this does nothing and makes no system call.
     pub fn want(&mut self, events: Events) -> io::Result<()> {
         if self.wanted != events {
             self.epoll.modify(&self.source, self.token, events)?;
@@ -104,7 +104,7 @@ impl<T: AsFd> Watched<T> {
         Ok(())
     }
 
-    /// Returns the events that it waits for.
+    /// Returns the events that the descriptor waits for.
     pub const fn wanted(&self) -> Events {
         self.wanted
     }

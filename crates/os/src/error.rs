@@ -27,7 +27,7 @@ impl Error {
 
 /// Adds to a bare error what was attempted.
 pub trait Attempt<T> {
-    /// Converts an error to [`Error`] with what was attempted, on what.
+    /// Converts an error to [`Error`]: `attempt` is the verb, `subject` the object of the attempt.
     fn attempt(self, attempt: &'static str, subject: impl Display) -> Result<T>;
 }
 

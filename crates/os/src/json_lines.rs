@@ -17,7 +17,7 @@ pub struct Lines {
     inbox: Vec<u8>,
     /// Bytes at the start of `inbox` that are known to hold no end of line.
     searched: usize,
-    /// What the peer has had no room for.
+    /// Bytes for which the socket had no room yet.
     unsent: Vec<u8>,
     /// Bytes of the longest line that is accepted.
     longest: usize,
@@ -33,11 +33,11 @@ const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// The result of [`Lines::hear`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<T> {
-    /// A message.
+    /// A whole message has arrived.
     Message(T),
-    /// A line that is not a valid message, and the parser's error.
+    /// A line is not a valid message. The text is the parser's error.
     Nonsense(String),
-    /// No whole message yet.
+    /// No whole message has arrived yet.
     Nothing,
     /// The peer has closed the connection, or sent too long a line.
     Gone,

@@ -28,7 +28,7 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Opens one for the calling thread's network namespace.
+    /// Opens a watch for the calling thread's network namespace.
     pub fn open() -> Result<Self> {
         let open = || {
             let mut socket = Socket::new(NETLINK_ROUTE)?;

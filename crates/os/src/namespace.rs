@@ -39,7 +39,8 @@ impl NetNs {
         Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
 
-    /// Returns its inode number. Two namespaces with the same number at the same time are the same namespace.
+    /// Returns the namespace's inode number. Two namespaces with the same number at the same time are the same
+    /// namespace.
     pub fn number(&self) -> Result<u64> {
         Ok(self.file.metadata().attempt("read the inode number of", "a network namespace")?.ino())
     }
@@ -54,7 +55,8 @@ impl NetNs {
         })
     }
 
-    /// Returns the user namespace that owns it, if this process is in that one or in an ancestor of it.
+    /// Returns the user namespace that owns this network namespace. Fails unless this process is in that user namespace
+    /// or in an ancestor of it.
     fn users(&self) -> io::Result<File> {
         // SAFETY: the call takes no argument; nothing else owns the descriptor.
         unsafe { check(libc::ioctl(self.file.as_raw_fd(), NS_GET_USERNS)).map(|fd| File::from_raw_fd(fd)) }

@@ -55,7 +55,7 @@ pub struct Link {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// Its link address; zero if that is not six bytes long.
+    /// Its link address; zero if the link's address is not six bytes long.
     pub mac: Mac,
     /// Its MTU, in bytes.
     pub mtu: u32,

@@ -30,7 +30,7 @@ impl Backend {
         }
     }
 
-    /// Returns its name in figures.
+    /// Returns the backend's name in figures.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Sim => "simulator",
@@ -44,7 +44,7 @@ impl Backend {
 pub struct BackendReport {
     /// The wall-clock time at which the run began.
     pub began: WallTime,
-    /// The machine.
+    /// The machine on which the run took place.
     pub machine: Machine,
     /// The daemons, in the order of the hosts.
     pub daemons: Vec<Daemon>,
@@ -59,28 +59,28 @@ pub struct BackendReport {
 /// The output of a program of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProgramOutput {
-    /// The name of its file in a run directory.
+    /// The name of the output's file in a run directory.
     pub file: String,
-    /// Its standard output and standard error.
+    /// The program's standard output and standard error, as bytes.
     pub output: Vec<u8>,
 }
 
-/// A machine.
+/// The machine of a run, and the user of the run's process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its kernel release.
+    /// The machine's kernel release.
     pub kernel: String,
-    /// The user id of the process.
+    /// The user id of the process that ran the scenario.
     pub uid: u32,
 }
 
 /// A daemon and its end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Daemon {
-    /// Its host.
+    /// The name of the daemon's host.
     pub host: String,
-    /// Its process id inside the PID namespace of the run.
+    /// The daemon's process id inside the PID namespace of the run.
     pub pid: u32,
-    /// How it ended.
+    /// How the daemon ended, as text.
     pub exit: String,
 }

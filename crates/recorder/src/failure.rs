@@ -83,7 +83,7 @@ fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
     }
 }
 
-/// Returns applications that should have begun a flow and did not: nothing of theirs left the host.
+/// Returns the applications that should have begun a flow and did not: no packet of such an application left its host.
 fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     let mut silent = Vec::new();
     for (id, host) in (0..).map(HostId).zip(&plan.hosts) {

@@ -30,9 +30,9 @@ pub struct Hop {
 pub struct End {
     /// The index of its record.
     pub record: usize,
-    /// When it ended.
+    /// When the copy ended.
     pub at: Instant,
-    /// How and where it ended.
+    /// How and where the copy ended.
     pub fate: Fate,
 }
 

@@ -16,7 +16,7 @@ use wire::WallTime;
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was run.
+    /// The plan that was run.
     pub plan: Plan,
     /// The backend on which it ran.
     pub backend: Backend,

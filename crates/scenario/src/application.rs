@@ -32,7 +32,7 @@ impl Application {
         Self::RequestClient,
     ];
 
-    /// Returns the name of its role, as in records.
+    /// Returns the name of the application's role, as in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ConstantRate => "constant-rate",
@@ -64,12 +64,12 @@ impl Application {
         Self::of_kind(role.kind())
     }
 
-    /// Returns whether it opens connections.
+    /// Returns whether the application opens connections.
     pub const fn is_client(self) -> bool {
         matches!(self, Self::BulkClient | Self::RequestClient)
     }
 
-    /// Returns whether it accepts connections.
+    /// Returns whether the application accepts connections.
     pub const fn is_server(self) -> bool {
         matches!(self, Self::BulkServer | Self::RequestServer)
     }

@@ -8,13 +8,13 @@ use wire::Instant;
 /// An event whose names are all resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedEvent {
-    /// When it happens.
+    /// When the event happens.
     pub at: Instant,
     /// What the simulator is to do.
     pub order: Order,
     /// The event as it is recorded.
     pub recorded: trace::Event,
-    /// The table of the scenario, or the table that the seed drew.
+    /// The table of the event: from the scenario's file, or drawn from the seed.
     pub table: EventTable,
 }
 

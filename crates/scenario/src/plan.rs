@@ -21,7 +21,7 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Rng};
 pub struct Plan {
     /// The scenario's name.
     pub name: String,
-    /// Its description.
+    /// The scenario's description, one line.
     pub about: String,
     /// The scenario file as it was read. If it names other files, the scenario with their contents.
     pub text: String,
@@ -37,9 +37,9 @@ pub struct Plan {
     pub seed: u64,
     /// Its hosts.
     pub hosts: Vec<HostPlan>,
-    /// Its wires.
+    /// The wires: both ends, and the properties of the wire.
     pub wires: Vec<([PortId; 2], WireSpec)>,
-    /// Its cells.
+    /// The radio cells.
     pub cells: Vec<CellSpec>,
     /// The events of the scenario, ordered by time.
     pub events: Vec<PlannedEvent>,
@@ -50,11 +50,11 @@ pub struct Plan {
 /// One host of a plan.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// Its configuration, read.
+    /// The host's configuration, parsed.
     pub config: HostConfig,
-    /// Its configuration as text, as `wayfare node` reads it.
+    /// The host's configuration as text, as `wayfare node` reads it.
     pub text: String,
-    /// Its interfaces. The first has number 1.
+    /// The host's interfaces. The first interface has number 1.
     pub ports: Vec<PortPlan>,
     /// The programs that run on it besides its roles, on Linux only.
     pub programs: Vec<Program>,
@@ -63,13 +63,13 @@ pub struct HostPlan {
 /// One interface of a plan.
 #[derive(Clone, Debug)]
 pub struct PortPlan {
-    /// Its port of the fabric.
+    /// The interface's port of the fabric.
     pub port: PortId,
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Its link address.
+    /// The interface's link address.
     pub mac: Mac,
-    /// Its radio; `None` for a wire.
+    /// The interface's radio; `None` for a wire.
     pub radio: Option<RadioSpec>,
     /// The signal strengths that its radio hears over time. `None` for a wire or base station, or if the host hears
     /// every cell all the time.

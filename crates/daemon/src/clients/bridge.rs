@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use wire::Duration;
 
-/// Bytes that are moved at once, and the largest number that waits here for the program.
+/// Largest number of bytes of one read or write, and the number that one read requests from the role. The role is
+/// asked again only when no byte waits here for the program.
 const CHUNK: usize = 64 * 1024;
 
 /// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
@@ -21,7 +22,7 @@ pub(super) struct Bridge {
     reading: bool,
     /// The role's peer will send no more.
     finished: bool,
-    /// The program has been notified of that.
+    /// The program has been notified that the role's peer will send no more.
     shut: bool,
     /// The role has been notified that the program will send no more.
     said_end: bool,
@@ -42,7 +43,7 @@ impl Bridge {
         }
     }
 
-    /// Notifies the kernel what it waits for from now on. The role accepts `credit` bytes.
+    /// Notifies the kernel what the bridge waits for from now on. The role accepts `credit` bytes.
     pub(super) fn update_interest(&mut self, credit: usize) -> Result<(), Errno> {
         let mut flags = Events::empty();
         flags.set(Events::OUT, !self.pending.is_empty());
@@ -63,7 +64,8 @@ impl Bridge {
         self.closed = true;
     }
 
-    /// Ends it with a reset, so that the program does not take what it has for the whole stream.
+    /// Ends the program's connection with a reset, so that the program does not take the bytes that it has received
+    /// for the whole stream.
     pub(super) fn reset(self) {
         let _ = sockopt::set_socket_linger(&self.program, Some(Duration::ZERO));
     }

@@ -42,7 +42,8 @@ pub(crate) struct ClientListener {
     epoll: Arc<Epoll>,
     listener: Watched<OwnedFd>,
     _file: SocketFile,
-    /// Each with the time since which it has sent nothing, in the order in which they connected.
+    /// The programs that have sent no request yet, by number, in the order in which they connected. Each with its
+    /// connection and the time at which it connected.
     asking: BTreeMap<u64, (Watched<OwnedFd>, Instant)>,
     /// The number of the next program that connects.
     next: u64,
@@ -51,7 +52,7 @@ pub(crate) struct ClientListener {
     rests: bool,
 }
 
-/// A valid request: the socket is an unconnected one, in the requester's namespace.
+/// A valid request: `program` is an unconnected TCP socket in the requester's namespace.
 pub(super) struct ProgramRequest {
     pub(super) requester: Requester,
     pub(super) request: Request,
@@ -121,7 +122,8 @@ impl ClientListener {
         self.rests
     }
 
-    /// Returns the valid requests of these programs and of new ones. Invalid ones are answered here.
+    /// Returns the valid requests of the programs in `ready` and of programs that have just connected. Invalid
+    /// requests are answered here.
     pub(super) fn hear(&mut self, now: Instant, ready: &ReadyClients) -> Vec<ProgramRequest> {
         let new = self.next;
         if ready.listener || self.rests {
@@ -163,14 +165,15 @@ impl ClientListener {
         }
     }
 
-    /// Takes the request of a program, if it has arrived; an invalid one is answered.
+    /// Takes the request of a program, if it has arrived. An invalid request is answered with an error, and gives
+    /// `None`.
     fn take_request(&mut self, number: u64) -> Option<ProgramRequest> {
         let taken = take(&self.asking.get(&number)?.0);
         if matches!(taken, Err(Errno::AGAIN | Errno::INTR)) {
             return None;
         }
         let (mut requester, _) = self.asking.remove(&number)?;
-        // Until it is answered, nothing that it does matters, and must not wake the daemon.
+        // Until the program is answered, nothing that it does matters. So it must not wake the daemon.
         let _ = requester.want(Events::empty());
         match taken {
             Err(error) => {

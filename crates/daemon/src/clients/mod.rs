@@ -35,7 +35,8 @@ use wire::icmp::IcmpError;
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
-/// Largest number of connections of programs. If there are more, the oldest that have ended are forgotten.
+/// Largest number of connections of programs. At this number, a new one replaces an ended one; if none has ended, the
+/// request is refused with `ENOBUFS`.
 const MOST: usize = 1024;
 const BACKLOG: i32 = 64;
 /// Time within which a program must connect after its request.
@@ -62,7 +63,7 @@ pub(crate) struct Clients {
     visits: Vec<StreamId>,
 }
 
-/// The ends of a program's connection. The program's address is this host's.
+/// The program's port and the peer of a program's connection. The program's address is an address of this host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ends {
     port: u16,
@@ -77,7 +78,7 @@ struct Connection {
 }
 
 enum State {
-    /// The role has been asked. It has what is known of the program so far.
+    /// The daemon has asked the role to connect. The fields hold what the program has sent so far.
     Asked {
         requester: Option<Requester>,
         program: OwnedFd,
@@ -211,7 +212,8 @@ impl Clients {
         requests.ops.push((id, StreamOp::Open { by, local: Some(local), peer, foreign: false }));
     }
 
-    /// Returns the next free number. The oldest ended connection is removed if there are too many.
+    /// Returns the next free number. If there are [`MOST`] connections, removes the ended connection with the lowest
+    /// number first; returns `None` if no connection has ended.
     fn number(&mut self) -> Option<StreamId> {
         if self.connections.len() >= MOST {
             let is_over =
@@ -277,7 +279,7 @@ impl Clients {
                     carried.finish();
                 }
             }
-            // Of listeners, and of connections that move: a program requests neither.
+            // These are events of listeners and of connections that move. A program requests neither.
             OwnedStreamEvent::Accepted { .. } | OwnedStreamEvent::Migrate(..) => {}
         }
         self.pump(now, id, requests);
@@ -369,8 +371,8 @@ impl Clients {
             State::Asked { requester, program, syn } => {
                 let error = error_of(why);
                 if error == Errno::TIMEDOUT {
-                    // No datagram can report that. The kernel detects it itself, with the next segment that it would
-                    // repeat.
+                    // No datagram can report a timeout. With this limit, the kernel reports it itself when it would
+                    // repeat the SYN once more.
                     let _ = options::set(&program, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1);
                 }
                 if let Some(requester) = requester {
@@ -389,8 +391,7 @@ impl Clients {
                 carried.reset();
                 self.end(now, id, State::Over);
             }
-            // The program's own TCP may be half connected: its next segment is answered like that to a peer that is
-            // gone.
+            // The handshake of the program's own TCP may be incomplete. Its next segment is answered by a reset.
             State::Opened => self.end(now, id, State::Refused(Errno::CONNRESET)),
             state @ (State::Refused(_) | State::Over) => connection.state = state,
         }

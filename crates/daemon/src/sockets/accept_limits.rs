@@ -22,7 +22,7 @@ pub(super) struct AcceptLimits {
     refused: Vec<Reason>,
     /// The listeners that are not polled.
     resting: BTreeSet<StreamId>,
-    /// When each of them is polled again.
+    /// When each listener in `resting` is polled again.
     until: Expiry<StreamId>,
     /// The listeners that rest, or whose rest is over, since the last call of [`AcceptLimits::take_changed`].
     changed: Vec<StreamId>,

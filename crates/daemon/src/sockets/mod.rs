@@ -76,7 +76,7 @@ pub(crate) struct Done {
 }
 
 impl Sockets {
-    /// Creates it without sockets; `epoll` will wait for them.
+    /// Creates the transports without sockets; `epoll` will wait for their sockets.
     pub(crate) fn new(epoll: &Arc<Epoll>, address: Option<Ipv4Addr>) -> Self {
         let (udp, tcp) = (Udp::new(epoll, address), Tcp::new(epoll, address));
         Self { udp, tcp, guards: Guards::default(), accepted: 0, watch: Watch::default() }
@@ -88,7 +88,7 @@ impl Sockets {
         self
     }
 
-    /// Limits the number of sockets, where this process may have no more than this number of descriptors.
+    /// Limits the number of sockets to a share of `descriptors`, the number of descriptors that this process may have.
     pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
         self.tcp.share(descriptors);
         self
@@ -160,7 +160,7 @@ impl Sockets {
                 self.tcp.catch_up(&tuple, &segment);
             }
         }
-        // First the connection resumes, then it gets what arrived meanwhile.
+        // First the connection resumes. Then it receives the segments that arrived meanwhile.
         self.tcp.guard(&tuple, guard.is_some(), told);
         for (packet, bytes) in released {
             match self.screen_in(packet, &bytes) {

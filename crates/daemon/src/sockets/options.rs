@@ -109,12 +109,12 @@ impl TcpInfo {
         low(self.bytes_acked)
     }
 
-    /// Returns the low half of the number of bytes that were received in order since then.
+    /// Returns the low half of the number of bytes that were received in order since this socket was set up.
     pub(crate) const fn bytes_received(&self) -> u32 {
         low(self.bytes_received)
     }
 
-    /// Returns the number of segments received since then.
+    /// Returns the number of segments that were received since this socket was set up.
     pub(crate) const fn segs_in(&self) -> u32 {
         self.segs_in
     }

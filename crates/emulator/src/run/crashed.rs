@@ -27,7 +27,7 @@ pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec
     if crashes.is_empty() {
         return Vec::new();
     }
-    // By the names that the ledger gives to places.
+    // The keys are the names that the ledger gives to places.
     let mut at_place: BTreeMap<String, (HostId, Iface, bool)> = BTreeMap::new();
     for (host, of) in (0..).map(HostId).zip(&plan.hosts) {
         at_place.insert(format!("{}'s node", of.config.name), (host, Iface::HOST, false));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use wire::Duration;
 
-/// A daemon, as pid 1 knows it.
+/// What pid 1 of the lab knows of one daemon.
 pub(super) struct Daemon {
     pub(super) name: String,
     pub(super) child: Child,
@@ -25,7 +25,8 @@ pub(super) struct Daemon {
 
 /// Time for a daemon to take over its interfaces.
 pub(super) const READY: Duration = Duration::from_secs(10);
-/// If the lab's process itself did not run for longer than this within that time, the machine may be the cause.
+/// If the lab's process itself did not run for longer than this within [`READY`], the machine may be the cause of a
+/// late daemon.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// Time for a daemon to write its records after the request to end: several hundred megabytes after a long run, on a
 /// machine that may be busy. The death of a daemon is detected at once.
@@ -36,7 +37,7 @@ const HELD: Duration = Duration::from_secs(2);
 
 /// A daemon that was started and has not reported yet that it has taken over its interfaces.
 pub(super) struct Greeting {
-    /// When its time limit began.
+    /// When the daemon's time limit [`READY`] began.
     since: Clock,
     has_asked: bool,
     /// When it was last checked.

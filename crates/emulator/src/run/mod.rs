@@ -86,7 +86,7 @@ pub(crate) mod file {
         format!("{host}.jsonl")
     }
 
-    /// The records of the daemon that ended with this crash, from 0.
+    /// Returns the name of the file with the records of the daemon that ended with the crash of this number, from 0.
     pub(crate) fn records_before(host: &str, crash: usize) -> String {
         format!("{host}.{crash}.jsonl")
     }

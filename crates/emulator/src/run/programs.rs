@@ -16,13 +16,13 @@ const CLIENTS: &str = "WAYFARE_CLIENTS";
 /// The result of a program after the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramReport {
-    /// Its host.
+    /// The name of the program's host.
     pub host: String,
-    /// Its number among the host's programs, from 1.
+    /// The program's number among the programs of its host, from 1.
     pub number: usize,
-    /// Its command line for the shell.
+    /// The program's command line for the shell.
     pub command: String,
-    /// How it ended.
+    /// How the program ended, in words.
     pub exit: String,
     /// Why the run does not match the scenario; `None` if it does.
     pub trouble: Option<String>,

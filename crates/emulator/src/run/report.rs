@@ -36,7 +36,7 @@ pub struct LinuxReport {
     pub read: Ages,
     /// The longest time that the link emulator did not run.
     pub stall: Stall,
-    /// Its 1000 longest stalls of more than 5 ms.
+    /// The stalls of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,
     /// The stalls of a thread that only slept beside the daemons.
     pub idle: Idle,
@@ -64,9 +64,9 @@ pub struct LinuxReport {
 /// A run that was discarded and repeated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Its number, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: usize,
-    /// Why it was discarded.
+    /// Why the attempt was discarded.
     pub reasons: Vec<Doubt>,
 }
 
@@ -114,9 +114,9 @@ pub struct StopReport {
 pub struct HostReport {
     /// Its host.
     pub name: String,
-    /// Its process, by its number inside the lab's PID namespace.
+    /// The daemon's pid inside the lab's PID namespace.
     pub pid: u32,
-    /// How it ended, in words.
+    /// How the daemon ended, in words.
     pub exit: String,
     /// Whether it ended when requested, without an error.
     pub ended_well: bool,
@@ -128,7 +128,7 @@ pub struct HostReport {
     pub stops: Vec<StopReport>,
     /// Changes of its process state during the run that the scenario did not order.
     pub changes: Vec<String>,
-    /// Its summary; `None` if it gave none.
+    /// The daemon's summary; `None` if the daemon gave none.
     pub summary: Option<DaemonSummary>,
     /// Why there is no summary.
     pub why_no_summary: Option<String>,

@@ -42,7 +42,7 @@ pub(super) enum Failed {
     Lacks(String),
     /// A daemon did not begin.
     NotReady { host: String, why: String },
-    /// Anything else.
+    /// Another problem of the lab, as text.
     Lab(String),
 }
 

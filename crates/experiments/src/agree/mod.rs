@@ -43,7 +43,7 @@ pub struct Compared {
 /// The largest difference of values that are treated as equal.
 #[derive(Clone, Copy, Debug)]
 pub enum Resolution {
-    /// In the metric's unit.
+    /// An absolute bound, in the metric's unit.
     Absolute(f64),
     /// As a share of the larger median.
     Relative(f64),

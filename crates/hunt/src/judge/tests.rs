@@ -55,7 +55,7 @@ fn end(read: u64) -> End {
     }
 }
 
-/// A download of 1000 bytes without a violation.
+/// Returns a download of 1000 bytes without a violation.
 fn good() -> (Draft, Facts) {
     let mut facts = Facts { ended: at(10), ..Facts::default() };
     facts.streams.insert(PORT, Ends { client: Some(end(1000)), server: Some(end(0)) });
@@ -140,7 +140,7 @@ fn a_server_is_not_silent_if_its_connection_was_lost_in_a_crash() {
     assert_eq!(found(&draft, &facts), []);
 }
 
-/// A connection that failed before it was open.
+/// Returns a connection that failed before it was open.
 fn unopened() -> (Draft, Facts) {
     let (draft, mut facts) = good();
     let failed = client(&mut facts);
@@ -178,7 +178,7 @@ fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
     assert_eq!(moves(&mut draft, Protocol::MobileIp, 1000), [Judge::Stream]);
 }
 
-/// A fault from 5 s on, for 2 s.
+/// Returns a fault that begins at 5 s and lasts 2 s.
 fn fault(what: What) -> Fault {
     Fault { at: 5000, lasts: 2000, what }
 }

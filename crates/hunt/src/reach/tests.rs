@@ -4,7 +4,7 @@ use super::*;
 use crate::draft::{Kind, Router};
 use crate::judge::tests::draft;
 
-/// A draft with four routers, and a host that begins at router 1 and moves to router 2 at 2 s.
+/// Returns a draft with four routers, and a host that begins at router 1 and moves to router 2 at 2 s.
 fn moves() -> Draft {
     let mut draft = draft(Kind::Down(1000));
     draft.routers = vec![draft.routers[0]; 4];

@@ -125,7 +125,7 @@ fn app(watch: &mut Watch, ms: u64, host: HostId, stream: u32, change: AppChange)
     watch.happened(at(ms), host, What::App(event));
 }
 
-/// A download from `fixed` that is requested and accepted.
+/// Returns a download from `fixed` that is requested and accepted.
 fn download() -> (Watch, [HostId; 2]) {
     let (mut watch, hosts @ [mobile, fixed]) = watch(["m0", "fixed"]);
     watch.quiet = at(1000);

@@ -142,8 +142,8 @@ fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
     text
 }
 
-/// Whether two simulator runs differ: by their fingerprints, or by their records if the fingerprints are of different
-/// versions.
+/// Returns whether two simulator runs differ: by their fingerprints, or by their records if the fingerprints are of
+/// different versions.
 fn are_unlike([a, b]: [&Outcome; 2]) -> bool {
     match (a.fingerprint, b.fingerprint) {
         (Some(one), Some(other)) if one.version != other.version => a.records != b.records,

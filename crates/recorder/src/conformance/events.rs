@@ -23,7 +23,7 @@ pub(super) struct Message {
 pub(super) struct Move {
     pub(super) at: Instant,
     pub(super) what: String,
-    /// The time since the handoff before it.
+    /// The time since the previous handoff.
     pub(super) since: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Whether two backends did the same. The control messages of each node are compared, sent and received separately,
-//! and those of each protocol in their order.
+//! Compares what two backends did. The control messages of each node are compared, sent and received messages
+//! separately. Messages of one protocol are compared in their order.
 //!
 //! A message is compared by the fields that must be equal on both backends (see [`Control::constant`]) and by its
 //! interface. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms plus 2 % of
@@ -33,7 +33,7 @@ pub struct Comparison {
     /// The number of excluded refreshes within the tolerance of a handoff, counted at each node on their path, by
     /// run.
     pub refreshes: Excluded,
-    /// The number of messages at the end of one run for which the other had no time left.
+    /// The number of messages at the end of one run for which the other run had no time left.
     pub cut_off: usize,
     /// The earliest divergence; `None` if there is none.
     pub divergence: Option<Divergence>,
@@ -51,28 +51,28 @@ pub struct Excluded {
 /// A divergence between two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Divergence {
-    /// The node.
+    /// The node whose events diverge.
     pub host: HostId,
-    /// Its sequence of events.
+    /// The sequence of the node's events in which the runs diverge.
     pub sequence: Sequence,
     /// The position in the sequence, from 1.
     pub place: usize,
-    /// The first run's event at this position.
+    /// The first run's event at this position; `None` if its sequence is shorter.
     pub first: Option<Said>,
-    /// The second run's event at this position.
+    /// The second run's event at this position; `None` if its sequence is shorter.
     pub second: Option<Said>,
-    /// What differs.
+    /// What differs, as text.
     pub why: String,
 }
 
 /// A sequence of events at a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sequence {
-    /// Its handoffs.
+    /// The node's handoffs.
     Handoffs,
-    /// The control messages of one protocol that it sent.
+    /// The control messages of one protocol that the node sent.
     Sent,
-    /// The control messages of one protocol that it received.
+    /// The control messages of one protocol that the node received.
     Received,
 }
 
@@ -89,15 +89,15 @@ impl fmt::Display for Sequence {
 /// An event of one of the runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Said {
-    /// When it happened.
+    /// When the event happened.
     pub at: Instant,
-    /// Its description.
+    /// The event's description.
     pub what: String,
-    /// The message, unless it is a handoff.
+    /// The control message; `None` if the event is a handoff.
     pub message: Option<Control>,
 }
 
-/// The permitted difference in time: this, plus a fiftieth of the time since the handoff's first event.
+/// The permitted difference in time is 20 ms plus 1/50 of the time since the handoff's first event.
 const TOLERANCE: Duration = Duration::from_millis(20);
 const SHARE: u32 = 50;
 

@@ -180,7 +180,7 @@ fn a_changed_byte_under_a_corrected_checksum_is_caught_unless_the_wall_clock_dec
     }
 }
 
-/// The route-update timer expires just before the first handoff.
+/// Returns records in which the route-update timer expires just before the first handoff.
 fn with_refresh() -> Vec<Record> {
     records(&["mobile.route_update_time=900ms"], 1)
 }

@@ -20,7 +20,7 @@ pub struct Control {
     pub src: Ipv4Addr,
     /// The destination address.
     pub dst: Ipv4Addr,
-    /// The address of the mobile host that it is about.
+    /// The address of the mobile host that the message is about.
     pub about: Ipv4Addr,
     says: Says,
 }
@@ -59,7 +59,7 @@ impl Control {
         }
     }
 
-    /// Returns whether it requests a semisoft handoff, with a second path beside the first.
+    /// Returns whether the message requests a semisoft handoff, with a second path beside the first.
     pub fn is_semisoft(&self) -> bool {
         matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
     }

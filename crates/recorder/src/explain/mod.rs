@@ -179,7 +179,7 @@ struct Lost {
     number: u64,
     at: Instant,
     packet: PacketId,
-    /// The index of its flow.
+    /// The index of the packet's flow in the run's flows.
     flow: usize,
     fate: Fate,
 }

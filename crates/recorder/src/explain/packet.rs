@@ -1,4 +1,4 @@
-//! `explain --packet N`
+//! The text of `explain --packet N`: the path of a packet.
 
 use super::{count, exact_ms};
 use crate::decode::{Control, describe};

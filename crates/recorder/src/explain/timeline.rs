@@ -1,4 +1,4 @@
-//! `explain --handoff N`
+//! The text of `explain --handoff N`: the events around a handoff.
 
 use super::{handoff, heading, lost, next_begun};
 use crate::decode::Control;

@@ -51,7 +51,8 @@ impl<'a> Builder<'a> {
             // A source that was silent for more than two and a half of its own intervals has stopped.
             let silence = packets.spacing * 2 + packets.spacing / 2;
             let stopped = end.since(last) > silence;
-            // A host that is down until the end would have sent more: its silence after that is not the end of its source.
+            // A host that is down until the end of the run would have sent more. Its silence after it went down is not
+            // the end of its source.
             let stop = stop_of(self.plan, path.from.0, path.to_at);
             let goes_on = |down: Instant| stop.map_or(down.since(last) <= silence, |stop| stop > down);
             let went_down_sending = self.plan.down_for_good(path.from.0).is_some_and(goes_on);
@@ -213,8 +214,8 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// Returns the flows of programs' connections, which no role reports: they are observed between the kernel's
-    /// stack and the node. New data is what the receiver's stack holds without a gap.
+    /// Returns the flows of programs' connections, which no role reports. Their segments are observed between the
+    /// kernel's stack and the node. New data is what the receiver's stack holds without a gap.
     fn programs(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         let known: BTreeSet<(HostId, u16)> = self.streams.ports.keys().copied().collect();

@@ -120,7 +120,7 @@ pub struct Flow {
     pub from: End,
     /// The receiver.
     pub to: End,
-    /// What carries it.
+    /// The transport protocol of the flow.
     pub transport: Transport,
     /// When it began: the first packet left the sender, or the connection was requested.
     pub begun: Instant,
@@ -131,7 +131,7 @@ pub struct Flow {
     pub until: Instant,
     /// New bytes that the receiving application was given.
     pub bytes: u64,
-    /// How it ended.
+    /// How the flow ended.
     pub end: FlowEnd,
     /// One-way delay; `None` if nothing arrived.
     pub delay: Option<Delay>,

@@ -15,7 +15,7 @@ pub(super) const NOT_ENDED: &str = "not_ended";
 
 /// The records of a run, with lookups.
 pub(super) struct HandoffAnalysis<'a> {
-    /// In the order of time.
+    /// The records of the run, in the order of time.
     records: &'a [Record],
     pub(super) traffic: &'a Traffic,
     owners: BTreeMap<Ipv4Addr, HostId>,

@@ -12,13 +12,13 @@ pub struct Handoff {
     pub host: HostId,
     /// `hard` or `semisoft`, as the protocol names it.
     pub kind: String,
-    /// The station it left.
+    /// The name of the station that the host left.
     pub from: String,
     /// The station it went to, or was to go to.
     pub to: String,
     /// Whether the host did not reach `to`.
     pub failed: bool,
-    /// When it was decided.
+    /// When the handoff was decided.
     pub begun: Instant,
     /// When the path was cut: the link was lost, or the radio started to tune to the new cell.
     pub cut: Instant,
@@ -160,7 +160,7 @@ pub struct Outage {
     pub from: Instant,
     /// The next arrival of new data at the application.
     pub to: Instant,
-    /// Its parts in the order of time, without overlap.
+    /// The parts of the outage, each with its cause, in the order of time and without overlap.
     pub owners: Vec<Owner>,
 }
 
@@ -169,9 +169,9 @@ pub struct Outage {
 pub struct Owner {
     /// The cause; `None` if it is unexplained.
     pub stage: Option<Stage>,
-    /// When it begins.
+    /// When this part begins.
     pub from: Instant,
-    /// When it ends.
+    /// When this part ends.
     pub to: Instant,
     /// The name of the event that it begins with.
     pub begins: String,

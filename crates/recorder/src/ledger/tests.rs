@@ -404,7 +404,7 @@ fn a_packet_that_was_never_delivered_is_not_taken_back() {
     Running::new(&WIRE.plan).happened(Instant(0), HostId(0), lost);
 }
 
-/// A segment that this host sends.
+/// Returns a segment that this host sends.
 fn segment(from: HostId, is_for_all: bool) -> Packet {
     let (maker, fate, hops) = (Maker::Role, Fate::Read, Vec::new());
     let journey = Journey { maker, from: from.index(), hops, fate, is_datagram: false, is_for_all };

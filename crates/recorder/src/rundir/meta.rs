@@ -71,11 +71,11 @@ pub struct RunFile {
 /// The scenario of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScenarioPart {
-    /// Its name.
+    /// The scenario's name.
     pub name: String,
-    /// Its description.
+    /// The scenario's description, one line.
     pub about: String,
-    /// Its duration in seconds.
+    /// The duration of the run, in seconds.
     pub duration_s: f64,
     /// The text of the scenario file. If it names other files, their contents are included. Keys are replaced by
     /// their digests.
@@ -86,7 +86,7 @@ pub struct ScenarioPart {
 /// alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RepetitionPart {
-    /// Its number, from 1.
+    /// The number of the run among several runs, from 1.
     pub number: u64,
     /// The number of runs.
     pub of: u64,
@@ -112,7 +112,7 @@ impl RepetitionPart {
 pub struct EventPart {
     /// When, in seconds of the run.
     pub at_s: f64,
-    /// Its kind, as named in scenarios.
+    /// The kind, as it is named in scenarios.
     pub kind: String,
     /// The host or link, for example `home`, `wire left` or `cell 2`.
     pub target: String,
@@ -178,7 +178,7 @@ pub struct HandoffSummary {
     pub host: String,
     /// The kind, as the protocol names it.
     pub kind: String,
-    /// The station it left.
+    /// The name of the station that the host left.
     pub from: String,
     /// The station it went to, or was to go to.
     pub to: String,
@@ -274,7 +274,7 @@ pub struct FlowSummary {
 pub struct OwnerSummary {
     /// The cause, or `unexplained`.
     pub owner: String,
-    /// Its duration.
+    /// The duration of the part, in milliseconds.
     pub ms: f64,
     /// The event that it begins with; empty if it is unexplained.
     pub begins: String,

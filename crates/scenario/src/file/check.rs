@@ -14,7 +14,8 @@ use wire::{Duration, Ipv4Addr, Prefix};
 
 /// The least MTU of IPv4 (RFC 791, section 3.2).
 const LEAST_MTU: u16 = 68;
-/// Longest name of a host: interfaces have the name of the neighbor, and Linux limits it (`IFNAMSIZ`).
+/// Longest name of a host, in bytes: an interface has the name of the neighbor, and Linux limits the length of this
+/// name (`IFNAMSIZ`).
 const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
 /// Longest duration of a run: one day.
@@ -297,7 +298,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
 /// An address in a role of a workload.
 struct End<'a> {
     path: String,
-    /// `to`: the peer. `at`: the own address on which it listens.
+    /// The key of the address. `to` is the peer's address; `at` is the own address on which the workload listens.
     key: &'static str,
     /// `HOST:PORT`, as in the file.
     text: &'a str,
@@ -325,7 +326,7 @@ fn has_addresses(layout: &Layout, name: &str) -> bool {
         .any(|(other, host)| other == name && host.role.iter().any(|role| role.contains_key("addresses")))
 }
 
-/// Returns the hosts to which links lead. A mobile host may come to any cell.
+/// Returns the hosts to which links lead from `from`, including `from`. A mobile host may come to any cell.
 fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> BTreeSet<&'a str> {
     let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
     let roams = |name: &str| layout.hosts().any(|(other, host)| other == name && protocol::roams(&host.role));

@@ -15,15 +15,15 @@ pub struct ScenarioError {
     problem: String,
 }
 
-/// A key's path, and the problem.
+/// An error that has no position yet: the path of the key, and the problem.
 pub(super) type Wrong = (String, String);
 
-/// Where in a file.
+/// The place of an error: in the file, or in a setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum ErrorPosition {
     /// Line and column from 1, the number of marked characters, and the text of the line.
     Line { line: usize, column: usize, length: usize, text: String },
-    /// The same for a line that may contain a secret key or a part of it. The line is not shown.
+    /// Line and column from 1, of a line that may contain a secret key or a part of it. The line is not shown.
     Hidden { line: usize, column: usize },
     /// A setting from outside the file.
     Setting(String),

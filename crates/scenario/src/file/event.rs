@@ -197,7 +197,7 @@ impl EventTable {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// Returns its host or link in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    /// Returns the event's host or link in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),
@@ -292,7 +292,7 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks that a kind has its numbers, and no others.
+/// Checks that an event of this kind has the values that the kind needs, and no others.
 fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
     let name = kind.name();
     let given = [
@@ -352,8 +352,8 @@ struct State {
     full: bool,
 }
 
-/// Refuses an event that ends a state which has not begun, or begins it again. An error has the index in the list,
-/// and the problem.
+/// Refuses an event that ends a state which has not begun, or that begins a state again which has not ended. An error
+/// is the event's index in `events`, and the problem.
 fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
     let mut order: Vec<(usize, &EventTable)> = events.iter().enumerate().collect();
     order.sort_by_key(|(_, event)| event.at);
@@ -576,7 +576,7 @@ fn draw(
     }
 }
 
-/// Returns the same event with the values of the scenario, as they are without the fault.
+/// Returns `event` with the values of the scenario, as they are without the fault.
 fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
     let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
     let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));

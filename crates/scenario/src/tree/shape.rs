@@ -159,7 +159,7 @@ impl Shape {
 
     // --- links -----------------------------------------------------------------------------------------------------
 
-    /// The name of a radio.
+    /// The interface name of a host's radio.
     pub const AIR: &'static str = "air";
 
     /// Returns the number of interfaces. The first leads up, except at the root, and the others lead down. A cell is

@@ -96,7 +96,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     points
 }
 
-/// The link between the routers with half and double its rate and round trip.
+/// Returns points in which the link between the routers has half and double its rate and round trip.
 fn links(case: Case, n: usize) -> Vec<Point> {
     let rows = [
         ("32 KB, router link 5 Mb/s", "link_mbps", 5.0, ("rate", "5Mb/s")),

@@ -164,7 +164,7 @@ fn course(overlap: f64, ramp: f64) -> Vec<String> {
     ]
 }
 
-/// The loss rate of every frame in both cells.
+/// Returns settings: every frame in both cells is lost with a probability of `percent` %.
 fn loss(percent: f64) -> Vec<String> {
     ["1", "2"].map(|cell| format!("cell.{cell}.loss={}", percent / 100.0)).to_vec()
 }
