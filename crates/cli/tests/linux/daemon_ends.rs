@@ -221,7 +221,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
         control.display()
     );
     let stranger = Command::new("python3").args(["-c", &script]).output().unwrap();
-    assert!(text(&stranger.stdout).contains("only this daemon's user"), "{stranger:?}");
+    assert!(text(&stranger.stdout).contains("only root and the user that runs this daemon"), "{stranger:?}");
     assert!(between.status().is_some());
 
     // A client that sends without end.
