@@ -173,6 +173,7 @@ impl Control {
         for requester in gone {
             self.connections.remove(&requester);
         }
+        self.refill_reserve();
         requests
     }
 
@@ -248,6 +249,12 @@ impl Control {
             self.connections.insert(self.next, Connection { lines, heard: now, since: now, is_lab: false });
             self.next += 1;
         }
+        self.refill_reserve();
+    }
+
+    /// Reserves a descriptor for each connection that may still be accepted. Programs would take the descriptors of
+    /// connections that have ended.
+    fn refill_reserve(&mut self) {
         if self.listener.is_some() {
             self.reserve.refill(CONNECTIONS.saturating_sub(self.connections.len()));
         }
@@ -337,6 +344,22 @@ mod tests {
             turns += 1;
             assert!(control.has_more() && turns < 10, "it was refused, or never came");
         }
+    }
+
+    /// Without it, programs would take the descriptors, and the next client of this socket would have none.
+    #[test]
+    fn the_descriptor_of_a_client_that_has_gone_is_reserved_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let mut control = Control::open(&Arc::new(Epoll::new().unwrap()), Some(&path)).unwrap();
+        let client = UnixStream::connect(&path).unwrap();
+        control.hear();
+        assert_eq!(control.connections.len(), 1);
+        control.reserve.spend(CONNECTIONS);
+        drop(client);
+        control.hear();
+        assert!(control.connections.is_empty());
+        assert_eq!(control.reserve.len(), CONNECTIONS);
     }
 
     #[test]

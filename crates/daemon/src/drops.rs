@@ -4,6 +4,9 @@ use node::Value;
 use std::collections::BTreeMap;
 use wire::Reason;
 
+/// The kernel had no room for a datagram in the receive buffer of a socket.
+const SOCKET_RECEIVE_FULL: &str = "socket_receive_full";
+
 /// Number of packets by reason. Reasons are constants of this program, so their number is bounded.
 #[derive(Debug, Default)]
 pub(super) struct Drops(BTreeMap<&'static str, u64>);
@@ -16,12 +19,15 @@ impl Drops {
         }
     }
 
-    /// Adds the counts to a status, under `drops`.
-    pub(super) fn add_to(&self, status: Value) -> Value {
-        let count = |(reason, count): (&&str, &u64)| ((*reason).to_owned(), Value::Int(count.cast_signed()));
+    /// Adds the counts to a status, under `drops`. The kernel dropped `overflowed` datagrams because the buffer of
+    /// their socket was full.
+    pub(super) fn add_to(&self, status: Value, overflowed: u64) -> Value {
+        let count = |(reason, count): (&str, &u64)| (reason.to_owned(), Value::Int(count.cast_signed()));
+        let overflowed = Some((SOCKET_RECEIVE_FULL, &overflowed)).filter(|(_, count)| **count > 0);
+        let counts = self.0.iter().map(|(reason, count)| (*reason, count)).chain(overflowed);
         match status {
             Value::Map(mut status) => {
-                status.push(("drops".to_owned(), Value::Map(self.0.iter().map(count).collect())));
+                status.push(("drops".to_owned(), Value::Map(counts.map(count).collect())));
                 Value::Map(status)
             }
             other => other,

@@ -10,7 +10,7 @@ use std::io::Write;
 impl Daemon {
     /// Adds to a status the number of dropped packets by reason, and the current problems.
     pub(super) fn with_health(&self, status: Value) -> Value {
-        match self.drops.add_to(status) {
+        match self.drops.add_to(status, self.sockets.overflowed()) {
             Value::Map(mut status) => {
                 let troubles = self.troubles().into_iter().map(Value::Text).collect();
                 status.push(("troubles".to_owned(), Value::List(troubles)));

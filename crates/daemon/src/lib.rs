@@ -254,7 +254,7 @@ impl Daemon {
         let boot = boot_of(store.as_ref());
         let radio = spec.radio.map(|(path, host)| EmulatorClient::connect(&path, host)).transpose()?;
         let measurements = Measurements::new(ports.len() + 1);
-        let clients = Clients::open(&epoll, listener, spec.addresses.first().copied())?;
+        let clients = Clients::open(&epoll, listener, spec.addresses.first().copied())?.sharing(descriptors);
         let store = store.map(StoreThread::start).transpose()?;
         // This step is the last one, because it empties the file: a failure before it leaves earlier records
         // untouched.

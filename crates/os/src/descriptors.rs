@@ -34,6 +34,18 @@ impl Reserve {
         reserve
     }
 
+    /// Returns the number of descriptors that are held.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Returns whether no descriptor is held.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Closes at most `count` descriptors of the reserve. Returns whether at least one was closed.
     pub fn spend(&mut self, count: usize) -> bool {
         let left = self.held.len().saturating_sub(count);

@@ -82,6 +82,11 @@ impl Bridge {
         if self.closed {
             return Ok(self.pending.is_empty());
         }
+        // A program that has closed its half, or whose bytes the role does not accept now, is not read. So its reset is
+        // found here. Bytes that it sent before the reset are lost with it (RFC 9293, section 3.10.7.4).
+        if *credit == 0 || self.said_end {
+            sockopt::socket_error(&self.program)??;
+        }
         if !self.reading && !self.finished && self.pending.is_empty() {
             self.reading = true;
             ops.push((id, StreamOp::Read(CHUNK)));

@@ -13,9 +13,9 @@ use os::{
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, accept_with, bind, getsockname, ipproto, listen, recvmsg, send, socket_with,
-    sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, getsockname, ipproto, listen, recvmsg, send,
+    socket_with, sockopt,
 };
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
@@ -25,8 +25,10 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
-/// Largest number of programs that have connected and not sent their request yet.
+/// Largest number of programs that have connected and not sent their request yet, if the process may have enough
+/// descriptors: they take at most one descriptor in [`SHARE`].
 const ASKING: usize = 64;
+const SHARE: usize = 8;
 /// A program that has sent nothing for this time is given up.
 const IDLE: Duration = Duration::from_secs(10);
 /// Descriptors that are reserved for programs: each needs one for its connection, and one for the socket that it
@@ -45,6 +47,8 @@ pub(crate) struct ClientListener {
     /// The programs that have sent no request yet, by number, in the order in which they connected. Each with its
     /// connection and the time at which it connected.
     asking: BTreeMap<u64, (Watched<OwnedFd>, Instant)>,
+    /// Largest number of these programs.
+    most: usize,
     /// The number of the next program that connects.
     next: u64,
     reserve: Reserve,
@@ -95,10 +99,17 @@ impl ClientListener {
             listener,
             _file: file,
             asking: BTreeMap::new(),
+            most: ASKING,
             next: 0,
             reserve: Reserve::keep(RESERVE),
             rests: false,
         })
+    }
+
+    /// Limits the number of silent programs to a share of `descriptors`, the number of descriptors that this process
+    /// may have.
+    pub(super) fn share(&mut self, descriptors: usize) {
+        self.most = ASKING.min((descriptors / SHARE).max(1));
     }
 
     /// Notifies the kernel what the listener waits for from now on.
@@ -133,7 +144,7 @@ impl ClientListener {
         let mut wanted: Vec<_> = asked.filter_map(|number| self.take_request(number)).collect();
         // The request of a program whose time is over may have arrived at the last moment.
         while let Some((number, (_, since))) = self.asking.first_key_value()
-            && (*since + IDLE <= now || self.asking.len() > ASKING)
+            && (*since + IDLE <= now || self.asking.len() > self.most)
         {
             let number = *number;
             wanted.extend(self.take_request(number));
@@ -149,7 +160,7 @@ impl ClientListener {
     /// packets.
     fn accept_all(&mut self, now: Instant) {
         self.rests = false;
-        for _ in 0..ASKING {
+        for _ in 0..self.most {
             let Some(requester) = self.accept() else { break };
             let Ok(requester) =
                 Watched::new(&self.epoll, requester, Source::Asking(self.next).token(), Events::IN)
@@ -231,17 +242,25 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
     knock().attempt("reach a daemon at", path.display())
 }
 
-fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
+/// Receives the request of a program. Fails with `AGAIN` if it has not arrived, `NOBUFS` if no descriptor is left for
+/// the program's socket, and `INVAL` if the request is malformed.
+pub(super) fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
     let mut bytes = [0; Request::LEN + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let got = recvmsg(requester, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
+    // The kernel leaves a socket out if no descriptor is left for it, or if there is no room for more than two.
+    let is_cut = got.flags.contains(ReturnFlags::CTRUNC);
     let mut attached = ancillary.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
         _ => Vec::new(),
     });
-    let program = attached.next().filter(|_| attached.next().is_none()).ok_or(Errno::INVAL)?;
+    let (program, second) = (attached.next(), attached.next());
+    if is_cut && second.is_none() {
+        return Err(Errno::NOBUFS);
+    }
+    let program = program.filter(|_| second.is_none()).ok_or(Errno::INVAL)?;
     let request = bytes.get(..got.bytes).and_then(Request::parse).ok_or(Errno::INVAL)?;
     if is_connectable(&program, requester)? { Ok((request, program)) } else { Err(Errno::INVAL) }
 }

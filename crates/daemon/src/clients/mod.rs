@@ -52,6 +52,8 @@ pub(crate) struct Clients {
     by_ends: BTreeMap<Ends, StreamId>,
     /// Sockets that listen on the addresses of the destinations to which programs are being connected.
     listeners: BTreeMap<Addr, Watched<OwnedFd>>,
+    /// The destinations at whose listeners a program could not be accepted, because no descriptor was left.
+    resting: BTreeSet<Addr>,
     /// Some of these listeners may not be needed any more.
     check_listeners: bool,
     /// Connections that may wait for other events than before.
@@ -119,6 +121,7 @@ impl Clients {
             connections: BTreeMap::new(),
             by_ends: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            resting: BTreeSet::new(),
             check_listeners: false,
             touched: BTreeSet::new(),
             expiry: Expiry::default(),
@@ -132,6 +135,9 @@ impl Clients {
     pub(crate) fn update_interests(&mut self) -> std::result::Result<(), Errno> {
         if let Some(listener) = &mut self.listener {
             listener.update_interest()?;
+        }
+        for (peer, listener) in &mut self.listeners {
+            listener.want(if self.resting.contains(peer) { Events::empty() } else { Events::IN })?;
         }
         while let Some(id) = self.touched.pop_first() {
             if let Some(Connection { state: State::Bridge(carried), credit, .. }) =
@@ -148,9 +154,18 @@ impl Clients {
         self.expiry.next().into_iter().chain(listener).min()
     }
 
-    /// Returns whether a waiting program could not be accepted.
+    /// Returns whether a waiting program could not be accepted. The caller tries again after a short pause.
     pub(crate) fn rests(&self) -> bool {
-        self.listener.as_ref().is_some_and(ClientListener::rests)
+        !self.resting.is_empty() || self.listener.as_ref().is_some_and(ClientListener::rests)
+    }
+
+    /// Limits the number of silent programs to a share of `descriptors`, the number of descriptors that this process
+    /// may have.
+    pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
+        if let Some(listener) = &mut self.listener {
+            listener.share(descriptors);
+        }
+        self
     }
 
     /// Handles what has arrived at these sockets. `transport` finds a transport by its name.
@@ -168,7 +183,9 @@ impl Clients {
             self.expire(id, requests);
         }
         let mut bridges = ready.bridges;
-        for peer in ready.stand_ins {
+        let mut stand_ins = std::mem::take(&mut self.resting);
+        stand_ins.extend(ready.stand_ins);
+        for peer in stand_ins {
             self.accept(peer, &mut bridges);
         }
         if std::mem::take(&mut self.check_listeners) {
@@ -323,7 +340,16 @@ impl Clients {
     fn accept(&mut self, peer: Addr, new: &mut BTreeSet<StreamId>) {
         let Some(listener) = self.listeners.get(&peer) else { return };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        while let Ok(socket) = accept_with(&**listener, flags) {
+        loop {
+            let socket = match accept_with(&**listener, flags) {
+                Ok(socket) => socket,
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(_) => {
+                    self.resting.insert(peer);
+                    return;
+                }
+            };
             let from = getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
             let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer }));
             // An unexpected connection is not carried: dropping its socket resets it.

@@ -256,3 +256,128 @@ fn a_program_that_waits_for_its_answer_does_not_wake_the_daemon() {
         assert!(clients.ready().asking.is_empty());
     });
 }
+
+/// Returns our end of a program's TCP connection in the sandbox, and the program's end.
+fn bridged_by_tcp(clients: &mut Clients, id: StreamId, credit: usize) -> std::net::TcpStream {
+    let listener = std::net::TcpListener::bind((OWN, 0)).unwrap();
+    let program = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (ours, _) = listener.accept().unwrap();
+    let ours = Watched::new(&clients.epoll, ours.into(), Source::Bridge(id).token(), Events::empty());
+    let ends = Ends { port: id.0 as u16, peer: Addr::new(OWN, 80) };
+    let state = State::Bridge(Bridge::new(ours.unwrap()));
+    clients.connections.insert(id, Connection { ends, state, credit });
+    clients.by_ends.insert(ends, id);
+    clients.touched.insert(id);
+    program
+}
+
+/// Ends a program's connection with a reset.
+fn reset_by(program: std::net::TcpStream) {
+    sockopt::set_socket_linger(&program, Some(Duration::ZERO)).unwrap();
+    drop(program);
+}
+
+#[test]
+fn a_reset_is_found_after_the_program_has_closed_its_half_and_while_the_role_accepts_nothing() {
+    use std::io::Write;
+    in_sandbox(|| {
+        let (_dir, _path, mut clients) = opened();
+        let turn = |clients: &mut Clients| {
+            let mut requests = ClientRequests::default();
+            clients.turn(Instant::ZERO, &|_| None, &mut requests);
+            requests.ops
+        };
+        let [half, full] = [1, 2].map(StreamId);
+        let half_closed = bridged_by_tcp(&mut clients, half, 100);
+        half_closed.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(turn(&mut clients), [(half, StreamOp::Read(64 * 1024)), (half, StreamOp::Finish)]);
+        let mut blocked = bridged_by_tcp(&mut clients, full, 0);
+        blocked.write_all(b"the role accepts none of these bytes").unwrap();
+        assert_eq!(turn(&mut clients), []);
+        for (program, id) in [(half_closed, half), (blocked, full)] {
+            reset_by(program);
+            assert_eq!(turn(&mut clients), [(id, StreamOp::Abort)]);
+            assert!(matches!(clients.connections[&id].state, State::Over));
+        }
+    });
+}
+
+/// Lowers the limit of descriptors so that `left` more can be opened. Returns the descriptors that fill the gaps below.
+fn leave_descriptors(left: u64) -> Vec<OwnedFd> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let mut fillers: Vec<OwnedFd> = Vec::new();
+    let most = 100;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum }).unwrap();
+    while let Ok(fd) = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) {
+        fillers.push(fd);
+    }
+    fillers.truncate(fillers.len() - left as usize);
+    fillers
+}
+
+#[test]
+fn a_program_for_which_no_descriptor_is_left_does_not_keep_the_daemon_awake_and_is_accepted_later() {
+    in_sandbox(|| {
+        let (_dir, _path, mut clients) = opened();
+        let id = StreamId(1);
+        let peer = Addr::new(OWN, 80);
+        let program = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&program, &Addr::new(OWN, 4000)).unwrap();
+        let ends = Ends { port: 4000, peer };
+        clients.connections.insert(id, Connection { ends, state: State::Opened, credit: 0 });
+        clients.by_ends.insert(ends, id);
+        clients.stand_in(peer).unwrap();
+        let fillers = leave_descriptors(0);
+        connect(&program, &peer).unwrap();
+        let mut requests = ClientRequests::default();
+        clients.turn(Instant::ZERO, &|_| None, &mut requests);
+        assert!(clients.rests() && matches!(clients.connections[&id].state, State::Opened));
+        assert!(clients.ready().stand_ins.is_empty(), "it must not wake the daemon");
+        drop(fillers);
+        clients.turn(Instant::ZERO, &|_| None, &mut requests);
+        assert!(!clients.rests() && matches!(clients.connections[&id].state, State::Bridge(_)));
+    });
+}
+
+#[test]
+fn a_program_whose_socket_has_no_descriptor_here_is_refused_for_that_reason() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, socketpair};
+    in_sandbox(|| {
+        let pair =
+            || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (ours, theirs) = pair();
+        let program = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
+        let request = client::Request { transport: Name::new(b"errand").unwrap(), peer }.emit();
+        let passed = [program.as_fd()];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut send = || {
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            assert!(ancillary.push(SendAncillaryMessage::ScmRights(&passed)));
+            sendmsg(&theirs, &[std::io::IoSlice::new(&request)], &mut ancillary, SendFlags::empty()).unwrap();
+        };
+        send();
+        assert!(listener::take(&ours).is_ok());
+        let _fillers = leave_descriptors(0);
+        send();
+        assert_eq!(listener::take(&ours).err(), Some(Errno::NOBUFS));
+    });
+}
+
+#[test]
+fn silent_programs_take_a_share_of_few_descriptors() {
+    in_sandbox(|| {
+        let (_dir, path, clients) = opened();
+        let mut clients = clients.sharing(64);
+        let silent: Vec<OwnedFd> = (0..20)
+            .map(|_| {
+                let idle = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+                connect(&idle, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+                clients.turn(Instant::ZERO, &|_| None, &mut ClientRequests::default());
+                idle
+            })
+            .collect();
+        assert_eq!((silent.len(), clients.asking()), (20, 8));
+    });
+}

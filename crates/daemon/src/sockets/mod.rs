@@ -104,6 +104,11 @@ impl Sockets {
         self.tcp.callers.wake(now);
     }
 
+    /// Returns the number of datagrams that the kernel dropped because the buffer of their socket was full.
+    pub(crate) fn overflowed(&self) -> u64 {
+        self.udp.overflowed()
+    }
+
     /// Returns why connections of peers were refused since the last call, one reason for each.
     pub(crate) fn take_refused(&mut self) -> Vec<Reason> {
         self.tcp.callers.take_refused()

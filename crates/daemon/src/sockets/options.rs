@@ -15,6 +15,7 @@ pub(crate) const TCP_QUEUE_SEQ: i32 = 21;
 pub(crate) const TCP_REPAIR_OPTIONS: i32 = 22;
 pub(crate) const TCP_TIMESTAMP: i32 = 24;
 pub(crate) const TCP_REPAIR_WINDOW: i32 = 29;
+pub(crate) const SO_MEMINFO: i32 = 55;
 pub(crate) const SO_BUF_LOCK: i32 = 72;
 pub(crate) const SIOCINQ: libc::Ioctl = libc::FIONREAD;
 pub(crate) const SIOCOUTQ: libc::Ioctl = libc::TIOCOUTQ;
@@ -34,12 +35,23 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for u32 {}
 // SAFETY: an integer.
 unsafe impl Plain for u64 {}
+// SAFETY: words, `repr(C)`.
+unsafe impl Plain for MemoryInfo {}
 // SAFETY: integers, `repr(C)`, eight bytes and then words.
 unsafe impl Plain for TcpInfo {}
 // SAFETY: five words, `repr(C)`.
 unsafe impl Plain for RepairWindow {}
 // SAFETY: two words each, `repr(C)`.
 unsafe impl<const N: usize> Plain for [RepairOption; N] {}
+
+/// The value of `SO_MEMINFO`, since Linux 4.12 (`linux/sock_diag.h`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct MemoryInfo {
+    sizes: [u32; 8],
+    /// Number of packets that the kernel dropped because the receive buffer was full. It wraps.
+    pub(crate) drops: u32,
+}
 
 /// The beginning of `struct tcp_info`.
 #[derive(Clone, Copy, Debug)]

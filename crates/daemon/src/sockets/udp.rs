@@ -2,7 +2,7 @@
 //! those of any program.
 
 use super::Done;
-use super::options::set;
+use super::options::{MemoryInfo, SO_MEMINFO, get, set};
 use crate::Refusal;
 use crate::source::Source;
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
@@ -26,6 +26,8 @@ pub(super) struct Udp {
     by_use: BTreeSet<(StreamId, u64, StreamId)>,
     /// Counts the uses of listeners' streams, as a clock for `by_use`.
     uses: u64,
+    /// Number of datagrams that the kernel dropped because the buffer of a socket was full, of closed sockets.
+    overflowed: u64,
     /// Room for the largest datagram.
     buffer: Vec<u8>,
     /// The sockets that were visited.
@@ -54,6 +56,9 @@ struct Stream {
 /// number is bounded because source addresses of datagrams can be forged.
 const PEERS: usize = 4096;
 const LARGEST: usize = 65_536;
+/// Largest number of datagrams that are read from a socket in one turn, so that a flood does not delay packets. The
+/// kernel reports the socket again if more have arrived.
+const TURN: usize = 64;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
 const NO_SOCKET: Reason = Reason("no_socket");
 
@@ -71,6 +76,11 @@ fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
     }
 }
 
+/// Returns the number of datagrams that the kernel dropped because the buffer of this socket was full.
+fn overflowed(socket: &UdpSocket) -> u64 {
+    get::<MemoryInfo>(socket, libc::SOL_SOCKET, SO_MEMINFO).map_or(0, |memory| memory.drops.into())
+}
+
 impl Udp {
     pub(super) fn new(epoll: &Arc<Epoll>, address: Option<Ipv4Addr>) -> Self {
         Self {
@@ -81,6 +91,7 @@ impl Udp {
             accepted: BTreeMap::new(),
             by_use: BTreeSet::new(),
             uses: 0,
+            overflowed: 0,
             buffer: vec![0; LARGEST],
             #[cfg(test)]
             visits: Vec::new(),
@@ -142,6 +153,7 @@ impl Udp {
     ) -> Vec<(PacketId, Reason)> {
         let mut lost = Vec::new();
         if let Some(Bound { socket, local, .. }) = self.bound.remove(&id) {
+            self.overflowed += overflowed(&socket);
             // The kernel drops the rest of a socket's queue when it is closed, and does not report it.
             while let Some((len, peer)) = next(&socket, &mut self.buffer) {
                 let payload = self.buffer.get(..len).unwrap_or_default();
@@ -192,7 +204,8 @@ impl Udp {
         for id in ready.iter().copied() {
             #[cfg(test)]
             self.visits.push(id);
-            while let Some(Bound { socket, local, .. }) = self.bound.get(&id) {
+            for _ in 0..TURN {
+                let Some(Bound { socket, local, .. }) = self.bound.get(&id) else { break };
                 let Some((len, peer)) = next(socket, &mut bytes) else { break };
                 let payload = bytes.get(..len).unwrap_or_default();
                 let packet = udp_identity(peer, *local, payload);
@@ -202,6 +215,11 @@ impl Udp {
         }
         self.buffer = bytes;
         (told, lost)
+    }
+
+    /// Returns the number of datagrams that the kernel dropped because the buffer of their socket was full.
+    pub(super) fn overflowed(&self) -> u64 {
+        self.bound.values().map(|bound| overflowed(&bound.socket)).sum::<u64>() + self.overflowed
     }
 
     pub(super) fn holds(&self, each: &mut dyn FnMut(PacketId)) {

@@ -66,6 +66,37 @@ fn what_a_closing_socket_has_left_is_reported() {
     in_sandbox(|| datagrams::what_a_closing_socket_has_left_is_reported(&mut kernel()));
 }
 
+/// A flood must not delay packets, so each turn reads a bounded number of datagrams. The kernel counts those for which
+/// the socket has no room.
+#[test]
+fn a_flood_is_read_in_turns_and_each_lost_datagram_is_counted() {
+    in_sandbox(|| {
+        let mut kernel = kernel();
+        let (id, local) = (StreamId(1), Addr::new(HOST, 5300));
+        kernel.operate(id, StreamOp::Listen { by: Transport::Udp, local, foreign: false });
+        let sent = 5000_u64;
+        for _ in 0..sent {
+            kernel.peer.send_to(&[7; 512], local).unwrap();
+        }
+        let (mut read, mut dropped) = (0, 0);
+        loop {
+            dropped += kernel.receive().1.len() as u64;
+            let mut held = 0;
+            kernel.sockets.udp.holds(&mut |_| held += 1);
+            let taken = dropped + held - read;
+            assert!(taken <= 64, "{taken}");
+            read += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        let lost = kernel.sockets.overflowed();
+        assert!(read > 64 && lost > 0 && read + lost == sent, "{read} read, {lost} lost");
+        kernel.operate(id, StreamOp::Abort);
+        assert_eq!(kernel.sockets.overflowed(), lost, "the count outlives the socket");
+    });
+}
+
 /// Datagrams from forged sources do not exclude other peers: the peer of this listener that was idle for the longest
 /// time is replaced. Peers of other listeners are not.
 #[test]
