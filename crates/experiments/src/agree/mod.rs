@@ -5,7 +5,7 @@
 //! two of five cases. So the simulator also runs at the phases of the valid Linux runs ([`scenario::Repetition`]),
 //! and these runs are evaluated. The remaining difference is that of the backends.
 
-mod chance;
+mod error_rates;
 mod page;
 mod recorded;
 mod sample;

@@ -1,6 +1,6 @@
 //! The page of a recorded agreement, as Markdown.
 
-use super::chance::{DIFFERENT, Pair, SAME, differs};
+use super::error_rates::{DIFFERENT, Pair, SAME, differs};
 use super::text::{counts, distance, number, worst};
 use super::{Agreement, DISTANCE, LEAST, Recorded, Report, Row, SHARE, report};
 use crate::batch::metric;
@@ -42,7 +42,7 @@ pub fn page(recorded: &Recorded) -> String {
         let _ = writeln!(out, "\nInconclusive, with too few valid runs: {}.", open.join(", "));
     }
     out.push_str("\nIf this table says *differs*, a number of one backend does not hold for the other.\n");
-    out + &chances()
+    out + &error_rates()
 }
 
 const TITLE: &str = "# Agreement of the two backends";
@@ -114,11 +114,11 @@ fn cell(row: &Row) -> String {
 }
 
 /// Describes how often the rule is wrong.
-fn chances() -> String {
+fn error_rates() -> String {
     let mut out = "\n## How often the rule is wrong\n\n\
          The rule for outages is applied to two random samples, 1000 times. The second sample is later by up to 2 ms, as a run on Linux\n\
          can be. The share in which the result is *differs*:\n\n\
-         | one distribution | 12 against 12 | 40 against 40 |\n|---|---|---|\n"
+         | outages of both samples | 12 against 12 | 40 against 40 |\n|---|---|---|\n"
         .to_owned();
     let row = |pair: &Pair| {
         let [few, many] = [12, 40].map(|n| differs(pair, n));
@@ -126,7 +126,7 @@ fn chances() -> String {
     };
     out.extend(SAME.iter().map(row));
     out.push_str(
-        "\n| two distributions, at the same phases | 12 against 12 | 40 against 40 |\n|---|---|---|\n",
+        "\n| outages of the two samples, at the same phases | 12 against 12 | 40 against 40 |\n|---|---|---|\n",
     );
     out.extend(DIFFERENT.iter().map(row));
     out.push_str(

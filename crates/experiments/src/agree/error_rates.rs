@@ -1,5 +1,5 @@
-//! How often the rule of agreement is wrong, for two samples of one distribution and for two samples of different
-//! distributions.
+//! How often the rule of agreement is wrong: it finds a difference between two samples of one distribution, or finds
+//! none between samples of two distributions.
 
 use super::{Agreement, COMPARED, Compared};
 use crate::reproduce::stratified;
@@ -17,31 +17,42 @@ type Outage = fn(f64) -> f64;
 
 /// Two distributions whose samples are compared.
 pub(super) struct Pair {
-    /// A description.
+    /// Names the random numbers of this pair. A new description does not change them.
+    seed: &'static str,
+    /// The row of this pair in the table of docs/agreement.md.
     pub(super) text: &'static str,
     first: Outage,
     second: Outage,
-    /// Whether both samples are at the same phases, as in `agree`, or each at separate random phases.
+    /// Whether both samples have the phases of `agree`, or each sample has separate random phases.
     is_at_same_phases: bool,
 }
 
 /// Pairs of equal distributions: any difference is random.
 pub(super) const SAME: [Pair; 4] = [
-    Pair { text: "one mode, at the same phases", first: one_mode, second: one_mode, is_at_same_phases: true },
     Pair {
-        text: "two modes, at the same phases",
+        seed: "one mode, at the same phases",
+        text: "around one value; both samples have the same phases",
+        first: one_mode,
+        second: one_mode,
+        is_at_same_phases: true,
+    },
+    Pair {
+        seed: "two modes, at the same phases",
+        text: "around two values; both samples have the same phases",
         first: two_modes,
         second: two_modes,
         is_at_same_phases: true,
     },
     Pair {
-        text: "one mode, each at random phases",
+        seed: "one mode, each at random phases",
+        text: "around one value; each sample has other random phases",
         first: one_mode,
         second: one_mode,
         is_at_same_phases: false,
     },
     Pair {
-        text: "two modes, each at random phases",
+        seed: "two modes, each at random phases",
+        text: "around two values; each sample has other random phases",
         first: two_modes,
         second: two_modes,
         is_at_same_phases: false,
@@ -50,21 +61,30 @@ pub(super) const SAME: [Pair; 4] = [
 
 /// Pairs of different distributions.
 pub(super) const DIFFERENT: [Pair; 4] = [
-    Pair { text: "40 ms longer on Linux", first: one_mode, second: longer, is_at_same_phases: true },
     Pair {
-        text: "the slow half takes twice as long on Linux",
+        seed: "40 ms longer on Linux",
+        text: "each outage is 40 ms longer on Linux",
+        first: one_mode,
+        second: longer,
+        is_at_same_phases: true,
+    },
+    Pair {
+        seed: "the slow half takes twice as long on Linux",
+        text: "half of the outages are long, and these are twice as long on Linux",
         first: two_modes,
         second: slower,
         is_at_same_phases: true,
     },
     Pair {
-        text: "half of the runs are slow in the simulator, and 90 % on Linux",
+        seed: "half of the runs are slow in the simulator, and 90 % on Linux",
+        text: "50 % of the outages are long in the simulator, and 90 % on Linux",
         first: two_modes,
         second: mostly_slow,
         is_at_same_phases: true,
     },
     Pair {
-        text: "the same mean, one mode instead of two",
+        seed: "the same mean, one mode instead of two",
+        text: "around two values in the simulator, and around their mean on Linux",
         first: two_modes,
         second: the_mean,
         is_at_same_phases: true,
@@ -107,7 +127,7 @@ fn the_mean(phase: f64) -> f64 {
 
 /// Returns the percentage of trials in which two samples of `n` values each differ by the rule.
 pub(super) fn differs(pair: &Pair, n: usize) -> f64 {
-    let mut rng = Rng::new(1).fork("chance").fork(pair.text);
+    let mut rng = Rng::new(1).fork("chance").fork(pair.seed);
     let [outage, ..] = &COMPARED;
     let found = (0..TRIALS).filter(|trial| is_found(outage, pair, n, *trial, &mut rng)).count();
     found as f64 * 100.0 / TRIALS as f64
