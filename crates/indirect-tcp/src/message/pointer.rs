@@ -48,8 +48,8 @@ impl Message for ForwardPointer {
     }
 }
 
-/// The answer of the earlier router to a forward pointer: bodies of type 4. `0 from router · 4 host · 8 sequence u64 ·
-/// 16 connections u16 · 18 reserved u16`.
+/// The answer of the earlier router to a forward pointer: bodies of type 4.
+/// `0 from router · 4 host · 8 sequence u64 · 16 connections u16 · 18 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardReply {
     /// The address of the earlier router, which answers.

@@ -346,10 +346,10 @@ impl SupportRouter {
         let silent: Vec<Ipv4Addr> = departure.iter().map(|departure| departure.to).chain(asked).collect();
         for (number, unsure) in all {
             if unsure && is_here {
-                self.lose(now, address, &[number], "unknown whose", out);
+                self.lose(now, address, &[number], "owner unknown", out);
             } else if unsure {
                 if self.end_silently(now, address, number, out) {
-                    let why = "unknown whose";
+                    let why = "owner unknown";
                     out.mark(IndirectTcpEvent::Lost { host: address, connection: number, why }.into());
                 }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
@@ -358,7 +358,7 @@ impl SupportRouter {
                 // If the host is here, its greeting has ended the departure. The greeting has resumed or ended each
                 // leaving connection without a commit, so none of them is frozen now.
                 debug_assert!(!is_here, "a connection leaves without a commit, and its host is here");
-                self.reset(address, number, "router unreachable", out);
+                self.reset(address, number, "no answer of the router", out);
             }
         }
         for router in silent {

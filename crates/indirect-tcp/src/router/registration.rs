@@ -343,7 +343,7 @@ impl SupportRouter {
         let late = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
         let numbers: Vec<u32> =
             host.connections.iter().filter(|(_, here)| late(here)).map(|(number, _)| *number).collect();
-        self.lose(now, address, &numbers, "never came", out);
+        self.lose(now, address, &numbers, "not received in time", out);
     }
 
     /// Reports as lost the calls that a greeting names and that have not come. This router may have received them
