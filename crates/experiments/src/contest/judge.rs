@@ -9,7 +9,7 @@ use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
 use recorder::run::Backend;
 use scenario::Setting;
 
-/// A property that must hold.
+/// A property that must hold in each comparison.
 #[derive(Debug)]
 pub struct MustHold {
     /// The property as text.
@@ -43,7 +43,7 @@ const MUST_HOLD: &[MustHold] = &[
         value: "runs that recovered",
         of: |contender| contender.never.is_some(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
-        // The host does not leave its network.
+        // With this setting the host does not leave its network, so the flow recovers.
         breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
     },
     MustHold {
@@ -58,21 +58,22 @@ const MUST_HOLD: &[MustHold] = &[
         value: "share of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
-        // On Linux, the new cell loses all frames, and no host keeps a second radio in the old cell.
+        // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in
+        // the old cell.
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0", "host.mobile.radios=1"] },
     },
 ];
 
-/// A property and its evaluation.
+/// The verdict on one property that must hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// The property.
+    /// The property that was evaluated.
     pub must_hold: &'static MustHold,
-    /// The backend; `None` for both together.
+    /// The backend whose runs were evaluated; `None` for a property of both backends.
     pub backend: Option<Backend>,
-    /// The value that decides it; `None` if there were no runs to evaluate.
+    /// The value that decides whether the property holds; `None` if there were no runs to evaluate.
     pub value: Option<f64>,
-    /// Whether a run that it needs is invalid.
+    /// Whether a run that the property needs is invalid.
     pub invalid: bool,
     holds: bool,
 }
@@ -103,7 +104,8 @@ impl Verdict {
     }
 }
 
-/// Returns the verdicts for which there are runs. Properties of both backends need both.
+/// Returns the verdicts on the properties for which the comparison has legs. A property of both backends needs the
+/// results of both, and a pair of legs with the same move and workload.
 pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for must_hold in MUST_HOLD {
@@ -134,7 +136,7 @@ impl MustHold {
     }
 }
 
-/// Returns the number of runs of these legs with such an outage, or `None` if there was no run.
+/// Returns the number of runs of these legs with an outage for which `such` is true, or `None` if no run has an outage.
 fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
     let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
     (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)
@@ -169,16 +171,16 @@ fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     Check { value: share, holds: other == 0 && share.is_some_and(|share| share > 0.0) }
 }
 
-/// The effect of a breaker.
+/// The effect of a breaker on a property.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The property that should fail.
     pub must_hold: &'static MustHold,
     /// The settings of the breaker.
     pub set: String,
-    /// The result without the breaker.
+    /// The evaluation of the property without the breaker.
     pub whole: Check,
-    /// The result with the breaker.
+    /// The evaluation of the property with the breaker.
     pub check: Check,
 }
 

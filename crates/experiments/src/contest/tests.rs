@@ -71,7 +71,7 @@ fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
     assert_eq!(all.len(), course.legs.len() * 3);
     let of = |leg: &Leg| {
         let ours = all.iter().filter(|point| point.scenario == leg.name);
-        // The role's name differs.
+        // The names of the roles differ between the protocols, so only the values are compared.
         let said = |point: &Point| point.overrides.iter().map(ToString::to_string).collect::<Vec<_>>();
         let values = |text: String| text.split_once('=').unwrap().1.to_owned();
         ours.map(|point| said(point).into_iter().map(values).collect::<Vec<_>>()).collect::<Vec<_>>()
@@ -118,7 +118,7 @@ fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
     assert!(value(&samples, &SIGNALLING) > others, "{samples:?}");
 }
 
-/// docs/risks.md, section 9: the same limit as for the prototype that was measured before this role existed.
+/// The limit in docs/risks.md, section 9, for a transport that is a role.
 #[test]
 fn a_transport_that_is_a_role_piles_nothing_up() {
     for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
@@ -140,7 +140,7 @@ fn the_beat_of_questions_is_met_everywhere() {
     }
 }
 
-/// A comparison on two backends with these outages of Mobile IP and of hard Cellular IP, on every leg.
+/// Returns a comparison on two backends with these outages of Mobile IP and of hard Cellular IP, on every leg.
 fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     let course = course().unwrap();
     let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
@@ -158,8 +158,8 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), backends, same, absent }
 }
 
-/// A comparison whose outages depend on the backend, the protocol (Mobile IP or hard Cellular IP) and the number of
-/// the run, from 0. They are the same on every leg.
+/// Returns a comparison whose outages depend on the backend, the protocol (whether it is Mobile IP) and the number of
+/// the run, from 0. The outages are the same on every leg.
 fn by_run(outage: impl Fn(Backend, bool, usize) -> f64) -> Comparison {
     let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
     for results in &mut comparison.backends {
@@ -232,8 +232,8 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
 
 #[test]
 fn another_order_of_legs_that_agree_is_not_excused() {
-    // In the simulator, one protocol has 40 ms more at each phase. On Linux it has the same values, but five of six
-    // phases have the other order.
+    // In the simulator, Mobile IP has 40 ms more than hard Cellular IP at each phase. On Linux, hard Cellular IP has 10
+    // ms more at five of six phases.
     let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
     let comparison = by_run(|backend, is_mobile_ip, number| match (backend, is_mobile_ip) {
         (_, true) => longer(number),

@@ -261,7 +261,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     out
 }
 
-/// Returns the table with a row for each protocol under test and backend that has values.
+/// Returns a table with a row for each requested protocol and backend. `cells` makes the cells of a row.
 fn table(
     comparison: &Comparison,
     here: &[&Row],
@@ -311,7 +311,7 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
     out
 }
 
-/// Describes the effect of each breaker.
+/// Returns the table of all breakers and their effects.
 pub fn self_test_text(tests: &[Broken]) -> String {
     let mut table =
         Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);

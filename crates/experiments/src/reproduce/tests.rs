@@ -61,8 +61,8 @@ fn no_scale_takes_longer_than_promised() {
     }
 }
 
-/// The share of `make test` that measures on Linux: at most six minutes, without repeated runs. What is beyond it takes turns
-/// by commit (`--linux-seconds` and `--turn` in the Makefile).
+/// The measurements of `make test` on Linux take at most six minutes, without repeated runs. Measurements that do not
+/// fit are executed in turn, by commit (`--linux-seconds` and `--turn` in the Makefile).
 #[test]
 fn all_quick_measurements_on_linux_take_six_minutes_at_most() {
     const SECONDS: u64 = 360;
@@ -112,8 +112,8 @@ fn all_holds_in_the_simulator() {
     }
 }
 
-/// `WAYFARE_BLESS=1` rewrites the file, as does `wayfare reproduce --quick --on sim --write-table
-/// docs/reproduced.md`.
+/// docs/reproduced.md is the table that the simulator gives. `WAYFARE_BLESS=1` rewrites it, as does `wayfare reproduce
+/// --quick --on sim --write-table docs/reproduced.md`.
 #[test]
 fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -131,7 +131,7 @@ fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it again with WAYFARE_BLESS=1");
 }
 
-/// The README has the short form.
+/// The README has the short form of the table of published numbers, and the counts of verdicts.
 #[test]
 fn readme_counts_what_the_table_has() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -13,7 +13,7 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 const PREAMBLE: Duration = Duration::from_secs(5);
 /// The limit of accepted connections that are not authenticated yet.
 const CALLERS: usize = 64;
-/// The limit of such connections from one address: the number of connections that a host may have.
+/// The limit of unauthenticated connections from one address: the number of connections that a host may have.
 const FROM_ONE: usize = CONNECTIONS;
 /// Bytes to read first: at the third byte a host's call differs from a router's frame.
 const TELLING: usize = 4;
