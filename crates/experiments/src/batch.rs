@@ -65,15 +65,15 @@ pub fn each<T: Send>(
 /// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds,
 /// each kind has its own metric, such as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
-    ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
+    ("outage_ms", "time without new data for the application, per handoff; 0 if there was no gap"),
     ("lost_packets", "packets of the host's flows that were lost, per handoff"),
-    ("duplicate_packets", "copies beyond the first, per handoff"),
+    ("duplicate_packets", "copies of packets that arrived beyond the first, per handoff"),
     (
         "handoff_latency_ms",
-        "from the cut until the network has the new path, plus one delay down it, per handoff",
+        "from the cut until the network has the new path, plus one delay down that path, per handoff",
     ),
     ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
-    ("goodput_kbps", "new data for the application, over the duration of the run's largest flow"),
+    ("goodput_kbps", "rate of new data for the application, over the duration of the run's largest flow"),
 ];
 
 /// Returns the metric of a name such as `outage_ms.hard`, without the kind of handoff.
@@ -418,7 +418,11 @@ mod tests {
         assert!(row("lost_packets").contains("no width"), "{text}");
         let figure = all.figure("x", Backend::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
-        assert!(figure.panels[0].title.starts_with("outage: no new data"), "{}", figure.panels[0].title);
+        assert!(
+            figure.panels[0].title.starts_with("outage: time without new data"),
+            "{}",
+            figure.panels[0].title
+        );
         assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);
     }
 

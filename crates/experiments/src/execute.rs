@@ -39,7 +39,9 @@ pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome,
     match backend {
         Backend::Sim => simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
         Backend::Linux => {
-            let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;
+            let programs = how
+                .linux
+                .ok_or_else(|| NotRun::Cannot("the programs for runs on Linux are missing".to_owned()))?;
             run::run(plan, programs, how.stop).map_err(|error| match error {
                 missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {
                     NotRun::Cannot(missing.to_string())

@@ -113,7 +113,9 @@ impl Recorded {
         let body = text.split_once('\n').map_or("", |(_, body)| body);
         recorded.sha256.clear();
         if head(&digest(body)?) + body != text {
-            return Err("it was changed since it was written (its digest differs); measure again".to_owned());
+            return Err(
+                "the file was changed since it was written (its digest differs); measure again".to_owned()
+            );
         }
         Ok(recorded)
     }

@@ -246,7 +246,7 @@ impl TryFrom<Stored> for Sample {
         for (name, column) in stored.values {
             if column.len() != stored.counted.len() {
                 let (have, want) = (column.len(), stored.counted.len());
-                return Err(format!("{name}: {have} values of {want} runs"));
+                return Err(format!("{name}: {have} values, but {want} valid runs"));
             }
             for (number, cell) in stored.counted.iter().zip(column) {
                 let run = sample.runs.entry(*number).or_default();

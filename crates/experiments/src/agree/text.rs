@@ -238,7 +238,7 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
         }
     }
     DistributionFigure {
-        title: format!("{scenario}: both backends, each run at other phases"),
+        title: format!("{scenario}: both backends, each run at a different phase"),
         panels,
         caption: "One value per run: the median of its handoffs.".to_owned(),
     }

@@ -39,16 +39,16 @@ struct Breaker {
 
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
-        text: "without a mobility protocol, a flow never recovers from the move",
-        value: "runs that recovered",
+        text: "without a mobility protocol, the application receives no new data after the move",
+        value: "runs with new data after the move",
         of: |contender| contender.never.is_some(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
         // With this setting the host does not leave its network, so the flow recovers.
         breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
     },
     MustHold {
-        text: "all other protocols recover from each move that they support",
-        value: "runs that did not recover",
+        text: "with each mobility protocol, the application receives new data after each move that the protocol supports",
+        value: "runs without new data after the move",
         of: |contender| contender.never.is_none(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },

@@ -65,7 +65,7 @@ pub(super) const GOODPUT: Metric = metric(
     "kb/s",
     "goodput",
     0,
-    "bytes that the application received, from the move to the end",
+    "rate of the bytes that the application received, from the move to the end",
 );
 /// The median time from a request to its answer after the outage, in milliseconds.
 pub(super) const EXCHANGE: Metric = metric(
@@ -81,7 +81,7 @@ pub(super) const HANDOFF: Metric = metric(
     "ms",
     "handoff",
     1,
-    "from the cut until the network has the new path, plus one delay down it",
+    "from the cut until the network has the new path, plus one delay down that path",
 );
 /// The bytes of the protocol's control messages on all links.
 pub(super) const SIGNALLING: Metric = metric(

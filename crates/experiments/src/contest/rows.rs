@@ -73,9 +73,11 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
     let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.median.is_infinite());
     if lost {
-        row.why_not = Some(never.unwrap_or("it did not recover before the end of the run").to_owned());
+        row.why_not = Some(
+            never.unwrap_or("the application received no new data before the end of the run").to_owned(),
+        );
     } else if row.median.is_none() && row.invalid > 0 {
-        row.why_not = Some("no run can be trusted".to_owned());
+        row.why_not = Some("no valid run has a value".to_owned());
     }
     row
 }

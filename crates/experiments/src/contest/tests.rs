@@ -216,7 +216,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
     }
     let none = said([(0.0, 0.0), (0.0, 0.0)]);
     assert!(
-        none.contains("in the simulator, by outage: no order of ") && !none.contains("hard < "),
+        none.contains("in the simulator, by outage: not ordered: ") && !none.contains("hard < "),
         "{none}"
     );
     assert!(
@@ -242,7 +242,7 @@ fn another_order_of_legs_that_agree_is_not_excused() {
         (Backend::Linux, false) => longer(number) + 10.0,
     });
     let said = text(&comparison);
-    assert!(said.contains("where the outages agree: no order of Cellular IP hard, Mobile IP\n"), "{said}");
+    assert!(said.contains("where the outages agree: not ordered: Cellular IP hard, Mobile IP\n"), "{said}");
     assert_eq!(one_order(&comparison), (false, Some(0.0)), "{said}");
 }
 

@@ -74,7 +74,7 @@ fn repetitions(comparison: &Comparison) -> String {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
-                "sim: runs are added until the interval of every outage is below 15 % of it, up to 40"
+                "sim: runs are added, up to 40, until the interval of each median outage is narrower than 15 % of it"
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
@@ -214,7 +214,7 @@ fn ranks<'a>(
         });
         text.push_str(title(leg));
     }
-    if legs.len() > 1 && !text.contains(" < ") { format!("no order of {text}") } else { text }
+    if legs.len() > 1 && !text.contains(" < ") { format!("not ordered: {text}") } else { text }
 }
 
 /// Describes the other metrics of a leg: that all agree, or which do not.

@@ -114,7 +114,7 @@ impl OnBackend {
             }
             Word::Reproduced => None,
             _ if lo <= to && hi >= from => {
-                Some(format!("uncertain: the interval of n = {n} contains the published number"))
+                Some(format!("uncertain: the interval of n = {n} overlaps the tolerance"))
             }
             _ => None,
         }
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(remark(2.6, (2.3, 2.9)), (weak.to_owned(), true));
         assert_eq!(remark(2.6, (2.3, 2.8)), (String::new(), false), "on one side alone");
         assert_eq!(remark(2.6, (2.4, 2.88)), (String::new(), false));
-        let unsure = "uncertain: the interval of n = 10 contains the published number";
+        let unsure = "uncertain: the interval of n = 10 overlaps the tolerance";
         assert_eq!(remark(2.0, (1.0, 2.4)), (unsure.to_owned(), false));
         assert_eq!(remark(2.0, (1.0, 2.3)), (String::new(), false));
         assert_eq!(on(2.6, None).remark(&PUBLISHED), Some("n = 1: no interval".to_owned()));

@@ -111,7 +111,9 @@ impl Sweep {
 /// the journal of another sweep. `None` if it can be used.
 fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
     let Ok(mut entries) = fs::read_dir(folder) else {
-        return fs::symlink_metadata(folder).is_ok().then_some("is not a folder");
+        return fs::symlink_metadata(folder)
+            .is_ok()
+            .then_some("the parent of this file is not a folder; choose another --out");
     };
     match fs::read_to_string(folder.join("runs.jsonl")) {
         Ok(text) => {
@@ -121,7 +123,7 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
         }
         // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
-        Err(_) => entries.next().map(|_| "exists and is not a sweep; not overwritten"),
+        Err(_) => entries.next().map(|_| "the folder has other files and no sweep; choose another --out"),
     }
 }
 

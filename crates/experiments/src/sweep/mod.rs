@@ -119,7 +119,7 @@ impl Sweep {
         let repetitions = runs.unwrap_or(table.repetitions);
         let size = choices.iter().map(Vec::len).fold(repetitions, usize::saturating_mul);
         if !(1..=MOST).contains(&size) {
-            return Err(wrong(".repetitions", &format!("{size} runs; from 1 to {MOST}")));
+            return Err(wrong(".repetitions", &format!("{size} runs in all; must be from 1 to {MOST}")));
         }
         let mut sweep = Self {
             name: scenario::stem(file),
@@ -202,8 +202,9 @@ fn choices(
     let mut choices = Vec::new();
     for (key, values) in &table.set {
         let values = values.as_array().filter(|values| !values.is_empty());
-        let values = values
-            .ok_or_else(|| (key.clone(), "a list of values, for example [\"5ms\", \"50ms\"]".to_owned()))?;
+        let values = values.ok_or_else(|| {
+            (key.clone(), "must be a list of values, for example [\"5ms\", \"50ms\"]".to_owned())
+        })?;
         if !constant.iter().chain(varied.iter().flatten()).any(|setting| setting.parts().0 == *key) {
             choices.push(values.iter().map(|value| Setting::new(key, value.clone())).collect());
         }

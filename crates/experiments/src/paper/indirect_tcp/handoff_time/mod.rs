@@ -108,7 +108,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SHORT_QUEUES],
     },
     MustHold {
-        text: "its slope is 8 bits / rate within 20 %",
+        text: "the slope of the median time over the bytes moved is 8 bits / rate within 20 %",
         value: "slope x rate / 8",
         backends: BOTH,
         needs: is_adjacent,
@@ -134,8 +134,8 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SLOW_HOST],
     },
     MustHold {
-        text: "after each run without losses, all bytes of the stream are right",
-        value: "number of points at which they are not",
+        text: "after each run without losses, all bytes of the stream are correct",
+        value: "number of points with a wrong or missing byte",
         backends: BOTH,
         needs: is_lossless,
         check: |results| all_right(results, is_lossless),
@@ -154,8 +154,8 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "1 % and 5 % lost: all bytes of the stream are right, and every handoff ends",
-        value: "number of points at which this is false",
+        text: "1 % and 5 % lost: all bytes of the stream are correct, and every handoff ends",
+        value: "number of points with a wrong or missing byte, or with a handoff that does not end",
         backends: SIM,
         needs: |point| !is_lossless(point),
         check: |results| all_right(results, |point| !is_lossless(point)),
@@ -229,7 +229,7 @@ const PUBLISHED: [(f64, f64); 2] = [(0.0, IDLE_MS), (64.0, FULL_MS)];
 fn figures(report: &Report) -> Vec<Drawn> {
     let measured = measured(report);
     let mut both = vec![line(
-        "adjacent; its 64 KB are the paper's \"up to\"",
+        "adjacent; 64 KB is the paper's upper limit",
         Style::Published,
         PUBLISHED.into_iter().map(|(x, y)| draw_at(x, y, None)),
     )];
@@ -240,7 +240,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
         report.scale.name()
     );
     let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at 64 KB, the most that can move, on machines \
-                     of 1995. The line only connects the two.";
+                     of 1995. The line only connects the two points.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
             title,

@@ -119,7 +119,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, at every overlap and speed: no 100 ms bin without goodput in any run",
-        value: "the most such bins in a run",
+        value: "the largest number of such bins in a run",
         backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, EMPTY), ..=0.0),
@@ -127,7 +127,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, at every overlap and speed: 0 bytes lost, duplicated or reordered to the application in every run",
-        value: "the most in a run",
+        value: "the largest number of such bytes in a run",
         backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, AMISS), ..=0.0),
@@ -158,7 +158,7 @@ const MUST_HOLD: &[MustHold] = &[
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, frames or the first cell lost: 0 bytes lost, duplicated or reordered to the application in every run of 60 s",
-        value: "the most in a run",
+        value: "the largest number of such bytes in a run",
         backends: SIM,
         needs: is_hard,
         check: |results| Check::within(worst(results, is_hard, AMISS), ..=0.0),
@@ -174,7 +174,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, everywhere: no data to an address that is not proved (RFC 9260, section 5.4)",
-        value: "the most such packets in a run",
+        value: "the largest number of such packets in a run",
         backends: BOTH,
         needs: is_sigma,
         check: |results| Check::within(worst(results, is_sigma, UNPROVED), ..=0.0),
@@ -190,7 +190,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, cross traffic, and where the correspondent receives: 0 bytes lost, duplicated or reordered in every run",
-        value: "the most in a run",
+        value: "the largest number of such bytes in a run",
         backends: BOTH,
         needs: is_other_traffic,
         check: |results| Check::within(worst(results, is_other_traffic, AMISS), ..=0.0),
