@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use wire::{Duration, Ipv4Addr};
 
-/// The shortest key, in bytes.
+/// The length of the shortest permitted key, in bytes.
 const SHORTEST_KEY: usize = 16;
 
 /// The smallest buffer that may be configured, in bytes. One full segment fits into it.

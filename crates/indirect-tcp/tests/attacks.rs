@@ -224,7 +224,7 @@ fn a_call_is_the_hosts_own_and_counts_once() {
     );
 }
 
-/// Opens a connection of a program. Returns its identifier in messages.
+/// Opens a connection of a program. Returns the connection's identifier in messages.
 fn connected(stage: &mut Stage<MobileHost>) -> ConnectionId {
     let peer = Addr::new(FIXED, 80);
     let open = StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false };
@@ -385,8 +385,8 @@ fn what_no_router_has_is_not_waited_for() {
     assert_eq!(marks(&effects), ["connection_lost"]);
 }
 
-/// A caller whose first bytes are not a host's call counts as a router. It must authenticate itself in the same time,
-/// and only short frames are read from it until then.
+/// A caller whose first bytes are not a host's call counts as a router. It must authenticate itself within 5 s, and
+/// only short frames are read from it until then.
 #[test]
 fn who_proves_nothing_is_ended_in_time_and_counted() {
     let mut stage = router();

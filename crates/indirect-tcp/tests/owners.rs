@@ -22,7 +22,7 @@ const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const ROUTERS: usize = 3;
 /// The most connections of the host in one run.
 const MOST: usize = 3;
-/// The host's first port.
+/// The port of the host's first connection.
 const HOST_PORT: u16 = 50_000;
 /// The number of moves of one run. After the last move, the run lasts until 20 s after `REST`, in microseconds from its
 /// begin. Then it must be at rest.

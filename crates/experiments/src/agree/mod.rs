@@ -36,7 +36,7 @@ pub struct Compared {
     pub metric: &'static str,
     /// The resolution of the Linux backend. Values that differ by at most this are treated as equal.
     pub resolution: Resolution,
-    /// Means that differ by at most this agree; in the metric's unit.
+    /// Means whose difference is at most this value agree. In the metric's unit.
     pub allowance: f64,
 }
 

@@ -19,7 +19,7 @@ fn sample(metric: &str, values: impl IntoIterator<Item = Option<f64>>) -> Sample
     sample
 }
 
-/// Returns a validity problem caused by the machine's timing.
+/// Returns a doubt about the timing of the machine.
 fn late() -> Doubt {
     Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None }
 }

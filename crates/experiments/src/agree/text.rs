@@ -91,7 +91,7 @@ fn rules() -> String {
             stats::number(compared.allowance, 0)
         );
     }
-    // This line does not begin like a verdict, because it is below every table, also if all scenarios agree.
+    // The line must not begin like a verdict, because it is below every table, also if all scenarios agree.
     let _ =
         writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
     out

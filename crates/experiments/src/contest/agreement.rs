@@ -49,7 +49,8 @@ impl<'a> Both<'a> {
         if !(self.agrees(a) && self.agrees(b)) {
             return Claim::NotClaimed;
         }
-        // A backend that does not distinguish the legs with confidence still has an order, which must not be different.
+        // A backend that does not distinguish the legs with confidence still has an order of the legs. It must be the
+        // same.
         let all_same = [self.sim, self.linux].map(|results| paired(results, a, b) == Some(told));
         if all_same == [true, true] { Claim::Same(told) } else { Claim::Other }
     }

@@ -62,8 +62,8 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
     }
 }
 
-/// Returns the parts of the median outage: those of the run with the median outage, or the mean of the two middle
-/// runs. These sum to the median; the medians of the parts would not.
+/// Returns the parts of the median outage: those of the run with the median outage, or the mean of the two middle runs.
+/// These parts sum to the median; the medians of the parts would not.
 fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     let course = comparison.course;
     let leg = course.legs.iter().find(|leg| {

@@ -14,7 +14,7 @@ use scenario::Setting;
 pub struct MustHold {
     /// The property as text.
     pub text: &'static str,
-    /// The description of the value that decides it.
+    /// The description of the value that decides whether the property holds.
     pub value: &'static str,
     /// Selects the protocols whose runs are evaluated.
     of: fn(&Contender) -> bool,
@@ -24,9 +24,9 @@ pub struct MustHold {
 
 #[derive(Debug)]
 enum Asks {
-    /// Evaluated for each backend separately.
+    /// The property is evaluated for each backend separately.
     Each(fn(&[&Leg], &Results) -> Check),
-    /// Evaluated for both backends together.
+    /// The property is evaluated for both backends together.
     Both(fn(&[&Leg], &Both<'_>) -> Check),
 }
 
@@ -227,7 +227,7 @@ pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, 
     Ok(tests)
 }
 
-/// Returns the results, with these rows in place of those with the same labels.
+/// Returns the results, with the rows of `broken` in place of the rows with the same labels.
 fn replaced(whole: &Results, broken: Results) -> Results {
     let mut with = whole.clone();
     for (point, measured) in broken.rows {

@@ -57,7 +57,8 @@ fn bytes_that_a_role_hands_on_count_once() {
 
 #[test]
 fn answers_are_timed_after_the_outage() {
-    // 12 ms each way by wire and 1100 bytes by radio, with headers and acknowledgments: less than 30 ms.
+    // An exchange takes 12 ms each way by wire, and the time of 1100 bytes by radio, with headers and acknowledgments:
+    // less than 30 ms.
     let near = value(&run("compare/cellular-ip-hard/overlap/requests"), &EXCHANGE);
     let far = value(&run("compare/mobile-ip/overlap/requests"), &EXCHANGE);
     assert!((24.0..30.0).contains(&near), "{near}");
@@ -265,7 +266,8 @@ fn a_leg_that_differs_is_printed_with_its_distance_and_has_no_place_in_the_order
 
 #[test]
 fn the_backends_are_compared_at_the_same_phases() {
-    // The simulator's main runs are at other phases: those at Linux's phases are evaluated.
+    // The simulator's main runs are at other phases than the runs on Linux. The simulator's runs at the same phases as
+    // on Linux are evaluated.
     let mut comparison = made_up([(200.0, 100.0), (300.0, 150.0)], &Validity::Valid);
     comparison.same = Some(comparison.backends[1].clone());
     assert_eq!(one_order(&comparison), (true, Some(1.0)));
@@ -273,8 +275,8 @@ fn the_backends_are_compared_at_the_same_phases() {
 
 #[test]
 fn two_are_told_apart_by_runs_at_the_same_phase() {
-    // Outages of 100 to 700 ms by phase, and 40 ms more at every phase: both samples are wide, but the difference is
-    // certain.
+    // The outages of both protocols depend on the phase, from 100 to 640 ms. One protocol has 40 ms more at every
+    // phase. Both samples are wide, but the difference is certain.
     let by_phase = |ours: fn(f64) -> f64, theirs: fn(f64) -> f64| {
         let of = |_, is_mobile_ip: bool, number: usize| {
             (if is_mobile_ip { ours } else { theirs })(number as f64 + 1.0)
@@ -284,7 +286,7 @@ fn two_are_told_apart_by_runs_at_the_same_phase() {
         (told, text(&comparison).contains("in the simulator, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
-    // The same values at other phases: the difference is not certain.
+    // If the outage of one protocol grows with the phase, and that of the other falls, the difference is not certain.
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
 }
 

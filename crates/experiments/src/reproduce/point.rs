@@ -12,9 +12,10 @@ pub struct Published {
     pub metric: &'static str,
     /// The figure, table or section of the paper.
     pub figure: &'static str,
-    /// The number, in the metric's unit.
+    /// The published number, in the metric's unit.
     pub value: f64,
-    /// The largest permitted difference, in the same unit. It is fixed before the first run.
+    /// The largest permitted difference from the published number, in the metric's unit. It is fixed before the first
+    /// run.
     pub tolerance: f64,
     /// The origin of the tolerance, in one line.
     pub tolerance_from: &'static str,
@@ -92,7 +93,8 @@ pub struct Point {
     /// The additional settings of each run, if its repetitions take several runs. Empty: one run contains all
     /// repetitions.
     pub runs: Vec<Vec<scenario::Setting>>,
-    /// Whether its runs are repetitions at the scenario's own phases, each with a separate seed ([`Repetition`]).
+    /// Whether the runs of the point are repetitions at the scenario's own phases, each with a separate seed
+    /// ([`Repetition`]).
     pub phases: bool,
     /// The number of repetitions in all runs together.
     pub n: usize,
@@ -104,7 +106,7 @@ pub struct Point {
     pub formula: Vec<(&'static str, f64)>,
     /// The label of the point relative to which this point's shape is given.
     pub base: Option<String>,
-    /// The evaluation of a run.
+    /// The function that evaluates a run of the point.
     pub measure: Measure,
 }
 

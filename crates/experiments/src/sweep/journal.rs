@@ -93,8 +93,8 @@ impl Sweep {
         format!("{:016x}", self.digest)
     }
 
-    /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If that is taken by other files, it ends in
-    /// `.2`, `.3` and so on.
+    /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If this folder has other files or another
+    /// sweep, the name ends in `.2`, `.3` and so on.
     pub fn default_folder(&self, backend: Backend) -> PathBuf {
         let base = format!("{}-{}-sweep", self.name, backend.name());
         let mut folder = Path::new("runs").join(&base);
@@ -168,7 +168,7 @@ impl Journal {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(unreadable)?;
-        // An interrupted write leaves a last line without an end of line. It is ignored.
+        // An interrupted write leaves a last line without an end of line. The journal is cut before this line.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().lines();
         let mut done = BTreeMap::new();

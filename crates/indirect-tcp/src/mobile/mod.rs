@@ -89,7 +89,7 @@ struct Connection {
     number: u32,
     local: Option<Addr>,
     peer: Addr,
-    /// The stream to the router.
+    /// The stream to the router. `None` before it is opened, and after it has ended.
     inner: Option<StreamId>,
     state: State,
     /// Bytes that may be written to the stream to the router.

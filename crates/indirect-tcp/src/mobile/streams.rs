@@ -15,7 +15,7 @@ impl MobileHost {
         match op {
             StreamOp::Open { local, peer, foreign: false, .. } => self.open(program, local, peer, out),
             StreamOp::Open { .. } => out.served(closed(program, Some(refused::NOT_OURS))),
-            // There are no listeners at the router yet.
+            // Support routers do not listen for a host's programs.
             StreamOp::Listen { .. } => out.served(closed(program, Some(refused::NO_TRANSPORT))),
             StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.end(program, None, out),
             op => self.operate(program, op, out),
@@ -103,7 +103,7 @@ impl MobileHost {
                 connection.finishing = true;
                 connection.pass(op, out);
             }
-            // Only routers move connections.
+            // A connection cannot be exported here: only routers move connections.
             StreamOp::Migrate(MigrateOp::Export) => {
                 out.served(OwnedStreamEvent::refused(program, refused::NOT_FROZEN));
             }

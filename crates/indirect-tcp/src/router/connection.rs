@@ -100,7 +100,7 @@ pub(super) enum Next {
     CannotCome,
 }
 
-/// The stage of a connection.
+/// The stage of a connection at this router.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// The far half is being opened.
@@ -131,7 +131,7 @@ impl Stage {
     }
 }
 
-/// The progress of a connection that leaves.
+/// The progress of a connection that is handed over to another router.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     /// The bytes between the halves: up to the peer, and down to the host. `None` until the answer to `Part`.
@@ -192,7 +192,7 @@ impl Leaving {
 pub(super) struct Commit {
     pub(super) to: Ipv4Addr,
     pub(super) attempt: u32,
-    /// The sequence of the host's greeting to that router.
+    /// The sequence of the host's greeting to router `to`.
     pub(super) sequence: u64,
 }
 

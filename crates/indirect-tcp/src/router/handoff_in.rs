@@ -22,11 +22,11 @@ struct Received {
     host: Ipv4Addr,
     connection: ConnectionId,
     attempt: u32,
-    /// The halves of which a state came before.
+    /// The halves of which a state came before the commit.
     halves: Halves,
-    /// The stream to the old router by which it came.
+    /// The stream to the old router by which the commit came.
     by: StreamId,
-    /// The number of the handoff on that stream.
+    /// The number of the handoff on stream `by`.
     handoff: u64,
 }
 
@@ -271,10 +271,10 @@ impl SupportRouter {
         }
         let verdict = match known {
             _ if taken => Verdict::Taken,
-            // The host was notified that the connection is lost, or does not name it.
+            // The host was notified that the connection is lost, or its greeting does not name the connection.
             Verdict::Taken => Verdict::Failed,
-            // The host has moved on. The sender of the commit keeps the connection until a forward pointer names the next
-            // router.
+            // The host has left this router. The sender of the commit keeps the connection until a forward pointer
+            // names the next router.
             _ => Verdict::Moved,
         };
         let body = Body::CommitAnswer { host, connection, attempt, verdict };

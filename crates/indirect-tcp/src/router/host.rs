@@ -183,13 +183,13 @@ pub(super) struct Pointer {
 /// A handoff, as the old router sees it.
 #[derive(Debug)]
 pub(super) struct Departure {
-    /// The new router.
+    /// The address of the new router.
     pub(super) to: Ipv4Addr,
     /// The sequence of the host's greeting to the new router.
     pub(super) sequence: u64,
     /// The number of the handoff on the connection to the new router. `None` while that connection is not open.
     pub(super) handoff: Option<u64>,
-    /// The new router has accepted the offer.
+    /// Whether the new router has accepted the offer.
     pub(super) accepted: bool,
 }
 

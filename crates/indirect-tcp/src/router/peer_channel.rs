@@ -49,7 +49,7 @@ pub(super) struct Offer {
     pub(super) host: Ipv4Addr,
     /// The sequence of the greeting by which the host came here.
     pub(super) sequence: u64,
-    /// The connection that the next frames are about.
+    /// The mobile host's connection that the next frames are about.
     pub(super) current: Option<ConnectionId>,
 }
 
@@ -289,8 +289,8 @@ impl SupportRouter {
         }
     }
 
-    /// Removes a connection between routers. The state that came by it and was not taken is discarded. Returns the
-    /// other router if this was the connection that this router opened to it.
+    /// Removes a connection between routers. State that came by this connection and was not taken is discarded. Returns
+    /// the other router if this was the connection that this router opened to it.
     fn channel_ended(&mut self, id: StreamId, out: &mut Outbox) -> Option<Ipv4Addr> {
         let Some(StreamUse::Router(channel)) = self.streams.remove(&id) else { return None };
         self.timers.stop(Timer::Caller(id));

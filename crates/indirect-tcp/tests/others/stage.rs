@@ -18,7 +18,7 @@ use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, TcpState, udp};
 
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 pub(crate) const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The router under test, and two others.
+/// The addresses of the router under test, and of two other routers.
 pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 pub(crate) const THIRD: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);

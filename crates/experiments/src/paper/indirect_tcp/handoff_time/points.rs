@@ -28,7 +28,7 @@ const START: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(2);
 /// The time between the starts of two connections.
 const APART: Duration = Duration::from_millis(20);
-/// The time in the new cell after the radio receives it.
+/// The time for which the host stays in a cell after its radio receives the cell.
 const DWELL: Duration = Duration::from_secs(1);
 /// The period of the phases. Nothing in the scenario has this period; it varies when packets are sent relative to
 /// moves.
