@@ -86,7 +86,7 @@ impl SupportRouterConfig {
         check_address("address", self.address)?;
         check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
         if self.patience.is_zero() || self.silence < self.patience {
-            let problem = "`patience` must be greater than zero, and `silence` at least as long";
+            let problem = "must be greater than zero and at most `silence`, for example `10s`";
             return Err(ConfigError::new("patience", problem));
         }
         for (key, bytes) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
@@ -119,7 +119,10 @@ fn check_peers(own: Ipv4Addr, named: &[(&'static str, &Vec<Peer>)]) -> Result<()
         check_address(name, peer.address)?;
         check_key(name, &peer.key)?;
         if !known.insert(peer.address) {
-            return Err(ConfigError::new(name, format!("{} is listed twice", peer.address)));
+            return Err(ConfigError::new(
+                name,
+                format!("{} must be listed once, and must not be this host's address", peer.address),
+            ));
         }
     }
     Ok(())
@@ -129,7 +132,7 @@ fn check_address(key: &'static str, address: Ipv4Addr) -> Result<(), ConfigError
     if is_host(address) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("{address} is not a unicast host address")))
+    Err(ConfigError::new(key, format!("must be a unicast host address, not {address}")))
 }
 
 /// Returns an error about the configuration's key `name` if the shared key has fewer than 16 bytes.

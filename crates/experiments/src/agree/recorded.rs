@@ -87,7 +87,7 @@ impl Measured {
         if scenario.key() == self.key {
             Ok(scenario)
         } else {
-            Err(format!("{} is not the recorded scenario; its text has changed", self.scenario()))
+            Err(format!("the text of `{}` has changed since the measurement; measure again", self.scenario()))
         }
     }
 

@@ -86,7 +86,7 @@ fn rules() -> String {
         };
         let _ = writeln!(
             out,
-            "{:20}allowance {}, and for the compared distance values within {resolution} are equal",
+            "{:20}allowance of the means {}; in compared KS, values within {resolution} are equal",
             compared.metric,
             stats::number(compared.allowance, 0)
         );
@@ -133,7 +133,7 @@ fn line(report: &Report) -> String {
     let _ = write!(line, " ({runs_sim} runs in the simulator, {runs_linux} on Linux");
     let untrusted: usize = report.untrusted.iter().map(Vec::len).sum();
     if untrusted > 0 {
-        let _ = write!(line, ", {untrusted} of them not valid and not counted");
+        let _ = write!(line, ", {untrusted} of them invalid and not counted");
     }
     line + ")"
 }

@@ -49,7 +49,7 @@ pub(super) const STALL: Metric = metric(
     "ms",
     "longest stall",
     1,
-    "the longest time without bytes for the application, from the move to the end; >: until the end",
+    "the longest time without bytes for the application, from the move to the end; >: it lasted until the end",
 );
 /// Packets with data that the handoff lost, of all flows.
 pub(super) const LOST: Metric = metric(
@@ -125,10 +125,13 @@ const MOBILE: &str = "mobile";
 /// host [`MOBILE`], after the first data.
 pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     let [handoff] = outcome.handoffs.as_slice() else {
-        return Err(format!("{} handoffs instead of one", outcome.handoffs.len()));
+        return Err(format!("the run must have one handoff, but has {}", outcome.handoffs.len()));
     };
     if outcome.host(handoff.host) != MOBILE {
-        return Err(format!("`{}` moved, and not `{MOBILE}`", outcome.host(handoff.host)));
+        return Err(format!(
+            "the host that moves must be `{MOBILE}`, but is `{}`",
+            outcome.host(handoff.host)
+        ));
     }
     let run = Run { outcome, handoff, end: outcome.plan.end() };
     if run.reads().all(|(at, _)| at > handoff.begun) {

@@ -162,7 +162,7 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
         agreed.extend(median.filter(|_| row.agreement == Agreement::Agrees).map(|median| (median, leg)));
     }
     let order = if agreed.is_empty() {
-        "none agree".to_owned()
+        "no protocol".to_owned()
     } else {
         ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
     };

@@ -213,7 +213,7 @@ impl SupportRouter {
             let missing = |here: &Connection| matches!(here.stage, Stage::Expected);
             let missing = host.connections.iter().filter(|(_, here)| missing(here));
             let numbers: Vec<u32> = missing.map(|(number, _)| *number).collect();
-            self.lose(now, address, &numbers, "no router has it", out);
+            self.lose(now, address, &numbers, "no earlier router has the connection", out);
         }
     }
 

@@ -135,7 +135,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "Mobile IP's gap on the same moves >= 20 times SIGMA's, means over the phases",
-        value: "the ratio",
+        value: "Mobile IP's gap / SIGMA's gap",
         backends: BOTH,
         needs: is_main,
         check: ratio,
