@@ -190,7 +190,7 @@ fn protocols_are_compared_and_who_cannot_says_why() {
     let why = "  Cellular IP semisoft cannot: the new cell must be heard before the old one is left";
     assert!(text.lines().any(|line| line == why), "{text}");
     assert!(
-        text.contains("holds    sim          0  without a mobility protocol, a flow never recovers"),
+        text.contains("holds    sim          0  without a mobility protocol, the application receives no"),
         "{text}"
     );
     for end in ["csv", "json", "svg"] {

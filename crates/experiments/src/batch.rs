@@ -1,7 +1,7 @@
 //! Many runs of one scenario: the metrics of each run, and their distribution over all runs.
 //!
 //! The value of a run is the median of its handoffs of one kind. Handoffs of one run are no repetitions, because they
-//! share its seed and its connections. So `n` counts runs.
+//! share the seed and the connections of the run. So `n` counts runs.
 
 use crate::drawn::style;
 use crate::stats::{self, Summary};
@@ -65,18 +65,18 @@ pub fn each<T: Send>(
 /// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds,
 /// each kind has its own metric, such as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
-    ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
+    ("outage_ms", "time without new data for the application, per handoff; 0 if there was no gap"),
     ("lost_packets", "packets of the host's flows that were lost, per handoff"),
-    ("duplicate_packets", "copies beyond the first, per handoff"),
+    ("duplicate_packets", "copies of packets that arrived beyond the first, per handoff"),
     (
         "handoff_latency_ms",
-        "from the cut until the network has the new path, plus one delay down it, per handoff",
+        "from the cut until the network has the new path, plus one delay down that path, per handoff",
     ),
     ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
-    ("goodput_kbps", "new data for the application, over the duration of the run's largest flow"),
+    ("goodput_kbps", "rate of new data for the application, over the duration of the run's largest flow"),
 ];
 
-/// Returns the metric of a name, without the kind of handoff.
+/// Returns the metric of a name such as `outage_ms.hard`, without the kind of handoff.
 pub(crate) fn metric(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
@@ -85,7 +85,7 @@ pub(crate) fn metric(name: &str) -> &str {
 /// measured. An outage that never ends is infinite.
 pub type Values = BTreeMap<String, Vec<f64>>;
 
-/// Measures all metrics of a run.
+/// Returns the values of all metrics of a run.
 pub fn measure(outcome: &Outcome) -> Values {
     let kinds: BTreeSet<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
     let mut values = Values::new();
@@ -106,10 +106,10 @@ pub fn measure(outcome: &Outcome) -> Values {
     values
 }
 
-/// The value of a run for each metric; `None` where it was not measured.
+/// The value of a run for each metric; `None` if the metric was not measured.
 pub type RunValues = BTreeMap<String, Option<f64>>;
 
-/// Returns the value of a run for each metric: the median of its handoffs.
+/// Returns the value of a run for each metric: the median of its handoffs, or `None` if there is no value.
 pub fn of_run(values: &Values) -> RunValues {
     values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
 }
@@ -119,7 +119,8 @@ pub(crate) fn measured(values: &RunValues) -> BTreeMap<String, f64> {
     values.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?))).collect()
 }
 
-/// Rounds to 6 decimals: nanoseconds, for milliseconds. The shorter number is read back from a file unchanged.
+/// Rounds to 6 decimals, so a value in milliseconds keeps its nanoseconds. The rounded number is read back from a file
+/// unchanged.
 pub(crate) fn short(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -134,8 +135,8 @@ fn of_handoff(handoff: &Handoff) -> [(&'static str, Option<f64>); 4] {
     ]
 }
 
-/// Returns the goodput in kb/s of the flow with the most bytes. Without flows, the bytes that mobile hosts received
-/// over the whole run. `None` if no host moved.
+/// Returns the goodput in kb/s of the flow with the most bytes. Without flows, returns the goodput of all hosts with
+/// handoffs over the whole run, or `None` if no host moved.
 fn goodput(outcome: &Outcome) -> Option<f64> {
     if let Some(flow) = outcome.flows.iter().max_by_key(|flow| flow.bytes) {
         return Some(flow.goodput() / 1e3);
@@ -157,11 +158,11 @@ fn goodput(outcome: &Outcome) -> Option<f64> {
     (!moved.is_empty()).then(|| bytes as f64 * 8.0 / outcome.plan.end().as_secs_f64() / 1e3)
 }
 
-/// Largest number of values kept of a metric. Of more runs, a uniform sample of this size is kept (Vitter's algorithm
-/// R).
+/// The largest number of values of a metric that are kept. Of more runs, a uniform sample of this size is kept
+/// (Vitter's algorithm R).
 pub const KEPT: usize = 100_000;
 
-/// The values of runs, in bounded memory.
+/// The values of many runs by metric, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
     metrics: BTreeMap<String, Metric>,
@@ -169,10 +170,10 @@ pub struct Collected {
 
 #[derive(Clone, Debug, Default)]
 struct Metric {
-    /// Number of runs in which it was measured, and in which it was not.
+    /// The numbers of runs in which the metric was measured, and in which it was not.
     measured: u64,
     not_measured: u64,
-    /// Its values, at most [`KEPT`].
+    /// The kept values of the metric, at most [`KEPT`].
     kept: Vec<f64>,
 }
 
@@ -193,19 +194,19 @@ impl Collected {
         self.all_names().filter(|name| !self.values(name).is_empty())
     }
 
-    /// Returns these names and those of metrics that no run measured.
+    /// Returns the names of all metrics, including those that no run measured, in the order of [`Self::names`].
     fn all_names(&self) -> impl Iterator<Item = &str> {
         METRICS.iter().flat_map(|(of, _)| {
             self.metrics.keys().map(String::as_str).filter(move |name| metric(name) == *of)
         })
     }
 
-    /// Returns the values of a metric, at most [`KEPT`].
+    /// Returns the kept values of a metric, at most [`KEPT`].
     pub fn values(&self, name: &str) -> &[f64] {
         self.metrics.get(name).map_or(&[], |metric| &metric.kept)
     }
 
-    /// Returns the summary of every metric.
+    /// Returns a summary of each metric, in the order of [`Self::names`].
     pub fn summary(&self) -> Vec<MetricSummary> {
         let row = |name: &str| {
             let (of, kind) = name.split_once('.').unwrap_or((name, ""));
@@ -223,8 +224,8 @@ impl Collected {
         self.all_names().filter_map(row).collect()
     }
 
-    /// Draws the distribution of every metric that differs between runs. The values of the others are in the caption.
-    /// `None` if no metric differs.
+    /// Draws the distribution of every metric that differs between runs. The caption has the values of the metrics that
+    /// are equal in all runs. Returns `None` if no metric differs.
     pub fn figure(&self, name: &str, backend: Backend) -> Option<DistributionFigure> {
         let mut panels: Vec<DistributionPanel> = Vec::new();
         let mut same: Vec<String> = Vec::new();
@@ -290,15 +291,16 @@ pub(crate) fn axis(metric: &str) -> Axis {
 /// The summary of a metric over many runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MetricSummary {
-    /// Its name in [`METRICS`].
+    /// The name of the metric in [`METRICS`].
     pub metric: String,
-    /// The kind of handoff, by the protocol's name. Empty if there is only one kind, or if the metric is per run.
+    /// The kind of handoff, as the protocol names it. Empty if there is only one kind, or if the metric is per run.
     pub kind: String,
-    /// Number of runs that measured it. If it is above [`KEPT`], `n` of the summary is smaller.
+    /// The number of runs in which the metric was measured. If it is above [`KEPT`], `n` of the summary is [`KEPT`].
     pub runs: u64,
-    /// Number of runs that had handoffs of this kind and did not measure it: no flow was cut, or it was idle.
+    /// The number of runs with handoffs of this kind in which the metric was not measured, for example because no flow
+    /// was active.
     pub not_measured: u64,
-    /// The numbers; `None` if no run measured it.
+    /// The summary of the kept values; `None` if no run measured the metric.
     #[serde(flatten)]
     pub summary: Option<Summary>,
 }
@@ -416,7 +418,11 @@ mod tests {
         assert!(row("lost_packets").contains("no width"), "{text}");
         let figure = all.figure("x", Backend::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
-        assert!(figure.panels[0].title.starts_with("outage: no new data"), "{}", figure.panels[0].title);
+        assert!(
+            figure.panels[0].title.starts_with("outage: time without new data"),
+            "{}",
+            figure.panels[0].title
+        );
         assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);
     }
 

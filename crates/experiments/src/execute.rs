@@ -1,4 +1,4 @@
-//! Executes a plan on a backend: the one place where a measurement depends on it.
+//! Executes a plan on a backend: the only place where a measurement depends on the backend.
 
 use emulator::run::{self, LinuxError, Programs};
 use recorder::run::{Backend, Outcome, simulate};
@@ -6,7 +6,7 @@ use scenario::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trace::Doubt;
 
-/// Why a run did not take place.
+/// The reason why a run has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotRun {
     /// The backend is not available on this machine; the text says what is missing.
@@ -30,7 +30,8 @@ pub struct How<'a> {
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 
-/// Runs a plan on a backend. No other function of this crate depends on the backend.
+/// Executes a plan on a backend. No other function of this crate depends on the backend. Returns an error if the
+/// backend is not available, or if the run fails.
 pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));
@@ -38,7 +39,9 @@ pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome,
     match backend {
         Backend::Sim => simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
         Backend::Linux => {
-            let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;
+            let programs = how
+                .linux
+                .ok_or_else(|| NotRun::Cannot("the programs for runs on Linux are missing".to_owned()))?;
             run::run(plan, programs, how.stop).map_err(|error| match error {
                 missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {
                     NotRun::Cannot(missing.to_string())

@@ -1,7 +1,7 @@
 //! Many runs, on either backend: the experiments of papers, the contest of protocols, sweeps, and the agreement of the
 //! backends.
 //!
-//! [`reproduce`] has the engine for experiments, and [`paper`] each of them. [`contest`] uses the same engine.
+//! [`reproduce`] has the engine for experiments, and [`paper`] the experiments. [`contest`] uses the same engine.
 
 pub mod agree;
 pub mod batch;

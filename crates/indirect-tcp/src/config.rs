@@ -1,4 +1,4 @@
-//! The configuration that an operator writes. The defaults are not from the paper.
+//! The configuration of support routers and mobile hosts. The defaults are not from the paper.
 
 use auth::Key;
 use node::config::{ConfigError, span, text};
@@ -7,10 +7,10 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use wire::{Duration, Ipv4Addr};
 
-/// The shortest key, in bytes.
+/// The length of the shortest permitted key, in bytes.
 const SHORTEST_KEY: usize = 16;
 
-/// The smallest buffer, in bytes: no kernel has less than the buffer of one segment.
+/// The smallest buffer that may be configured, in bytes. One full segment fits into it.
 const SMALLEST_BUFFER: u32 = 2048;
 
 /// The configuration of a support router.
@@ -19,7 +19,7 @@ const SMALLEST_BUFFER: u32 = 2048;
 pub struct SupportRouterConfig {
     /// The address by which mobile hosts and other routers know this router.
     pub address: Ipv4Addr,
-    /// The mobile hosts that it serves, each with the key that the host shares with this router.
+    /// The mobile hosts that the router serves, each with the key that the host shares with this router.
     pub hosts: Vec<Peer>,
     /// The other support routers, each with the key of the two routers.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct SupportRouterConfig {
     #[serde(default = "patience", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
-    /// Packets that are buffered for one half of a connection meanwhile, at most; default 64.
+    /// The limit of packets that are buffered for one half of an expected connection; default 64.
     #[serde(default = "held")]
     pub held: usize,
     /// How long the router answers nothing on a connection that it has handed over, or sends resets on one that is
@@ -86,7 +86,7 @@ impl SupportRouterConfig {
         check_address("address", self.address)?;
         check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
         if self.patience.is_zero() || self.silence < self.patience {
-            let problem = "`patience` must be greater than zero, and `silence` at least as long";
+            let problem = "must be greater than zero and at most `silence`, for example `10s`";
             return Err(ConfigError::new("patience", problem));
         }
         for (key, bytes) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
@@ -119,7 +119,10 @@ fn check_peers(own: Ipv4Addr, named: &[(&'static str, &Vec<Peer>)]) -> Result<()
         check_address(name, peer.address)?;
         check_key(name, &peer.key)?;
         if !known.insert(peer.address) {
-            return Err(ConfigError::new(name, format!("{} is listed twice", peer.address)));
+            return Err(ConfigError::new(
+                name,
+                format!("{} must be listed once, and must not be this host's address", peer.address),
+            ));
         }
     }
     Ok(())
@@ -129,10 +132,10 @@ fn check_address(key: &'static str, address: Ipv4Addr) -> Result<(), ConfigError
     if is_host(address) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("{address} is not a unicast host address")))
+    Err(ConfigError::new(key, format!("must be a unicast host address, not {address}")))
 }
 
-/// Returns an error if the key has fewer than 16 bytes.
+/// Returns an error about the configuration's key `name` if the shared key has fewer than 16 bytes.
 pub fn check_key(name: &'static str, key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() >= SHORTEST_KEY {
         return Ok(());

@@ -16,10 +16,10 @@
 //! packets for them, and sends a forward pointer to the earlier router. The earlier router freezes the connections,
 //! ships their state, and deletes them. The end points of both halves never change. Each connection has one owner at
 //! every instant: the old router, until the new router has answered that it took the connection. Each attempt to hand a
-//! connection over has a number. Only the router to which that attempt was sent can answer whether it succeeded.
+//! connection over has a number. Only the router to which an attempt was sent can answer whether it succeeded.
 //!
 //! - [`router`]: the support router. [`mobile`]: the mobile host's side, which serves `Transport::Role("indirect")`.
-//! - [`message`]: the messages between them. [`mark`]: the marks for measurements.
+//! - [`message`]: the messages between mobile hosts and support routers. [`mark`]: the marks for measurements.
 //!
 //! This protocol does not route packets to the host. Below it is Mobile IP, with agents at the routers. The Mobile IP
 //! role on the mobile host notifies this protocol of the agent that it attached to ([`node::Notification::Gateway`]).
@@ -31,19 +31,19 @@
 //! a message of the host. A compromised router still controls the connections of hosts that come to it.
 //!
 //! Limits. A router acknowledges bytes before their receiver has them. If a router fails, the bytes that it had
-//! acknowledged are lost, and both ends are reset. The state that moves between routers is authenticated and not
-//! encrypted. A host has at most 16 connections. A greeting recorded before a restart of a router is accepted there
-//! again if the router's clock went back in the restart. So the router needs a clock that keeps running, from a battery
-//! or NTP. Other routers and the host's next greeting are not affected.
+//! acknowledged and not relayed are lost, and both ends are reset. The state that moves between routers is
+//! authenticated and not encrypted. A host has at most 16 connections. A greeting recorded before a restart of a router
+//! is accepted there again if the router's clock went back in the restart. So the router needs a clock that keeps
+//! running, from a battery or NTP. Other routers and the host's next greeting are not affected.
 //!
 //! Waits. The new router waits 10 s (`patience`) for a connection that a greeting names. After each sign that an
-//! earlier router hands it over, it waits 30 s (`3 * patience`). The answer to the forward pointer is such a sign. An
-//! earlier router keeps the connections to hand over until 30 s after the last sign of the new router. After these
-//! waits both ends are reset. There is one exception: an earlier router whose commit was not answered sends no reset
-//! while the host is elsewhere, as the new router may own the connection. If the two routers cannot reach each other
-//! after the move, the host is notified 10 s after its greeting, where the forward pointer or its answer was lost.
-//! Where that answer arrived, it is notified 30 s after the answer, as the answer shows that the connection exists and
-//! may still come.
+//! earlier router hands the connection over, the new router waits 30 s (`3 * patience`). The answer to the forward
+//! pointer is such a sign. An earlier router keeps the connections to hand over until 30 s after the last sign of the
+//! new router. After these waits both ends are reset. There is one exception: an earlier router whose commit was not
+//! answered sends no reset while the host is elsewhere, as the new router may own the connection. If the two routers
+//! cannot reach each other after the move, and the forward pointer or the answer to it was lost, the new router
+//! notifies the host 10 s after the greeting. If the answer arrived, the new router notifies the host 30 s after it:
+//! the answer shows that the connection exists and may still come.
 //!
 //! Not implemented: listeners at the router, filters, and encryption between routers.
 
@@ -56,5 +56,5 @@ pub mod router;
 pub use mobile::MobileHost;
 pub use router::SupportRouter;
 
-/// The transport that the mobile host's role serves.
+/// The transport that the role [`MobileHost`] serves to the programs of its host: connections through a support router.
 pub const TRANSPORT: node::Transport = node::Transport::Role("indirect");

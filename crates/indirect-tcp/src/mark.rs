@@ -1,5 +1,5 @@
-//! The marks of the roles. [`Stage::PathSwitch`], which Mobile IP begins, ends when the new router has taken a
-//! connection. So it includes the transfer of the state.
+//! The marks of the roles of Indirect TCP. Mobile IP begins the stage [`Stage::PathSwitch`]. It ends when the new
+//! router has taken a connection, so it includes the transfer of the state.
 
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
@@ -12,7 +12,8 @@ pub const MOBILE_HOST: &str = "indirect_host";
 /// An event that is recorded as a mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum IndirectTcpEvent {
-    /// The mobile host sent a greeting with this number of connections.
+    /// The mobile host sent a greeting that names this number of open connections. `attempt` counts the transmissions
+    /// from 1.
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
     /// The mobile host repeats an answered greeting, as the router may have restarted since.
     Refresh { router: Ipv4Addr, attempt: u32 },
@@ -27,14 +28,16 @@ pub(crate) enum IndirectTcpEvent {
     Pointed { host: Ipv4Addr, to: Ipv4Addr },
     /// The earlier router has accepted the forward pointer, and has this number of connections.
     Forwarded { host: Ipv4Addr, to: Ipv4Addr, connections: usize },
-    /// The earlier router has offered them. `bytes` is the frame's length with its code, `codes` that of the code.
+    /// The earlier router has offered the connections of a host. `bytes` is the length of the frame with its code,
+    /// `codes` that of the code.
     Offered { host: Ipv4Addr, bytes: usize, codes: usize },
-    /// Both halves of a connection are frozen.
+    /// Both halves of a connection are frozen at the old router.
     Frozen { host: Ipv4Addr, connection: u32 },
     /// The state of a connection was sent, with its commit. `bytes` is the length of all frames with their codes,
     /// `codes` that of the codes.
     Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
-    /// The new router has set the connection up, and owns it.
+    /// The new router has set the connection up, and owns it. `buffered`: bytes in its state. `closing`: the program
+    /// has closed it.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
     /// The old router has deleted the connection.
     Forgotten { host: Ipv4Addr, connection: u32 },
@@ -44,11 +47,11 @@ pub(crate) enum IndirectTcpEvent {
     Resumed { host: Ipv4Addr, connection: u32 },
     /// A connection is lost. Both ends are notified, unless another router may own it.
     Lost { host: Ipv4Addr, connection: u32, why: &'static str },
-    /// A connection was called for and did not open. The host calls again at its new router.
+    /// A host called for a connection that did not open. The host calls again at its new router.
     Undone { host: Ipv4Addr, connection: u32 },
-    /// A router connects for a host.
+    /// A router has accepted a call, and connects to the peer.
     Called { host: Ipv4Addr, connection: u32 },
-    /// Both halves are open.
+    /// Both halves of a connection are open.
     Connected { host: Ipv4Addr, connection: u32 },
 }
 
@@ -83,7 +86,7 @@ impl From<IndirectTcpEvent> for Mark {
             }
             IndirectTcpEvent::Taken { host, connection, buffered, closing } => {
                 let taken = about("taken", host, connection).with("buffered", buffered as u64);
-                // The program has closed it, so the mark `greeted` does not count it.
+                // The program has closed the connection, so the mark `greeted` does not count it.
                 let taken = if closing { taken.with("closing", "yes") } else { taken };
                 taken.at(Span::Ends(Stage::PathSwitch))
             }

@@ -1,5 +1,5 @@
-//! Messages that try to steal a host's connections: they change nothing, and are dropped with a reason. Beside each is
-//! an authentic message, which has an effect.
+//! Messages that try to steal a host's connections: they change nothing, and are dropped with a reason. An authentic
+//! message of the same type has an effect.
 
 use crate::config;
 use auth::Key;
@@ -69,7 +69,7 @@ impl<R: Role> Stage<R> {
         assert_eq!(self.state(), before);
     }
 
-    /// Returns its state, without the counts of refused messages.
+    /// Returns the state of the role as text, without the counts of refused messages.
     fn state(&self) -> String {
         let text = format!("{:?}", self.role);
         let (front, _) = text.split_once("refused: ").unwrap();
@@ -124,7 +124,8 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
     let stranger = Ipv4Addr::new(10, 1, 0, 66);
     let theirs = Greeting { host: stranger, entries: Vec::new(), ..mine.clone() };
     stage.refuses(stranger, LEFT, &sign(&theirs), "itcp_stranger");
-    // With this source, packets to the host would be sent to a group address.
+    // The greeting comes from a group address of the link. If it were accepted, packets to the host would be sent to
+    // that group.
     let mut packet =
         Packet::new(Mac([2; 6]), udp::packet(Addr::new(HOST, PORT), Addr::new(LEFT, PORT), &sign(&mine)));
     packet.link.src = Mac([3, 0, 0, 0, 0, 7]);
@@ -223,7 +224,7 @@ fn a_call_is_the_hosts_own_and_counts_once() {
     );
 }
 
-/// Opens a connection of a program. Returns its identifier in messages.
+/// Opens a connection of a program. Returns the connection's identifier in messages.
 fn connected(stage: &mut Stage<MobileHost>) -> ConnectionId {
     let peer = Addr::new(FIXED, 80);
     let open = StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false };
@@ -255,7 +256,7 @@ fn a_host_believes_its_routers_alone() {
     let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     stage.give(Input::Start(&Boot::default()));
     stage.give(Input::Notification(&Notification::Gateway(LEFT)));
-    let sequence = 5_000_000; // nanoseconds of a clock that started in 1970
+    let sequence = 5_000_000; // 5 ms, the wall clock in nanoseconds
     let reply = GreetingReply { host: HOST, sequence, router: LEFT, welcome: Welcome::Ready };
     let bytes = |reply, key: &Key| Signed::new(reply, key).emit();
     stage.refuses(LEFT, HOST, &bytes(reply, &wrong()), "itcp_forged");
@@ -272,7 +273,7 @@ fn a_host_believes_its_routers_alone() {
     stage.refuses(LEFT, HOST, &Signed::new(lost.clone(), &wrong()).emit(), "itcp_forged");
     let of_other = Lost { host: OTHER, ..lost.clone() };
     stage.refuses(LEFT, HOST, &Signed::new(of_other, &host_key()).emit(), "itcp_misdirected");
-    // A connection from before the host's restart had the same number, and another call.
+    // A connection from before the host's restart had the same number, but another sequence of its call.
     let former = Lost { connections: vec![ConnectionId { call: id.call - 1, ..id }], ..lost.clone() };
     let before = stage.state();
     let effects = stage.hear(LEFT, HOST, &Signed::new(former, &host_key()).emit());
@@ -298,7 +299,7 @@ fn sent(effects: &[Effect]) -> Signed<Greeting> {
 }
 
 /// If a host has a key for each router, a compromised router can forward the host's greeting to the other routers. It
-/// cannot forge a message: neither of the host to them, nor of them to the host.
+/// cannot forge a message between the host and another router.
 #[test]
 fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     let of_right = || Key::new([5; 16]);
@@ -337,7 +338,7 @@ fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     assert_eq!(marks(&left.hear(RIGHT, LEFT, &pointer(shown))), ["pointer_taken"]);
 }
 
-/// A greeting names each connection in one datagram, so a host has a bounded number of them.
+/// A greeting names all connections of a host in one datagram, so their number is limited.
 #[test]
 fn one_connection_more_than_a_greeting_has_room_for_is_refused_and_changes_nothing() {
     let config = MobileHostConfig { address: HOST, key: host_key(), routers: Vec::new() };
@@ -363,8 +364,8 @@ fn greet(stage: &mut Stage<SupportRouter>, sequence: u64) -> Vec<Effect> {
     stage.hear(HOST, LEFT, &Signed::new(greeting(sequence, LEFT, RIGHT), &host_key()).emit())
 }
 
-/// A router refuses messages recorded before its restart: sequences are taken from the wall clock, which it compares
-/// them with.
+/// A restarted router refuses messages that were sent before its restart. It compares their sequences, which come from
+/// the wall clock, with the time of its start.
 #[test]
 fn a_router_that_restarts_refuses_what_was_said_before() {
     let mut stage = router();
@@ -374,7 +375,7 @@ fn a_router_that_restarts_refuses_what_was_said_before() {
     assert_eq!(marks(&greet(&mut stage, 1_000)), ["greeted", "pointer_sent"]);
 }
 
-/// No earlier router has the connections that a host names. The host is notified as soon as all of them have answered.
+/// A host is notified that a connection is lost as soon as all earlier routers have answered that they do not have it.
 #[test]
 fn what_no_router_has_is_not_waited_for() {
     let mut stage = router();
@@ -384,8 +385,8 @@ fn what_no_router_has_is_not_waited_for() {
     assert_eq!(marks(&effects), ["connection_lost"]);
 }
 
-/// A caller whose first bytes are not a host's call counts as a router. It must authenticate itself in the same time,
-/// and only short frames are read from it until then.
+/// A caller whose first bytes are not a host's call counts as a router. It must authenticate itself within 5 s, and
+/// only short frames are read from it until then.
 #[test]
 fn who_proves_nothing_is_ended_in_time_and_counted() {
     let mut stage = router();

@@ -1,8 +1,8 @@
 //! Three routers and a host that moves between them, with messages and connections that are late, lost or broken. Each
 //! connection of the host has one owner at every instant, the owner has the latest state, and no router resets it. Each
 //! seed is another order of events. The streams are models that record whether they are frozen and how often they were
-//! resumed. A host has one to three connections. In two of three runs one of them ends: one half before the other, or
-//! one half only. The remaining half still moves.
+//! resumed. A host has one to three connections. In two of three runs, one half of a connection ends; in half of these
+//! runs, the other half ends later. A remaining half still moves.
 
 use crate::config;
 use crate::tcp;
@@ -22,15 +22,16 @@ const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const ROUTERS: usize = 3;
 /// The most connections of the host in one run.
 const MOST: usize = 3;
-/// The host's first port.
+/// The port of the host's first connection.
 const HOST_PORT: u16 = 50_000;
-/// Moves of one run, and the time within which all must be at rest after the last, in microseconds.
+/// The number of moves of one run. After the last move, the run lasts until 20 s after `REST`, in microseconds from its
+/// begin. Then it must be at rest.
 const MOVES: usize = 12;
 const REST: u64 = 70_000_000;
 /// The most datagrams between two nodes that are lost in a row. More losses would mean that a router is unreachable.
 const IN_A_ROW: u32 = 3;
 const LISTENER: StreamId = StreamId(0);
-/// The sequence of the host's first greeting. Its calls have the next ones.
+/// The sequence of the host's first greeting. The host's calls have the next sequences.
 const FIRST: u64 = 10;
 
 fn address(router: usize) -> Ipv4Addr {
@@ -41,7 +42,7 @@ fn host_key() -> Key {
     Key::new([1; 16])
 }
 
-/// Returns one of the host's connections.
+/// Returns the entry of the host's connection with this index.
 fn entry(which: usize) -> Entry {
     Entry {
         id: ConnectionId { number: which as u32 + 1, call: FIRST + 1 + which as u64 },
@@ -54,7 +55,7 @@ fn entry(which: usize) -> Entry {
     }
 }
 
-/// Returns the stream of its call at its first router.
+/// Returns the stream of a connection's call at the first router.
 const fn near(which: usize) -> StreamId {
     StreamId(StreamId::DRIVER + which as u32)
 }
@@ -74,9 +75,9 @@ const fn which(host: Addr) -> usize {
 struct Half {
     side: usize,
     frozen: bool,
-    /// The number of times that any router had thawed it before this state was exported.
+    /// The number of times that any router had thawed the half when this router received its state, or last thawed it.
     version: u32,
-    /// It has ended cleanly, which its router may not know yet.
+    /// The half has ended cleanly. Its router may not know that yet.
     over: bool,
 }
 
@@ -98,7 +99,7 @@ struct Router {
 /// A connection between two routers.
 struct Pipe {
     ends: [Option<(usize, StreamId)>; 2],
-    /// The router of the second end.
+    /// The router that accepts the connection, at the second end.
     there: usize,
     /// The arrival time of the last bytes towards each end: later bytes do not overtake them.
     until: [u64; 2],
@@ -157,7 +158,7 @@ struct Network {
     connections: usize,
     /// The number of times that each half was thawed.
     version: [u32; 2 * MOST],
-    /// Which halves have ended.
+    /// Whether each half has ended.
     over: [bool; 2 * MOST],
     story: Vec<String>,
 }
@@ -210,7 +211,7 @@ impl Network {
     }
 
     fn delay(&mut self) -> u64 {
-        // Mostly milliseconds, sometimes the time of a retransmission.
+        // Most delays are below 4 ms. Some are those of a retransmission, up to 401 ms.
         if self.below(100) < 10 + self.loss { 1_000 + self.below(400_000) } else { 500 + self.below(3_000) }
     }
 
@@ -399,8 +400,8 @@ impl Network {
         self.after(at - self.now, NetworkEvent::Stream { router: to, told });
     }
 
-    /// Breaks a pipe: nothing more is sent on it. Bytes under way still arrive, until each end notices the break by
-    /// itself, or at once.
+    /// Breaks a pipe: nothing more is sent on it. The end `at_once` notices the break immediately, the other end within
+    /// 2 s. Until then, bytes under way still arrive.
     fn break_pipe(&mut self, pipe: usize, at_once: Option<(usize, StreamId)>) {
         self.pipes[pipe].broken = true;
         for (router, id) in self.pipes[pipe].ends.into_iter().flatten() {
@@ -496,13 +497,13 @@ impl Network {
         let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
         if !self.is_lost(HOST, router) {
             let payload = Signed::new(greeting, &host_key()).emit();
-            // A greeting takes some time in its cell, which the host may have left before it arrives.
+            // A greeting arrives after at most 2.5 ms. The host may have left the cell before.
             let delay = 500 + self.below(2_000);
             self.after(delay, NetworkEvent::Datagram { to: self.at, from: HOST, payload });
         }
     }
 
-    /// Ends a half at the router that serves it, or later if it is frozen.
+    /// Ends a half at the router at which it is not frozen. If it is frozen everywhere, the half ends later.
     fn finishes(&mut self, side: usize) {
         let speaks = |half: &Half| half.side == side && !half.frozen;
         let owner = (0..ROUTERS).find_map(|router| {
@@ -512,14 +513,14 @@ impl Network {
         let Some((router, id)) = owner else { return self.after(5_000, NetworkEvent::Finishes { side }) };
         self.note(&format!("{router} half {side} has ended"));
         self.over[side] = true;
-        // From now on no other state of it may be thawed.
+        // From now on no earlier state of the half may be thawed.
         self.version[side] += 1;
         self.routers[router].halves.get_mut(&id).unwrap().over = true;
         let soon = self.below(3_000);
         self.after(soon, NetworkEvent::Finished { router, id });
     }
 
-    /// For each half, at most one router sends, and at least one has the state.
+    /// Checks that, for each half, at most one router sends, and at least one has the state.
     fn judge(&self) {
         for side in (0..2 * self.connections).filter(|side| !self.over[*side]) {
             let halves = |router: &Router, speaks: bool| {
@@ -532,7 +533,8 @@ impl Network {
     }
 
     fn begin(&mut self) {
-        // Its connections exist at the first router before the first move.
+        // Until the calls are accepted, all routers have copies of the halves, so that [`Self::judge`] finds each of
+        // them.
         for which in 0..self.connections {
             for router in 0..ROUTERS {
                 let halves = &mut self.routers[router].halves;
@@ -577,7 +579,7 @@ impl Network {
         }
     }
 
-    /// Does a whole run, and checks that it comes to rest at the host's last router.
+    /// Executes a whole run, and checks that all connections are at the host's last router when it ends.
     fn run(mut self, seed: u64) {
         self.begin();
         self.plan_ends(seed);

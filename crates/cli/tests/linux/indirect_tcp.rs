@@ -164,7 +164,7 @@ fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
     let named = outcome.doubts.iter().any(is_of_right);
     assert!(named, "it was not killed: {:?}", outcome.doubts);
     let lost = mark(&outcome, "left", "connection_lost").expect("the new router waits for ever");
-    assert_eq!(field(lost, "why"), Some(&Value::from("never came")));
+    assert_eq!(field(lost, "why"), Some(&Value::from("not received in time")));
     for (host, name) in [("mobile", "failed"), ("fixed", "client_lost")] {
         let told = mark(&outcome, host, name).unwrap_or_else(|| panic!("{host} heard of nothing"));
         assert_eq!(field(told, "why"), Some(&Value::from("connection reset by the peer")), "{host}");

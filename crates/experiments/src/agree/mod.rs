@@ -1,9 +1,9 @@
-//! Whether both backends give the same results: the distributions of what applications experienced, not the messages.
+//! Compares the results of both backends: the distributions of what applications experienced, not the messages.
 //!
 //! Many of these distributions have two modes, so medians are not enough: whole distributions and their means are
-//! compared. Two random samples of 40 and 12 values from one distribution have a Kolmogorov-Smirnov distance of 0.3 in
-//! two of five cases. So the simulator also runs at the phases of the valid Linux runs ([`scenario::Repetition`]),
-//! and these runs are evaluated. The remaining difference is that of the backends.
+//! compared. Two random samples of 40 and 12 values from one distribution have a Kolmogorov-Smirnov distance of more
+//! than 0.3 in two of five cases. So the simulator also runs at the phases of the valid Linux runs
+//! ([`scenario::Repetition`]), and these runs are evaluated. The remaining difference is that of the backends.
 
 mod error_rates;
 mod page;
@@ -22,21 +22,21 @@ use crate::contest::course;
 use crate::stats::{self, Difference};
 use scenario::ScenarioError;
 
-/// The largest Kolmogorov-Smirnov distance of two distributions that agree.
+/// The largest Kolmogorov-Smirnov distance of two distributions that agree, from 0 to 1.
 pub const DISTANCE: f64 = 0.3;
-/// The largest difference of means that agree, as a share of the larger mean.
+/// The largest difference of two means that agree, as a share of the larger mean.
 pub const SHARE: f64 = 0.2;
 /// The smallest number of runs on each backend for a verdict.
 pub const LEAST: usize = 6;
 
-/// A metric that is compared.
+/// A metric that is compared between the backends, and the limits of its agreement.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// The name, as in [`crate::batch::METRICS`].
+    /// The name of the metric, as in [`crate::batch::METRICS`].
     pub metric: &'static str,
     /// The resolution of the Linux backend. Values that differ by at most this are treated as equal.
     pub resolution: Resolution,
-    /// Means that differ by at most this agree; in the metric's unit.
+    /// Means whose difference is at most this value agree. In the metric's unit.
     pub allowance: f64,
 }
 
@@ -45,7 +45,7 @@ pub struct Compared {
 pub enum Resolution {
     /// An absolute bound, in the metric's unit.
     Absolute(f64),
-    /// As a share of the larger median.
+    /// A bound as a share of the larger median of both samples, from 0 to 1.
     Relative(f64),
 }
 
@@ -72,9 +72,9 @@ pub fn legs() -> Result<Vec<String>, ScenarioError> {
 pub enum Agreement {
     /// The distance and the means are within the limits.
     Agrees,
-    /// Too few runs of one backend are valid.
+    /// Fewer than [`LEAST`] runs of a backend are valid or have the metric.
     Inconclusive,
-    /// The distance or the means are outside the limits, or only one backend has values.
+    /// The distance or the means are outside the limits, or the shares of runs with the metric are too different.
     Differs,
 }
 
@@ -92,43 +92,46 @@ impl Agreement {
 /// The comparison of one metric of one scenario. Pairs have the simulator first, then Linux.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The name, as in [`crate::batch::METRICS`]; if there are several kinds of handoffs, the kind follows after a
-    /// dot.
+    /// The name of the metric, as in [`crate::batch::METRICS`]. If the scenario has several kinds of handoffs, the kind
+    /// follows after a dot.
     pub metric: String,
-    /// The numbers of valid runs with this metric.
+    /// The numbers of valid runs with this metric: simulator, Linux.
     pub n: [usize; 2],
-    /// The medians; `None` if not measured.
+    /// The medians of the valid runs, in the metric's unit: simulator, Linux. `None` if not measured.
     pub medians: [Option<f64>; 2],
-    /// The means at the same phases, which are evaluated.
+    /// The means on which the verdict depends: the simulator at the phases of the valid Linux runs, then Linux. In the
+    /// metric's unit; `None` if not measured.
     pub means: [Option<f64>; 2],
-    /// Linux's median minus the simulator's, with its 95 % confidence interval.
+    /// Linux's median minus the simulator's, with its 95 % confidence interval. `None` if a backend has fewer than six
+    /// values.
     pub difference: Option<Difference>,
-    /// The Kolmogorov-Smirnov distance of all values, from 0 to 1.
+    /// The Kolmogorov-Smirnov distance of all valid runs, from 0 to 1.
     pub distance: Option<f64>,
-    /// The distance at the same phases, with values within the resolution treated as equal. This one is evaluated.
+    /// The Kolmogorov-Smirnov distance on which the verdict depends, from 0 to 1. The simulator has the phases of the
+    /// valid Linux runs, and values within the resolution are treated as equal.
     pub judged_distance: Option<f64>,
-    /// The verdict.
+    /// The verdict on this metric.
     pub agreement: Agreement,
-    /// A note, if only one backend has values or infinite outages.
+    /// A note if the shares of runs with the metric, or the numbers of infinite outages, are different.
     pub note: Option<String>,
 }
 
 /// The results of both backends for a scenario.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The scenario.
+    /// The name of the scenario.
     pub scenario: String,
     /// The numbers of requested runs: simulator, Linux.
     pub runs: [u64; 2],
-    /// The numbers of valid runs.
+    /// The numbers of valid runs: simulator, Linux.
     pub counted: [usize; 2],
-    /// The invalid runs, with their numbers and the reasons.
+    /// The invalid runs in the simulator and on Linux, with the reasons.
     pub untrusted: [Vec<NotCounted>; 2],
-    /// A row for each metric.
+    /// A row for each compared metric that a backend has measured.
     pub rows: Vec<Row>,
-    /// The worst verdict of the rows.
+    /// The worst verdict of the rows, or [`Agreement::Inconclusive`] if there is no row.
     pub agreement: Agreement,
-    /// The cause of a difference, if it is known.
+    /// The cause of a difference between the backends, if there is a difference and its cause is known.
     pub cause: Option<&'static str>,
 }
 
@@ -182,14 +185,16 @@ fn row(compared: &Compared, name: &str, samples: &Samples<'_>) -> Row {
     }
 }
 
-/// Returns the verdict on one metric, as in [`report_of`].
+/// Returns the verdict on the metric `name` of the samples in the order of [`report_of`]. A metric that is not compared
+/// is inconclusive.
 pub(crate) fn about(name: &str, [sim, same, linux]: [&Sample; 3]) -> Agreement {
     let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
     let compared = COMPARED.iter().find(|compared| compared.metric == metric(name));
     compared.map_or(Agreement::Inconclusive, |compared| verdict(compared, name, &samples).0)
 }
 
-/// Returns the verdict on a metric, with a note if only one backend has values.
+/// Returns the verdict on a metric. A note follows if the shares of runs with the metric, or the numbers of infinite
+/// outages, are different.
 fn verdict(compared: &Compared, name: &str, samples: &Samples<'_>) -> (Agreement, Option<String>) {
     let all = [samples.sim, samples.linux, samples.same];
     if all.iter().any(|sample| sample.counted() < LEAST) {
@@ -258,7 +263,8 @@ impl Compared {
     }
 }
 
-/// Returns whether two means agree. A mean with an infinite outage is infinite: either both are, or neither.
+/// Returns whether two means agree. The mean of values with an infinite outage is infinite. Infinite means agree only
+/// if both are infinite.
 fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
     if a.is_infinite() || b.is_infinite() {
         return a.is_infinite() && b.is_infinite();

@@ -15,7 +15,7 @@ const COLUMNS: [(&str, &str); 4] = [
     ("lost_packets", "lost packets"),
 ];
 
-/// Returns the page: the recorded measurements and their evaluation.
+/// Returns the page as Markdown: the recorded measurements and their evaluation.
 pub fn page(recorded: &Recorded) -> String {
     let reports: Vec<Report> = recorded.all().iter().map(report).collect();
     let mut out = head(recorded);
@@ -47,7 +47,7 @@ pub fn page(recorded: &Recorded) -> String {
 
 const TITLE: &str = "# Agreement of the two backends";
 
-/// Returns whether a text is such a page, which may be overwritten.
+/// Returns whether a text is an earlier output of [`page`], so that it may be overwritten.
 pub fn is_page(text: &str) -> bool {
     text.strip_prefix(TITLE).is_some_and(|rest| rest.trim_start().starts_with("Generated from"))
 }
@@ -113,7 +113,7 @@ fn cell(row: &Row) -> String {
     }
 }
 
-/// Describes how often the rule is wrong.
+/// Describes how often the rule for agreement is wrong.
 fn error_rates() -> String {
     let mut out = "\n## How often the rule is wrong\n\n\
          The rule for outages is applied to two random samples, 1000 times. The second sample is later by up to 2 ms, as a run on Linux\n\
@@ -155,7 +155,8 @@ mod tests {
         }
     }
 
-    /// `wayfare agree --from docs/agreement.linux.json --write-table docs/agreement.md` rewrites the page.
+    /// docs/agreement.md is the page of docs/agreement.linux.json. `wayfare agree --from docs/agreement.linux.json
+    /// --write-table docs/agreement.md` rewrites it.
     #[test]
     fn the_page_is_what_is_recorded() {
         let then = std::fs::read_to_string(docs().join("agreement.md")).unwrap();
@@ -171,7 +172,8 @@ mod tests {
         assert!(then == now, "docs/agreement.md: {differs:?}");
     }
 
-    /// `wayfare agree --from docs/agreement.linux.json --simulate-again --write-table docs/agreement.md` rewrites the
+    /// The simulator's first run of each scenario has the recorded fingerprint. Otherwise, `wayfare agree --from
+    /// docs/agreement.linux.json --simulate-again --write-table docs/agreement.md` measures again and rewrites the
     /// page.
     #[test]
     fn the_simulator_gives_what_is_recorded_of_it() {

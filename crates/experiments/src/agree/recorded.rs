@@ -1,4 +1,4 @@
-//! Measurements in a file. A later call continues from them, and can evaluate them without new runs.
+//! Measurements in a file. A later call of `wayfare agree` continues from them, and can evaluate them without new runs.
 
 use super::sample::{Key, Repeated, Sample};
 use super::{SCENARIOS, legs};
@@ -11,7 +11,7 @@ use trace::Fingerprint;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// The digest of the rest of the file.
+    /// The SHA-256 of the file without its first line, in hexadecimal.
     sha256: String,
     scenarios: Vec<Measured>,
 }
@@ -34,16 +34,16 @@ pub struct Measured {
     pub(super) kernel: String,
     /// The fingerprint of the simulator's first run. If it changes, the simulator's runs have to be repeated.
     fingerprint: String,
-    /// The simulator's runs.
+    /// The simulator's runs. Their phases depend on their number.
     pub sim: Sample,
     /// The simulator's runs at the phases of the runs on Linux.
     pub same: Sample,
-    /// The runs on Linux.
+    /// The runs on Linux, also the invalid ones.
     pub linux: Sample,
 }
 
 impl Measured {
-    /// Returns measurements of a scenario without runs.
+    /// Returns measurements of a scenario for these numbers of requested runs, without results.
     pub fn new(of: &Repeated, [sim, linux]: [u64; 2], kernel: &str) -> Self {
         Self {
             key: of.key(),
@@ -60,8 +60,8 @@ impl Measured {
         &self.key.scenario
     }
 
-    /// Keeps the runs of `old` if it is of the same scenario, settings and seed. Linux runs are kept if the kernel
-    /// and their number are the same. Simulator runs are kept if the first run's fingerprint is the same.
+    /// Keeps the runs of `old` if they are of the same scenario, settings and seed, and their number is the same. Linux
+    /// runs are kept if the kernel is the same. Simulator runs are kept if the first run's fingerprint is the same.
     #[must_use]
     pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint.to_string();
@@ -79,7 +79,7 @@ impl Measured {
         self
     }
 
-    /// Returns the scenario as it is now. Returns an error if it has changed since the measurement.
+    /// Returns the scenario as it is now. Returns an error if it has changed since the measurement, or cannot be read.
     pub fn repeated(&self) -> Result<Repeated, String> {
         let set: Result<Vec<_>, _> = self.key.set.iter().map(|setting| setting.parse()).collect();
         let scenario =
@@ -87,11 +87,11 @@ impl Measured {
         if scenario.key() == self.key {
             Ok(scenario)
         } else {
-            Err(format!("{} is not the recorded scenario; its text has changed", self.scenario()))
+            Err(format!("the text of `{}` has changed since the measurement; measure again", self.scenario()))
         }
     }
 
-    /// Returns a copy with only the Linux runs.
+    /// Returns a copy with only the Linux runs. `fingerprint` is that of the simulator's first run at present.
     #[must_use]
     pub fn without_simulator(&self, fingerprint: Fingerprint) -> Self {
         let (sim, same) = (Sample::new(self.sim.of), Sample::new(self.same.of));
@@ -113,25 +113,27 @@ impl Recorded {
         let body = text.split_once('\n').map_or("", |(_, body)| body);
         recorded.sha256.clear();
         if head(&digest(body)?) + body != text {
-            return Err("it was changed since it was written (its digest differs); measure again".to_owned());
+            return Err(
+                "the file was changed since it was written (its digest differs); measure again".to_owned()
+            );
         }
         Ok(recorded)
     }
 
-    /// Returns the text of the file: its digest, and a line for each scenario.
+    /// Returns the text of the file: a line with its digest, and a line for each scenario.
     pub fn json(&self) -> std::io::Result<String> {
         let lines: Result<Vec<String>, _> = self.scenarios.iter().map(serde_json::to_string).collect();
         let body = format!("{}\n]}}\n", lines?.join(",\n"));
         Ok(head(&digest(&body).map_err(std::io::Error::other)?) + &body)
     }
 
-    /// Returns the measurements of a scenario, if there are any.
+    /// Returns the measurements of the scenario with this name, or `None` if there are none.
     pub fn find(&self, scenario: &str) -> Option<&Measured> {
         self.scenarios.iter().find(|measured| measured.scenario() == scenario)
     }
 
-    /// Stores measurements, and replaces earlier ones of the same scenario. Scenarios are in the order of
-    /// [`SCENARIOS`] and [`legs`], followed by others.
+    /// Stores measurements, and replaces earlier ones of the same scenario. Scenarios are in the order of [`SCENARIOS`]
+    /// and [`legs`], followed by others. Returns an error if the scenario of the benchmark is invalid.
     pub fn keep(&mut self, measured: Measured) -> Result<(), ScenarioError> {
         match self.scenarios.iter_mut().find(|old| old.scenario() == measured.scenario()) {
             Some(old) => *old = measured,

@@ -16,7 +16,7 @@ use trace::Doubt;
 /// scenario has those of `run --runs`.
 #[derive(Clone, Debug)]
 pub struct Repeated {
-    /// The name, as requested.
+    /// The name of the scenario, as the user gave it.
     pub name: String,
     file: String,
     text: String,
@@ -44,7 +44,8 @@ impl Repeated {
         Scenario::repetition(&self.file, &self.text, &self.set, self.seed.wrapping_add(number), repetition)
     }
 
-    /// Evaluates a run.
+    /// Returns the compared metrics of a run, and the reasons why it is invalid. A leg of `compare` that cannot be
+    /// evaluated is invalid.
     pub fn read(&self, outcome: &Outcome) -> Run {
         let values = match self.leg {
             Some(_) => contest::values_of_run(outcome),
@@ -58,7 +59,7 @@ impl Repeated {
         Run { values, doubts }.rounded()
     }
 
-    /// Returns the key that a recorded run must have to be one of these.
+    /// Returns the key that recorded runs must have to be runs of this scenario.
     pub(super) fn key(&self) -> Key {
         let set = self.set.iter().map(ToString::to_string).collect();
         let digest = digest_of(&mut self.text.as_bytes()).unwrap_or_default();
@@ -79,9 +80,9 @@ pub(super) struct Key {
 /// The result of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
-    /// The values by metric; an infinite outage is infinite.
+    /// The values of the run by metric. An outage without end is infinite.
     pub values: BTreeMap<String, f64>,
-    /// Why the run is invalid; empty if it is valid.
+    /// The reasons why the run is invalid; empty if it is valid.
     pub doubts: Vec<Doubt>,
 }
 
@@ -94,27 +95,27 @@ impl Run {
     }
 }
 
-/// An invalid run.
+/// An invalid run, with the reasons.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotCounted {
-    /// Its number, from 0.
+    /// The number of the run, from 0.
     pub number: u64,
-    /// The reasons.
+    /// The reasons why the run is invalid.
     pub doubts: Vec<Doubt>,
 }
 
-/// The results of runs, by their numbers.
+/// The results of the runs of a scenario on one backend, by the numbers of the runs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Sample {
-    /// The total number of runs, on which their phases depend.
+    /// The number of requested runs. The phases of the runs depend on it.
     pub of: u64,
     runs: BTreeMap<u64, Run>,
 }
 
 impl Sample {
-    /// Returns a sample without runs.
+    /// Returns a sample of this number of requested runs, without results.
     pub fn new(of: u64) -> Self {
         Self { of, runs: BTreeMap::new() }
     }
@@ -245,7 +246,7 @@ impl TryFrom<Stored> for Sample {
         for (name, column) in stored.values {
             if column.len() != stored.counted.len() {
                 let (have, want) = (column.len(), stored.counted.len());
-                return Err(format!("{name}: {have} values of {want} runs"));
+                return Err(format!("{name}: {have} values, but {want} valid runs"));
             }
             for (number, cell) in stored.counted.iter().zip(column) {
                 let run = sample.runs.entry(*number).or_default();

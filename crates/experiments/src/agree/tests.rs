@@ -19,7 +19,7 @@ fn sample(metric: &str, values: impl IntoIterator<Item = Option<f64>>) -> Sample
     sample
 }
 
-/// Returns a validity problem caused by the machine's timing.
+/// Returns a doubt about the timing of the machine.
 fn late() -> Doubt {
     Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None }
 }
@@ -66,7 +66,8 @@ fn what_the_emulator_cannot_resolve_is_no_difference_and_what_it_can_is_one() {
     assert_eq!(judge("goodput_kbps", &[1700.0; 12], &[1600.0; 12]), Agreement::Differs);
 }
 
-/// Returns the verdict if `far` of `n` runs differ and the means are equal.
+/// Returns the verdict if `far` of `n` values are 10 ms larger and `far` are 10 ms smaller, so that the means are
+/// equal.
 fn apart(far: usize, n: usize) -> Agreement {
     let at = |number: usize| match number {
         number if number < far => 1010.0,

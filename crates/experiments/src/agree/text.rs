@@ -54,7 +54,7 @@ pub fn text(reports: &[Report]) -> String {
     out + "\n" + &rules()
 }
 
-/// Returns the number of each verdict.
+/// Returns a line with the number of scenarios for each verdict.
 pub(super) fn counts(reports: &[Report]) -> String {
     let count = |agreement| reports.iter().filter(|report: &&Report| report.agreement == agreement).count();
     format!(
@@ -65,7 +65,7 @@ pub(super) fn counts(reports: &[Report]) -> String {
     )
 }
 
-/// Returns the rule in one line.
+/// Returns the rule for agreement in one line.
 pub(crate) fn rule() -> String {
     format!(
         "agrees: compared Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
@@ -73,7 +73,7 @@ pub(crate) fn rule() -> String {
     )
 }
 
-/// Describes what is evaluated, and the limits.
+/// Describes which runs the columns of the table use, and the limits of agreement.
 fn rules() -> String {
     let mut out = format!(
         "mean, compared KS: the simulator at the same phases as the valid runs on Linux; other columns: all runs\n{}\n",
@@ -86,12 +86,12 @@ fn rules() -> String {
         };
         let _ = writeln!(
             out,
-            "{:20}allowance {}, and for the compared distance values within {resolution} are equal",
+            "{:20}allowance of the means {}; in compared KS, values within {resolution} are equal",
             compared.metric,
             stats::number(compared.allowance, 0)
         );
     }
-    // This line does not begin like a verdict, because it is below every table, also if all scenarios agree.
+    // The line must not begin like a verdict, because it is below every table, also if all scenarios agree.
     let _ =
         writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
     out
@@ -105,7 +105,8 @@ pub(crate) fn distance(distance: Option<f64>) -> String {
     distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.2}"))
 }
 
-/// Returns the difference as text. If one median is infinite, the text names the backend.
+/// Returns the difference of the medians and its 95 % confidence interval as text. An infinite difference is `never on
+/// Linux` or `never in sim`.
 fn difference(all: &Difference) -> String {
     let end = |value: f64| match value {
         f64::INFINITY => "never on Linux".to_owned(),
@@ -116,13 +117,13 @@ fn difference(all: &Difference) -> String {
     if lo == hi { value } else { format!("{value} ({lo}..{hi})") }
 }
 
-/// Returns the verdict, with a note if only one backend has values.
+/// Returns the verdict on a metric as text, with its note if it has one.
 fn result(row: &Row) -> String {
     let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
     format!("{}{note}", row.agreement.name())
 }
 
-/// Returns the result of a scenario in one line.
+/// Returns the verdict on a scenario as one line.
 fn line(report: &Report) -> String {
     let [runs_sim, runs_linux] = report.runs;
     let mut line = format!("{}: {}", report.scenario, report.agreement.name());
@@ -132,12 +133,12 @@ fn line(report: &Report) -> String {
     let _ = write!(line, " ({runs_sim} runs in the simulator, {runs_linux} on Linux");
     let untrusted: usize = report.untrusted.iter().map(Vec::len).sum();
     if untrusted > 0 {
-        let _ = write!(line, ", {untrusted} of them not valid and not counted");
+        let _ = write!(line, ", {untrusted} of them invalid and not counted");
     }
     line + ")"
 }
 
-/// Describes the difference of each metric that differs.
+/// Describes each metric that differs: its note, or its distance and means.
 pub(super) fn worst(report: &Report) -> String {
     let differs = report.rows.iter().filter(|row| row.agreement == Agreement::Differs);
     let of = |row: &Row| match &row.note {
@@ -154,7 +155,7 @@ pub(super) fn worst(report: &Report) -> String {
     differs.map(of).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a row for each metric of each scenario. An infinite outage is `inf`.
+/// Returns the reports as CSV, with a row for each metric of each scenario. An infinite outage is `inf`.
 pub fn csv(reports: &[Report]) -> String {
     let mut csv = Csv::default();
     csv.row([
@@ -226,7 +227,7 @@ pub fn json(reports: &[Report]) -> Value {
     reports.iter().map(report).collect()
 }
 
-/// Returns the distributions of both backends, with a panel for each metric.
+/// Returns the figure of the distributions in `samples` (simulator, Linux), with a panel for each compared metric.
 pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     let mut panels: Vec<DistributionPanel> = Vec::new();
     for (style, sample) in [Style::Simulator, Style::Linux].into_iter().zip(samples) {
@@ -237,7 +238,7 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
         }
     }
     DistributionFigure {
-        title: format!("{scenario}: both backends, each run at other phases"),
+        title: format!("{scenario}: both backends, each run at a different phase"),
         panels,
         caption: "One value per run: the median of its handoffs.".to_owned(),
     }

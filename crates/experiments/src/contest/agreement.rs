@@ -1,4 +1,4 @@
-//! Whether the two backends agree about a leg (as `wayfare agree` evaluates it), and which order of the protocols
+//! Evaluates whether the two backends agree about a leg, as `wayfare agree` does, and which order of the protocols
 //! follows.
 
 use super::carry_out::Comparison;
@@ -49,8 +49,8 @@ impl<'a> Both<'a> {
         if !(self.agrees(a) && self.agrees(b)) {
             return Claim::NotClaimed;
         }
-        // A backend that does not distinguish them with confidence still has an order: a different order is not
-        // excused.
+        // A backend that does not distinguish the legs with confidence still has an order of the legs. It must be the
+        // same.
         let all_same = [self.sim, self.linux].map(|results| paired(results, a, b) == Some(told));
         if all_same == [true, true] { Claim::Same(told) } else { Claim::Other }
     }
@@ -59,13 +59,13 @@ impl<'a> Both<'a> {
 /// The order of two legs by outage on both backends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Claim {
-    /// No backend distinguishes them.
+    /// No backend distinguishes the two legs.
     NotToldApart,
-    /// A backend distinguishes them, but the backends do not agree about both legs.
+    /// At least one backend distinguishes the legs, but the backends do not agree about both legs.
     NotClaimed,
-    /// Both backends have this order.
+    /// Both backends have this order of the legs.
     Same(Ordering),
-    /// The backends have different orders.
+    /// The backends have different orders of the legs.
     Other,
 }
 

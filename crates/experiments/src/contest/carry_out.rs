@@ -1,4 +1,4 @@
-//! Runs the benchmark: every leg of every protocol under test, at every phase.
+//! Executes the benchmark: each leg of the requested protocols, at several phases.
 
 use super::course::{Course, Leg, course, nanos};
 use super::measure::{self, OUTAGE};
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use trace::NamedDoubt;
 use wire::Duration;
 
-/// The earliest departure of the host. The download has filled its window by then.
+/// The earliest departure of the host, after the begin of the run. The download has filled its window by then.
 const DEPARTURE: Duration = Duration::from_millis(1200);
-/// The range over which the phases are spread: one period of agent advertisements, which is 19 periods of the
-/// questions. So the repetitions also have different phases of the questions, unless 19 divides their number.
+/// The range of the phases: one period of agent advertisements, or 19 periods of the requests. So each repetition also
+/// has another phase of the requests, unless 19 divides the number of repetitions.
 pub(super) const PERIOD: Duration = Duration::from_millis(950);
 /// The capacity of a cell, in bit/s.
 const LOAD: u64 = 2_000_000;
 const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
 
-/// The numbers of simulator runs of a leg that are tried until its confidence interval is narrow. Each number has a
-/// separate set of phases.
+/// The numbers of simulator runs of each leg. The next number is tried if an interval of the legs of a move and
+/// workload is not narrow. Each number has a separate set of phases.
 const STEPS: [usize; 3] = [10, 20, 40];
 /// The width of a narrow interval is below this share of the median.
 pub(super) const NARROW: f64 = 0.15;
@@ -30,10 +30,10 @@ pub(super) const NARROW: f64 = 0.15;
 /// The number of runs of each leg.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repeat {
-    /// This number on every backend.
+    /// This number of runs on each backend.
     Fixed(usize),
-    /// This number on Linux. In the simulator 10, 20 or 40: until the 95 % confidence interval of the median outage
-    /// is narrower than 15 % of the median, for every leg of a move and workload.
+    /// This number of runs on Linux. In the simulator 10, 20 or 40 runs, for all legs of a move and workload: until the
+    /// 95 % confidence interval of the median outage of each of these legs is narrower than 15 % of the median.
     UntilNarrow(usize),
 }
 
@@ -57,13 +57,13 @@ pub(super) fn is_narrow(values: &[f64]) -> bool {
 /// The results of a benchmark.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The benchmark scenario.
+    /// The benchmark scenario, with its protocols, moves, workloads and legs.
     pub course: &'static Course,
     /// The requested protocols, as indices into [`Course::contenders`].
     pub wanted: Vec<usize>,
     /// The number of runs of each leg.
     pub repeat: Repeat,
-    /// The results by backend. A point is one repetition of a leg.
+    /// The results of the available backends, in the order of the request. Each row is one repetition of a leg.
     pub backends: Vec<Results>,
     /// The simulator's results at the phases of the Linux runs, if both backends were requested and the simulator's
     /// main runs have other phases.
@@ -73,12 +73,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Returns, by run, why the whole comparison is invalid.
+    /// Returns the doubts that make the whole comparison invalid, with the names of their runs.
     pub fn untrusted(&self) -> Vec<NamedDoubt> {
         doubts(&self.backends, Validity::untrusted)
     }
 
-    /// Returns, by run, why a run is invalid.
+    /// Returns the doubts that make single runs invalid, with the names of these runs.
     pub fn invalid(&self) -> Vec<NamedDoubt> {
         doubts(&self.backends, Validity::invalid)
     }
@@ -111,14 +111,15 @@ pub const fn repetitions(scale: Scale) -> usize {
     }
 }
 
-/// Returns how long a comparison takes on Linux with `jobs` parallel runs, without repeated runs.
+/// Returns the time that a comparison takes on Linux with `jobs` parallel runs, if no run is repeated.
 pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
     let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
     let plans = points.iter().filter_map(|point| point.plans(&[]).ok()).flatten();
     plans.map(|plan| plan.duration).sum::<Duration>() / jobs.max(1) as u32
 }
 
-/// Runs the benchmark on these backends.
+/// Executes the benchmark on these backends. Backends that this machine does not have are listed in the result. Returns
+/// an error if a run fails.
 pub fn compare(
     course: &'static Course,
     wanted: &[Rival],
@@ -158,8 +159,8 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// Runs the benchmark in the simulator. All legs of a move and workload have the same number of runs at the same
-/// phases, because they are compared in pairs.
+/// Executes the benchmark in the simulator with the numbers of runs in `STEPS`. All legs of a move and workload have
+/// the same number of runs at the same phases, because they are compared in pairs.
 fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Result<Results, NotRun> {
     let mut all = Results { backend: Backend::Sim, rows: Vec::new() };
     for r#move in 0..course.moves.len() {
@@ -213,8 +214,8 @@ pub fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String>
     Ok(measure::measure(outcome)?.into_iter().filter_map(first).collect())
 }
 
-/// Returns one of `n` repetitions, from 0. The phases depend on a name that all legs share, so all legs have the same
-/// phases.
+/// Returns the point of repetition `number` (from 0) of `n`. The phases depend on a name that all legs share, so all
+/// legs have the same phases.
 fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize), seed: u64) -> Point {
     let name = if seed == FIRST_SEED { "compare".to_owned() } else { format!("compare {seed}") };
     let phase = reproduce::stratified(&name, n, PERIOD).get(number).copied().unwrap_or_default();

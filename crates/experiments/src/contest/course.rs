@@ -26,23 +26,23 @@ struct File {
 /// A protocol under test.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Contender {
-    /// Its name in commands and files.
+    /// The name of the protocol in commands and files.
     #[serde(skip)]
     pub name: String,
-    /// Its name in tables.
+    /// The title of the protocol in tables and figures.
     pub title: String,
-    /// Its description in this benchmark.
+    /// The description of the protocol in this benchmark.
     pub about: String,
-    /// Why it never recovers, if it is a protocol for which that is expected.
+    /// The reason why the protocol does not recover from a move. `None` if it is expected to recover.
     pub never: Option<String>,
-    /// Moves that it cannot make, each with the reason.
+    /// The moves that the protocol cannot make: the name of the move, and the reason.
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,
     parts: Vec<String>,
-    /// The transports of the workload.
+    /// The transports of the workload's applications.
     #[serde(default)]
     transport: Carriers,
-    /// Its additions to a move's scenario, by the move's name.
+    /// Additions of the protocol to the scenario of a move, by the name of the move.
     #[serde(default)]
     on: BTreeMap<String, Table>,
     #[serde(flatten)]
@@ -53,14 +53,14 @@ pub struct Contender {
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Carriers {
-    /// The role that carries them at the host that moves.
+    /// The transport of the clients, at the host that moves.
     client: Option<String>,
-    /// The role that carries them at its correspondent.
+    /// The transport of the servers, at the correspondent.
     server: Option<String>,
 }
 
 impl Carriers {
-    /// Writes the transports into the workload's roles.
+    /// Writes the transports into the roles of the workload's clients and servers.
     fn carry(&self, document: &mut Table) {
         for role in roles_of(document) {
             let carrier = match Application::of_table(role) {
@@ -78,12 +78,12 @@ impl Carriers {
 /// A kind of move.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Move {
-    /// Its name.
+    /// The name of the move, as in the names of scenarios.
     #[serde(skip)]
     pub name: String,
-    /// Its description, in one line.
+    /// The description of the move, in one line.
     pub about: String,
-    /// How long the run lasts after the departure.
+    /// The time from the departure of the host to the end of the run.
     #[serde(deserialize_with = "node::config::span")]
     pub window: Duration,
     #[serde(flatten)]
@@ -93,19 +93,19 @@ pub struct Move {
 /// The traffic of the applications.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Workload {
-    /// Its name.
+    /// The name of the workload, as in the names of scenarios.
     #[serde(skip)]
     pub name: String,
-    /// Its description, in one line.
+    /// The description of the workload, in one line.
     pub about: String,
     #[serde(flatten)]
     scenario: Table,
 }
 
-/// One scenario of the benchmark.
+/// One scenario of the benchmark: a protocol, a move and a workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leg {
-    /// `compare/PROTOCOL/MOVE/WORKLOAD`.
+    /// The name of the scenario: `compare/PROTOCOL/MOVE/WORKLOAD`.
     pub name: String,
     /// The protocol, as an index into [`Course::contenders`].
     pub contender: usize,
@@ -122,19 +122,20 @@ pub struct Leg {
 /// The cause of a host's move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mover {
-    /// The timetable of a role, by the role's path in settings.
+    /// The timetable of a role. The text is the name of the role in settings.
     Timetable(String),
-    /// The course of the signal strength with which its radios receive each cell.
+    /// The signal strengths with which the host receives each cell, over time.
     Course {
-        /// The courses of the cells, each by the path of its setting: points of time and dBm.
+        /// For each cell, the path of its setting, and its points: an instant and a signal strength in dBm.
         cells: Vec<(String, Vec<Value>)>,
-        /// The departure for which the courses are written.
+        /// The instant of the departure to which the points belong.
         at: Duration,
     },
 }
 
 impl Mover {
-    /// Returns the role with a timetable, or the host with a course. `None` if there is neither.
+    /// Returns the courses of all hosts, or the first role with a timetable if there is no course. `None` if there is
+    /// neither.
     fn of(document: &Table, at: Duration) -> Option<Self> {
         let hosts = document.get("host")?.as_table()?;
         let courses = hosts.iter().filter_map(|(name, host)| Some((name, host.get("course")?.as_table()?)));
@@ -184,16 +185,16 @@ fn shifted(point: &Value, from: Duration, to: Duration) -> Value {
     point
 }
 
-/// The whole benchmark.
+/// The benchmark: its protocols, moves and workloads, and the scenarios of all combinations.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Course {
-    /// Its description, in one line.
+    /// The description of the benchmark, in one line.
     pub about: String,
-    /// The protocols under test.
+    /// The protocols under test, in the order of the file.
     pub contenders: Vec<Contender>,
-    /// The moves.
+    /// The kinds of moves, in the order of the file.
     pub moves: Vec<Move>,
-    /// The workloads.
+    /// The workloads, in the order of the file.
     pub workloads: Vec<Workload>,
     /// The scenarios: every workload and move of every protocol that can make it.
     pub legs: Vec<Leg>,
@@ -205,19 +206,19 @@ static BUILT_IN: LazyLock<Result<Course, String>> =
 /// The pattern of the scenarios' names, shown in lists.
 pub const PATTERN: &str = "compare/PROTOCOL/MOVE/WORKLOAD";
 
-/// Returns the built-in benchmark. Returns an error if its file is wrong.
+/// Returns the built-in benchmark. Returns an error if its file is invalid.
 pub fn course() -> Result<&'static Course, ScenarioError> {
     BUILT_IN.as_ref().map_err(|problem| ScenarioError::new("compare/course (built in)", problem.clone()))
 }
 
-/// Returns the text of the benchmark scenario with this name.
+/// Returns the text of the benchmark scenario with this name, or `None` if there is none.
 pub(crate) fn scenario(name: &str) -> Option<&'static str> {
     let course = course().ok()?;
     course.legs.iter().find(|leg| leg.name == name).map(|leg| leg.text.as_str())
 }
 
 impl Course {
-    /// Reads a benchmark file. Returns an error that names the problem.
+    /// Reads a benchmark file. Returns an error that names the wrong key or value.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut course = Self {
@@ -247,7 +248,7 @@ impl Course {
     }
 }
 
-/// A name, a description, and additions to a scenario.
+/// The name, the description, and the additions to a scenario of a protocol, a move or a workload.
 type Layer<'a> = (&'a str, &'a str, &'a Table);
 
 impl<'a> From<&'a Contender> for Layer<'a> {
@@ -350,7 +351,7 @@ mod tests {
             let mut radio = document["radio"].clone();
             if let Mover::Course { at, .. } = leg.mover {
                 instants.push(format!("{}ms", at.as_millis()).into());
-                // The time without reception is defined by the course.
+                // A course itself defines the time without reception, so its retune time is not compared.
                 radio["retune"] = course.moves[leg.r#move].scenario["radio"]["retune"].clone();
             }
             let instants: Vec<_> = instants.iter().map(|at| parse_span(at.as_str().unwrap())).collect();

@@ -1,4 +1,4 @@
-//! The figure of all outages, by cause.
+//! The figure of the median outages, divided by cause.
 
 use super::carry_out::Comparison;
 use super::measure::{Metric, OUTAGE, OWNERS};
@@ -12,7 +12,8 @@ const CAPTION: &str = "Bar and dot: the median outage of n runs, each at a separ
      the order of a handoff, in the run in the middle (of two in the middle, their mean). Right: the median, its 95 % interval \
      or range, and n. The groups of one move have one scale.";
 
-/// Returns the figure: a group for each move and workload, a bar for each protocol under test and backend.
+/// Returns the figure as SVG: a group for each move and workload, and in it a bar for each protocol under test and
+/// backend.
 pub fn svg(comparison: &Comparison) -> String {
     figure(comparison).svg()
 }
@@ -61,8 +62,8 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
     }
 }
 
-/// Returns the parts of the median outage: those of the run with the median outage, or the mean of the two middle
-/// runs. These sum to the median; the medians of the parts would not.
+/// Returns the parts of the median outage: those of the run with the median outage, or the mean of the two middle runs.
+/// These parts sum to the median; the medians of the parts would not.
 fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     let course = comparison.course;
     let leg = course.legs.iter().find(|leg| {

@@ -13,7 +13,7 @@ fn run(name: &str, settings: &[&str], seed: u64) -> Outcome {
     simulate(Scenario::plan(&file, &text, &settings, seed).unwrap()).unwrap()
 }
 
-/// Returns the handoffs of this run with other records.
+/// Returns the handoffs that this run would have with other records.
 fn handoffs(run: &Outcome, records: Vec<Record>) -> Vec<Handoff> {
     Outcome::new(run.plan.clone(), run.backend, records, None).handoffs
 }
@@ -29,8 +29,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let read = first.unwrap().what.clone();
     records.insert(index, Record { at, host: before.host, what: read });
     let after = handoffs(&run, records);
-    // The recovery is left out: the additional read changes the goodput before the handoff, with which it is
-    // compared.
+    // The recovery is left out: the additional read changes the goodput before the handoff, and the recovery is
+    // relative to this goodput.
     let costs = |all: &[Handoff]| {
         let without = |cost: &FlowCost| {
             let mut cost = cost.clone();
@@ -43,7 +43,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     assert!(after[0].flows[0].recovery.at().is_some());
 }
 
-/// A kernel may hold a frame that arrived before the radio left, and process it only after that.
+/// A kernel may process a frame that arrived before the radio left only after the cut. Data in this frame end no
+/// outage.
 #[test]
 fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
     let run = run("compare/mobile-ip/gap/bulk", &[], 1);
@@ -99,7 +100,8 @@ fn a_question_that_no_link_held_up_is_explained() {
     }
 }
 
-/// The run ends within the sender's first time-out after the cut. Whether new data would have come is unknown.
+/// If the run ends within the sender's first time-out after the cut, the handoff is not measured. Whether new data
+/// would have come is unknown.
 #[test]
 fn a_handoff_at_the_end_of_a_run_is_not_measured() {
     let run = |settings: &[&str]| run("compare/plain-ip/overlap/bulk", settings, 1);

@@ -9,12 +9,12 @@ use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
 use recorder::run::Backend;
 use scenario::Setting;
 
-/// A property that must hold.
+/// A property that must hold in each comparison.
 #[derive(Debug)]
 pub struct MustHold {
     /// The property as text.
     pub text: &'static str,
-    /// The description of the value that decides it.
+    /// The description of the value that decides whether the property holds.
     pub value: &'static str,
     /// Selects the protocols whose runs are evaluated.
     of: fn(&Contender) -> bool,
@@ -24,9 +24,9 @@ pub struct MustHold {
 
 #[derive(Debug)]
 enum Asks {
-    /// Evaluated for each backend separately.
+    /// The property is evaluated for each backend separately.
     Each(fn(&[&Leg], &Results) -> Check),
-    /// Evaluated for both backends together.
+    /// The property is evaluated for both backends together.
     Both(fn(&[&Leg], &Both<'_>) -> Check),
 }
 
@@ -39,16 +39,16 @@ struct Breaker {
 
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
-        text: "without a mobility protocol, a flow never recovers from the move",
-        value: "runs that recovered",
+        text: "without a mobility protocol, the application receives no new data after the move",
+        value: "runs with new data after the move",
         of: |contender| contender.never.is_some(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
-        // The host does not leave its network.
+        // With this setting the host does not leave its network, so the flow recovers.
         breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
     },
     MustHold {
-        text: "all other protocols recover from each move that they support",
-        value: "runs that did not recover",
+        text: "with each mobility protocol, the application receives new data after each move that the protocol supports",
+        value: "runs without new data after the move",
         of: |contender| contender.never.is_none(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
@@ -58,21 +58,22 @@ const MUST_HOLD: &[MustHold] = &[
         value: "share of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
-        // On Linux, the new cell loses all frames, and no host keeps a second radio in the old cell.
+        // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in
+        // the old cell.
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0", "host.mobile.radios=1"] },
     },
 ];
 
-/// A property and its evaluation.
+/// The verdict on one property that must hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// The property.
+    /// The property that was evaluated.
     pub must_hold: &'static MustHold,
-    /// The backend; `None` for both together.
+    /// The backend whose runs were evaluated; `None` for a property of both backends.
     pub backend: Option<Backend>,
-    /// The value that decides it; `None` if there were no runs to evaluate.
+    /// The value that decides whether the property holds; `None` if there were no runs to evaluate.
     pub value: Option<f64>,
-    /// Whether a run that it needs is invalid.
+    /// Whether a run that the property needs is invalid.
     pub invalid: bool,
     holds: bool,
 }
@@ -103,7 +104,8 @@ impl Verdict {
     }
 }
 
-/// Returns the verdicts for which there are runs. Properties of both backends need both.
+/// Returns the verdicts on the properties for which the comparison has legs. A property of both backends needs the
+/// results of both, and a pair of legs with the same move and workload.
 pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for must_hold in MUST_HOLD {
@@ -134,7 +136,7 @@ impl MustHold {
     }
 }
 
-/// Returns the number of runs of these legs with such an outage, or `None` if there was no run.
+/// Returns the number of runs of these legs with an outage for which `such` is true, or `None` if no run has an outage.
 fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
     let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
     (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)
@@ -169,16 +171,16 @@ fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     Check { value: share, holds: other == 0 && share.is_some_and(|share| share > 0.0) }
 }
 
-/// The effect of a breaker.
+/// The effect of a breaker on a property.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The property that should fail.
     pub must_hold: &'static MustHold,
     /// The settings of the breaker.
     pub set: String,
-    /// The result without the breaker.
+    /// The evaluation of the property without the breaker.
     pub whole: Check,
-    /// The result with the breaker.
+    /// The evaluation of the property with the breaker.
     pub check: Check,
 }
 
@@ -225,7 +227,7 @@ pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, 
     Ok(tests)
 }
 
-/// Returns the results, with these rows in place of those with the same labels.
+/// Returns the results, with the rows of `broken` in place of the rows with the same labels.
 fn replaced(whole: &Results, broken: Results) -> Results {
     let mut with = whole.clone();
     for (point, measured) in broken.rows {

@@ -9,18 +9,18 @@ use recorder::run::Outcome;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// A metric.
+/// A metric of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// Its name, which ends with the unit if it has one.
+    /// The name in files. It ends with the unit, if the metric has one.
     pub name: &'static str,
-    /// Its unit.
+    /// The unit of the values.
     pub unit: &'static str,
-    /// The title of its column.
+    /// The title of the metric's column in tables.
     pub title: &'static str,
-    /// The number of decimals.
+    /// The number of decimals in tables.
     pub digits: usize,
-    /// Its exact definition.
+    /// The exact definition, in one line.
     pub about: &'static str,
 }
 
@@ -43,13 +43,13 @@ pub(super) const OUTAGE: Metric = metric(
     1,
     "from the cut to the next bytes that the application reads; 0 if nothing was lost and there was no gap",
 );
-/// The longest time without data for the application, in milliseconds.
+/// The longest time without data for the application after the move, in milliseconds.
 pub(super) const STALL: Metric = metric(
     "longest_stall_ms",
     "ms",
     "longest stall",
     1,
-    "the longest time without bytes for the application, from the move to the end; >: until the end",
+    "the longest time without bytes for the application, from the move to the end; >: it lasted until the end",
 );
 /// Packets with data that the handoff lost, of all flows.
 pub(super) const LOST: Metric = metric(
@@ -59,15 +59,15 @@ pub(super) const LOST: Metric = metric(
     1,
     "packets of the host's flows that were lost, in both directions",
 );
-/// The application's goodput from the move to the end of the run.
+/// The application's goodput from the move to the end of the run, in kbit/s.
 pub(super) const GOODPUT: Metric = metric(
     "goodput_kbps",
     "kb/s",
     "goodput",
     0,
-    "bytes that the application received, from the move to the end",
+    "rate of the bytes that the application received, from the move to the end",
 );
-/// The median time from a question to its answer.
+/// The median time from a request to its answer after the outage, in milliseconds.
 pub(super) const EXCHANGE: Metric = metric(
     "exchange_ms",
     "ms",
@@ -75,15 +75,15 @@ pub(super) const EXCHANGE: Metric = metric(
     1,
     "median time from a request to its answer, for requests after the outage",
 );
-/// The time from the cut until the new path is ready, plus one transit down that path.
+/// The time from the cut until the new path is ready, plus one delay down that path, in milliseconds.
 pub(super) const HANDOFF: Metric = metric(
     "handoff_latency_ms",
     "ms",
     "handoff",
     1,
-    "from the cut until the network has the new path, plus one delay down it",
+    "from the cut until the network has the new path, plus one delay down that path",
 );
-/// The bytes of the protocol's control messages.
+/// The bytes of the protocol's control messages on all links.
 pub(super) const SIGNALLING: Metric = metric(
     "signalling_bytes",
     "bytes",
@@ -92,7 +92,7 @@ pub(super) const SIGNALLING: Metric = metric(
     "IP bytes of control messages on every link, from the move or its preparation to the end; no beacons, no advertisements",
 );
 
-/// The columns of the first table.
+/// The metrics of the first table, in the order of its columns.
 pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
 
 /// The parts of the outage by cause, in the order of a handoff.
@@ -121,14 +121,17 @@ fn owned_by(stage: Option<Stage>) -> &'static str {
 /// The name of the host that moves.
 const MOBILE: &str = "mobile";
 
-/// Evaluates a run of the benchmark. Returns an error if it did not have exactly one handoff of the right host after
-/// the first data.
+/// Evaluates a run of the benchmark. Returns an error if the run does not have exactly one handoff, of the
+/// host [`MOBILE`], after the first data.
 pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     let [handoff] = outcome.handoffs.as_slice() else {
-        return Err(format!("{} handoffs instead of one", outcome.handoffs.len()));
+        return Err(format!("the run must have one handoff, but has {}", outcome.handoffs.len()));
     };
     if outcome.host(handoff.host) != MOBILE {
-        return Err(format!("`{}` moved, and not `{MOBILE}`", outcome.host(handoff.host)));
+        return Err(format!(
+            "the host that moves must be `{MOBILE}`, but is `{}`",
+            outcome.host(handoff.host)
+        ));
     }
     let run = Run { outcome, handoff, end: outcome.plan.end() };
     if run.reads().all(|(at, _)| at > handoff.begun) {

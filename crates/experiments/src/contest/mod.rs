@@ -7,7 +7,7 @@
 //!                                   └─> what must hold, and breakers with which it must fail
 //! ```
 //!
-//! A leg that a protocol cannot make is a row too, with the reason.
+//! A leg that a protocol cannot make also has rows, with the reason.
 
 mod agreement;
 mod carry_out;

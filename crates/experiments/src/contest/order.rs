@@ -8,12 +8,13 @@ use crate::reproduce::Results;
 use crate::stats::median;
 use std::cmp::Ordering;
 
-/// Two medians that differ by less than this many milliseconds, or by less than this share of the larger, are not
-/// ordered.
+/// Two medians are not ordered if they differ by less than this number of milliseconds, or by less than this share of
+/// the larger median.
 const NEAR_MS: f64 = 30.0;
 const NEAR_SHARE: f64 = 0.15;
 
-/// Returns the order of two protocols by outage on one backend, or `None` if they are not distinguished or near.
+/// Returns the order of two protocols by outage on one backend. `None` if they are not distinguished, or if their
+/// medians are near.
 pub(super) fn order_of(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
     let of = |leg| median(&values(results, leg, OUTAGE.name));
     let medians = (of(a)?, of(b)?);

@@ -13,14 +13,14 @@ use std::cmp::Ordering;
 pub(super) struct Pair<'a> {
     pub(super) backend: Backend,
     pub(super) legs: [&'a Leg; 2],
-    /// The first protocol's outage minus the second's, run by run; `None` if they have no valid runs at the same
-    /// phase.
+    /// The first protocol's outage minus the second's, run by run, in milliseconds. `None` if they have no valid runs
+    /// at the same phase.
     pub(super) difference: Option<Summary>,
 }
 
 impl Pair<'_> {
-    /// Returns the order of the two by outage, or `None` if they are not distinguished: the 95 % confidence interval
-    /// of the median difference contains zero, or there is none (fewer than six runs).
+    /// Returns the order of the two protocols by outage, or `None` if they are not distinguished: the 95 % confidence
+    /// interval of the median difference contains zero, or there is none (fewer than six runs).
     pub(super) fn order(&self) -> Option<Ordering> {
         let interval = self.difference?.interval?;
         match () {
@@ -31,7 +31,7 @@ impl Pair<'_> {
     }
 }
 
-/// Compares two legs.
+/// Compares the outages of two legs, run by run at the same phases.
 pub(super) fn pair<'a>(results: &Results, a: &'a Leg, b: &'a Leg) -> Pair<'a> {
     let outage =
         |measured: &Measured| measured.samples.get(OUTAGE.name).and_then(|values| values.first()).copied();
@@ -64,7 +64,7 @@ pub(super) fn number(point: &Point) -> u64 {
     number.unwrap_or_default().saturating_sub(1)
 }
 
-/// Returns every pair of legs with the same move and workload that were measured on the same backend.
+/// Returns, for each backend, every pair of requested legs with the same move and workload.
 pub(super) fn pairs(comparison: &Comparison) -> Vec<Pair<'_>> {
     let legs = &comparison.course.legs;
     let wanted = |leg: &&Leg| comparison.wanted.contains(&leg.contender);

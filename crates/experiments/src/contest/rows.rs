@@ -1,4 +1,4 @@
-//! The rows of the table, from the results.
+//! The rows of the comparison: the median of each metric, by protocol, move, workload and backend.
 
 use super::carry_out::Comparison;
 use super::course::Leg;
@@ -9,7 +9,7 @@ use crate::stats::Summary;
 use draw::Csv;
 use recorder::run::Backend;
 
-/// One metric of one protocol on one leg, on one backend.
+/// One metric of one protocol with one move and workload, on one backend.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// The protocol's name in commands.
@@ -18,21 +18,21 @@ pub struct Row {
     pub r#move: String,
     /// The name of the workload.
     pub workload: String,
-    /// The backend.
+    /// The backend of the runs.
     pub backend: Backend,
-    /// The metric.
+    /// The metric of the values.
     pub metric: Metric,
     /// The summary of the values; `None` if there are none, and then `why_not` may have the reason.
     pub median: Option<Summary>,
-    /// The number of valid repetitions.
+    /// The number of valid repetitions with a value of the metric.
     pub n: usize,
-    /// The number of invalid repetitions, which are not in `n`.
+    /// The number of invalid repetitions. They are not in `n`.
     pub invalid: usize,
-    /// Why there is no value, or why it is infinite.
+    /// The reason why there is no value, or why it is infinite.
     pub why_not: Option<String>,
 }
 
-/// Returns all rows: by move, workload, protocol, backend and metric.
+/// Returns all rows, ordered by move, workload, protocol, backend and metric.
 pub fn rows(comparison: &Comparison) -> Vec<Row> {
     let course = comparison.course;
     let mut rows = Vec::new();
@@ -73,14 +73,16 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
     let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.median.is_infinite());
     if lost {
-        row.why_not = Some(never.unwrap_or("it did not recover before the end of the run").to_owned());
+        row.why_not = Some(
+            never.unwrap_or("the application received no new data before the end of the run").to_owned(),
+        );
     } else if row.median.is_none() && row.invalid > 0 {
-        row.why_not = Some("no run can be trusted".to_owned());
+        row.why_not = Some("no valid run has a value".to_owned());
     }
     row
 }
 
-/// Returns all rows as CSV.
+/// Returns all rows as CSV. An infinite value is `inf`.
 pub fn csv(comparison: &Comparison) -> String {
     let mut csv = Csv::default();
     csv.row([

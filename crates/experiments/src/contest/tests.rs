@@ -57,7 +57,8 @@ fn bytes_that_a_role_hands_on_count_once() {
 
 #[test]
 fn answers_are_timed_after_the_outage() {
-    // 12 ms each way by wire and 1100 bytes by radio, with headers and acknowledgments: less than 30 ms.
+    // An exchange takes 12 ms each way by wire, and the time of 1100 bytes by radio, with headers and acknowledgments:
+    // less than 30 ms.
     let near = value(&run("compare/cellular-ip-hard/overlap/requests"), &EXCHANGE);
     let far = value(&run("compare/mobile-ip/overlap/requests"), &EXCHANGE);
     assert!((24.0..30.0).contains(&near), "{near}");
@@ -71,7 +72,7 @@ fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
     assert_eq!(all.len(), course.legs.len() * 3);
     let of = |leg: &Leg| {
         let ours = all.iter().filter(|point| point.scenario == leg.name);
-        // The role's name differs.
+        // The names of the roles differ between the protocols, so only the values are compared.
         let said = |point: &Point| point.overrides.iter().map(ToString::to_string).collect::<Vec<_>>();
         let values = |text: String| text.split_once('=').unwrap().1.to_owned();
         ours.map(|point| said(point).into_iter().map(values).collect::<Vec<_>>()).collect::<Vec<_>>()
@@ -118,7 +119,7 @@ fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
     assert!(value(&samples, &SIGNALLING) > others, "{samples:?}");
 }
 
-/// docs/risks.md, section 9: the same limit as for the prototype that was measured before this role existed.
+/// The limit in docs/risks.md, section 9, for a transport that is a role.
 #[test]
 fn a_transport_that_is_a_role_piles_nothing_up() {
     for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
@@ -140,7 +141,7 @@ fn the_beat_of_questions_is_met_everywhere() {
     }
 }
 
-/// A comparison on two backends with these outages of Mobile IP and of hard Cellular IP, on every leg.
+/// Returns a comparison on two backends with these outages of Mobile IP and of hard Cellular IP, on every leg.
 fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     let course = course().unwrap();
     let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
@@ -158,8 +159,8 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), backends, same, absent }
 }
 
-/// A comparison whose outages depend on the backend, the protocol (Mobile IP or hard Cellular IP) and the number of
-/// the run, from 0. They are the same on every leg.
+/// Returns a comparison whose outages depend on the backend, the protocol (whether it is Mobile IP) and the number of
+/// the run, from 0. The outages are the same on every leg.
 fn by_run(outage: impl Fn(Backend, bool, usize) -> f64) -> Comparison {
     let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
     for results in &mut comparison.backends {
@@ -216,7 +217,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
     }
     let none = said([(0.0, 0.0), (0.0, 0.0)]);
     assert!(
-        none.contains("in the simulator, by outage: no order of ") && !none.contains("hard < "),
+        none.contains("in the simulator, by outage: not ordered: ") && !none.contains("hard < "),
         "{none}"
     );
     assert!(
@@ -232,8 +233,8 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
 
 #[test]
 fn another_order_of_legs_that_agree_is_not_excused() {
-    // In the simulator, one protocol has 40 ms more at each phase. On Linux it has the same values, but five of six
-    // phases have the other order.
+    // In the simulator, Mobile IP has 40 ms more than hard Cellular IP at each phase. On Linux, hard Cellular IP has 10
+    // ms more at five of six phases.
     let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
     let comparison = by_run(|backend, is_mobile_ip, number| match (backend, is_mobile_ip) {
         (_, true) => longer(number),
@@ -242,7 +243,7 @@ fn another_order_of_legs_that_agree_is_not_excused() {
         (Backend::Linux, false) => longer(number) + 10.0,
     });
     let said = text(&comparison);
-    assert!(said.contains("where the outages agree: no order of Cellular IP hard, Mobile IP\n"), "{said}");
+    assert!(said.contains("where the outages agree: not ordered: Cellular IP hard, Mobile IP\n"), "{said}");
     assert_eq!(one_order(&comparison), (false, Some(0.0)), "{said}");
 }
 
@@ -265,7 +266,8 @@ fn a_leg_that_differs_is_printed_with_its_distance_and_has_no_place_in_the_order
 
 #[test]
 fn the_backends_are_compared_at_the_same_phases() {
-    // The simulator's main runs are at other phases: those at Linux's phases are evaluated.
+    // The simulator's main runs are at other phases than the runs on Linux. The simulator's runs at the same phases as
+    // on Linux are evaluated.
     let mut comparison = made_up([(200.0, 100.0), (300.0, 150.0)], &Validity::Valid);
     comparison.same = Some(comparison.backends[1].clone());
     assert_eq!(one_order(&comparison), (true, Some(1.0)));
@@ -273,8 +275,8 @@ fn the_backends_are_compared_at_the_same_phases() {
 
 #[test]
 fn two_are_told_apart_by_runs_at_the_same_phase() {
-    // Outages of 100 to 700 ms by phase, and 40 ms more at every phase: both samples are wide, but the difference is
-    // certain.
+    // The outages of both protocols depend on the phase, from 100 to 640 ms. One protocol has 40 ms more at every
+    // phase. Both samples are wide, but the difference is certain.
     let by_phase = |ours: fn(f64) -> f64, theirs: fn(f64) -> f64| {
         let of = |_, is_mobile_ip: bool, number: usize| {
             (if is_mobile_ip { ours } else { theirs })(number as f64 + 1.0)
@@ -284,7 +286,7 @@ fn two_are_told_apart_by_runs_at_the_same_phase() {
         (told, text(&comparison).contains("in the simulator, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
-    // The same values at other phases: the difference is not certain.
+    // If the outage of one protocol grows with the phase, and that of the other falls, the difference is not certain.
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
 }
 

@@ -74,7 +74,7 @@ fn repetitions(comparison: &Comparison) -> String {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
-                "sim: runs are added until the interval of every outage is below 15 % of it, up to 40"
+                "sim: runs are added, up to 40, until the interval of each median outage is narrower than 15 % of it"
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
@@ -162,7 +162,7 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
         agreed.extend(median.filter(|_| row.agreement == Agreement::Agrees).map(|median| (median, leg)));
     }
     let order = if agreed.is_empty() {
-        "none agree".to_owned()
+        "no protocol".to_owned()
     } else {
         ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
     };
@@ -214,7 +214,7 @@ fn ranks<'a>(
         });
         text.push_str(title(leg));
     }
-    if legs.len() > 1 && !text.contains(" < ") { format!("no order of {text}") } else { text }
+    if legs.len() > 1 && !text.contains(" < ") { format!("not ordered: {text}") } else { text }
 }
 
 /// Describes the other metrics of a leg: that all agree, or which do not.
@@ -261,7 +261,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     out
 }
 
-/// Returns the table with a row for each protocol under test and backend that has values.
+/// Returns a table with a row for each requested protocol and backend. `cells` makes the cells of a row.
 fn table(
     comparison: &Comparison,
     here: &[&Row],
@@ -311,7 +311,7 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
     out
 }
 
-/// Describes the effect of each breaker.
+/// Returns the table of all breakers and their effects.
 pub fn self_test_text(tests: &[Broken]) -> String {
     let mut table =
         Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);

@@ -8,7 +8,7 @@ mod sigma;
 
 use crate::reproduce::Experiment;
 
-/// All experiments.
+/// All experiments of papers that `wayfare reproduce` has.
 pub const EXPERIMENTS: &[Experiment] =
     &[cellular_ip::udp_loss::EXPERIMENT, sigma::handoff::EXPERIMENT, indirect_tcp::handoff_time::EXPERIMENT];
 

@@ -1,4 +1,4 @@
-//! Runs the points of an experiment, on one backend or both.
+//! Executes the points of an experiment on a backend, and evaluates their runs.
 
 use super::{Check, Experiment, MustHold, Point, Samples, Scale};
 use crate::execute::{How, NotRun, run_point};
@@ -16,21 +16,21 @@ const REPEATS: usize = 2;
 /// The validity of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Validity {
-    /// It is valid.
+    /// The measurement is valid.
     Valid,
-    /// It is invalid, and so were its repetitions: properties that need it do not hold.
+    /// The measurement is invalid, also after its repetitions. Properties that need it do not hold.
     Invalid(Vec<Doubt>),
-    /// The ledger does not balance: nothing that was measured counts.
+    /// The ledger of a run does not balance, so no value of the measurement may be used.
     Untrusted(Vec<Doubt>),
 }
 
 impl Validity {
-    /// Returns why it is invalid.
+    /// Returns the doubts about an invalid measurement; empty for any other.
     pub(crate) fn invalid(&self) -> &[Doubt] {
         if let Self::Invalid(why) = self { why } else { &[] }
     }
 
-    /// Returns why the ledger does not balance.
+    /// Returns the doubts about a measurement whose ledger does not balance; empty for any other.
     pub(crate) fn untrusted(&self) -> &[Doubt] {
         if let Self::Untrusted(why) = self { why } else { &[] }
     }
@@ -39,7 +39,7 @@ impl Validity {
 /// The results of a point on one backend.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// The values.
+    /// The values of each metric, one for each repetition.
     pub samples: Samples,
     /// The validity of the values.
     pub validity: Validity,
@@ -60,35 +60,35 @@ impl Measured {
 /// The results of all points of an experiment on one backend.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// The backend.
+    /// The backend on which the points were measured.
     pub backend: Backend,
-    /// The points in their order, with their results; `None` if the point is not for this backend.
+    /// The points in the order of the experiment, with their results. `None` if the point is not for this backend.
     pub rows: Vec<(Point, Option<Measured>)>,
 }
 
 impl Results {
-    /// Returns the wanted points that were measured.
+    /// Returns the wanted points that were measured, with their results.
     pub fn rows(&self, wanted: impl Fn(&Point) -> bool) -> impl Iterator<Item = (&Point, &Measured)> {
         let measured = self.rows.iter().filter_map(|(point, measured)| Some((point, measured.as_ref()?)));
         measured.filter(move |(point, _)| wanted(point))
     }
 
-    /// Returns the results of the point with this label.
+    /// Returns the results of the point with this label, or `None` if there are none.
     pub fn named(&self, label: &str) -> Option<&Measured> {
         self.rows.iter().find(|(point, _)| point.label == label)?.1.as_ref()
     }
 }
 
-/// A property on one backend.
+/// The verdict on a property on one backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// The property.
+    /// The property that was checked.
     pub must_hold: &'static MustHold,
-    /// The backend.
+    /// The backend whose results were checked.
     pub backend: Backend,
     /// The result of the check.
     pub check: Check,
-    /// Whether a run that it needs is invalid.
+    /// Whether a run that the property needs is invalid.
     pub invalid: bool,
 }
 
@@ -102,13 +102,13 @@ impl Verdict {
 /// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The experiment.
+    /// The experiment that was executed.
     pub experiment: &'static Experiment,
     /// The number and the length of the runs.
     pub scale: Scale,
     /// All points of the experiment.
     pub points: Vec<Point>,
-    /// The results by backend.
+    /// The results of each requested backend that is available.
     pub backends: Vec<Results>,
     /// Requested backends that are not available on this machine, with the reason.
     pub absent: Vec<(Backend, String)>,
@@ -130,18 +130,18 @@ impl Report {
         self.backends.iter().flat_map(|results| verdicts(self.experiment.observed, results)).collect()
     }
 
-    /// Returns, by point, why the whole report is invalid.
+    /// Returns the doubts that make the whole report invalid, each with the name of its point and backend.
     pub fn untrusted(&self) -> Vec<NamedDoubt> {
         doubts(&self.backends, Validity::untrusted)
     }
 
-    /// Returns, by point, why its values are invalid.
+    /// Returns the doubts that make the values of single points invalid, each with the name of its point and backend.
     pub fn invalid(&self) -> Vec<NamedDoubt> {
         doubts(&self.backends, Validity::invalid)
     }
 }
 
-/// Returns the selected validity problems, by point and backend.
+/// Returns the doubts that `of` selects, each with the name of its point and backend.
 pub(crate) fn doubts(backends: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<NamedDoubt> {
     let all = backends.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
     all.flat_map(|(results, (point, measured))| {
@@ -151,7 +151,7 @@ pub(crate) fn doubts(backends: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec
     .collect()
 }
 
-/// Returns the verdicts on these properties on one backend.
+/// Returns the verdicts on those of these properties that are required on the backend of the results.
 fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
     let here = all.iter().filter(|must_hold| must_hold.backends.contains(&results.backend));
     here.map(|must_hold| {
@@ -161,7 +161,8 @@ fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
     .collect()
 }
 
-/// Runs an experiment on these backends.
+/// Executes an experiment on those of these backends that it supports. Backends that this machine does not have are
+/// listed in the report. Returns an error if a run fails.
 pub fn reproduce(
     experiment: &'static Experiment,
     scale: Scale,
@@ -205,7 +206,8 @@ fn broken(error: impl std::fmt::Display) -> NotRun {
     NotRun::Broken(error.to_string())
 }
 
-/// Returns how long these points take on Linux with `jobs` parallel runs, or the virtual time with one.
+/// Returns how long the runs of these points take on a backend with `jobs` parallel runs. In the simulator it is
+/// virtual time.
 pub(super) fn span(points: &[Point], backend: Backend, jobs: usize) -> Duration {
     let mut busy = vec![Duration::ZERO; workers(points, backend, jobs)];
     for unit in units(points, backend, &[]).into_iter().flatten() {
@@ -216,7 +218,7 @@ pub(super) fn span(points: &[Point], backend: Backend, jobs: usize) -> Duration 
     busy.into_iter().max().unwrap_or_default()
 }
 
-/// Measures points on one backend, with `more` settings after their own.
+/// Measures points on one backend, with the settings `more` after those of each point.
 pub(crate) fn measure_all(
     points: &[Point],
     backend: Backend,
@@ -301,10 +303,10 @@ fn believed(
     Ok(measured)
 }
 
-/// Returns the problems of an invalid Linux run, if a repetition may be valid: timing of the machine, frames dropped
-/// by its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change.
-/// Neither would a run with a `broken` mechanism that has too few values. A repeated simulator run gives the same
-/// result.
+/// Returns the problems of an invalid Linux run, if a repetition may be valid: timing of the machine, frames dropped by
+/// its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change. With
+/// `broken`, a breaker is applied, so too few values are expected, and are no reason to repeat. A repeated simulator
+/// run gives the same result.
 pub(crate) fn worth_repeating(validity: &Validity, backend: Backend, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
     let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
@@ -323,7 +325,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Runs a point once and evaluates the run.
+    /// Executes one run of a point, and evaluates it.
     fn of(
         point: &Point,
         run: usize,
@@ -344,7 +346,8 @@ impl Reading {
         Self { samples, doubts, is_open: !outcome.ledger.balances() }
     }
 
-    /// Returns whether it has fewer values of one of these metrics than its share of the point's repetitions.
+    /// Returns whether the run has another number of values of one of these metrics than its share of the point's
+    /// repetitions.
     fn is_short(&self, point: &Point, metrics: &BTreeSet<&'static str>) -> bool {
         let share = point.n / point.count();
         metrics.iter().any(|metric| self.samples.get(metric).map_or(0, Vec::len) != share)

@@ -18,7 +18,7 @@ pub struct Figure {
 
 /// A figure before it is written.
 pub(crate) enum Drawn {
-    /// Values over a setting.
+    /// Values as a function of a parameter.
     Points(PointFigure),
     /// The distribution of each series.
     Distribution(DistributionFigure),

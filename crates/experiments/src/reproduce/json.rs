@@ -12,7 +12,7 @@ pub fn json(reports: &[Report]) -> Value {
     object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>(), "verdicts": words(&all) })
 }
 
-/// Returns the number of each verdict.
+/// Returns, for each verdict, the number of published numbers with it.
 fn words(all: &[Judged<'_>]) -> Value {
     counts(all)
         .each()
@@ -50,7 +50,7 @@ fn number(judged: &Judged<'_>) -> Value {
     })
 }
 
-/// Returns all breakers as one object.
+/// Returns the effects of all breakers as one object.
 pub fn self_test_json(tests: &[(&'static Experiment, Vec<Broken>)]) -> Value {
     let breakers = tests.iter().flat_map(|(experiment, broken)| {
         broken.iter().map(|broken| {

@@ -41,9 +41,9 @@ use wire::Duration;
 /// The number and the length of the runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Scale {
-    /// Seconds, for every change of the code.
+    /// Few and short runs, in seconds: for each change of the code.
     Quick,
-    /// Minutes.
+    /// More runs than `Quick`, in minutes.
     #[default]
     Default,
     /// The numbers and lengths of the paper.
@@ -64,14 +64,14 @@ impl Scale {
 /// A metric of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// Its name, as in the list of experiments.
+    /// The name of the metric in tables and files.
     pub name: &'static str,
     /// The number of decimals in reports.
     pub digits: usize,
-    /// The statistic that combines its repetitions.
+    /// The statistic that combines the repetitions into one value.
     pub statistic: Statistic,
-    /// Whether it belongs to the published experiment. Other metrics help to explain the result, and are left out of
-    /// the JSON.
+    /// Whether the metric belongs to the published experiment. Other metrics help to explain the result, and are left
+    /// out of the JSON.
     pub official: bool,
 }
 
@@ -86,16 +86,16 @@ impl Metric {
         Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
     }
 
-    /// Returns the same metric as one that helps to explain the result.
+    /// Returns the metric as one that is not part of the published experiment, and helps to explain the result.
     #[must_use]
     pub const fn beside(self) -> Self {
         Self { official: false, ..self }
     }
 }
 
-/// The backends of an experiment that runs on both.
+/// Both backends, for an experiment or a point that runs on both.
 pub const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
-/// The backend of what runs in the simulator only.
+/// The simulator only, for a point or a property that is not for Linux.
 pub const SIM: &[Backend] = &[Backend::Sim];
 
 /// One experiment of a paper.
@@ -107,15 +107,15 @@ pub struct Experiment {
     pub about: &'static str,
     /// The paper's authors and year.
     pub paper: &'static str,
-    /// Where the published numbers are printed.
+    /// The figures, tables or sections in which the published numbers are printed.
     pub source: &'static str,
     /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
     pub notes: &'static [&'static str],
-    /// The backends on which it can run.
+    /// The backends on which the experiment can run.
     pub backends: &'static [Backend],
-    /// The metrics.
+    /// The metrics, in the order of the report.
     pub metrics: &'static [Metric],
-    /// Returns the points of the experiment.
+    /// Returns the points of the experiment at a scale.
     pub points: fn(Scale) -> Vec<Point>,
     /// The properties that must hold.
     pub must_hold: &'static [MustHold],
@@ -128,44 +128,44 @@ pub struct Experiment {
 /// A property that must hold, and the changes that must make it fail.
 #[derive(Debug)]
 pub struct MustHold {
-    /// The property as text, which also names the value. [`Published::shape`] refers to a property by this text.
+    /// The property as text. [`Published::shape`] refers to a property by this text.
     pub text: &'static str,
-    /// A description of the value.
+    /// The description of the value that decides whether the property holds.
     pub value: &'static str,
-    /// The backends on which it is required.
+    /// The backends on which the property is required.
     pub backends: &'static [Backend],
-    /// Selects the points that it evaluates. If one of them is invalid, the property does not hold.
+    /// Selects the points that the property evaluates. If one of them is invalid, the property does not hold.
     pub needs: fn(&Point) -> bool,
-    /// Checks whether it holds on one backend.
+    /// Checks whether the property holds for the results on one backend.
     pub check: fn(&Results) -> Check,
-    /// The breakers. Each is a list of settings of the same scenario that disable the mechanism.
+    /// The breakers. Each is a list of settings of the same scenario with which the property must fail.
     pub breakers: &'static [&'static [&'static str]],
 }
 
 /// The result of a check.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Check {
-    /// The number that decided it; `None` if it could not be measured, and then the check fails.
+    /// The number that decided the check. `None` if it could not be measured; then the check fails.
     pub value: Option<f64>,
-    /// Whether it holds.
+    /// Whether the property holds.
     pub holds: bool,
 }
 
 impl Check {
-    /// Holds if there is a value, and it is in this range.
+    /// Returns a check that holds if there is a value, and it is in this range.
     pub fn within(value: Option<f64>, allowed: impl std::ops::RangeBounds<f64>) -> Self {
         Self { value, holds: value.is_some_and(|value| allowed.contains(&value)) }
     }
 }
 
-/// Returns how long an experiment takes on Linux with `jobs` parallel runs, or the virtual time with one.
+/// Returns how long an experiment takes on a backend with `jobs` parallel runs. In the simulator it is virtual time.
 pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), backend, jobs)
 }
 
-/// Returns which of these experiments run on Linux if all of them may take `budget` there, with `jobs` parallel runs. The first
-/// is the one with the index `turn`, modulo their number; the next ones follow in a circle, until one does not fit. The first runs
-/// even if it does not fit. Successive turns so run every experiment.
+/// Returns which of these experiments run on Linux if all of them together may take `budget` there, with `jobs`
+/// parallel runs. The first one is that with the index `turn`, modulo their number. The next ones follow in a circle,
+/// until one does not fit. The first one runs even if it does not fit. So successive turns run every experiment.
 pub fn in_turn(
     experiments: &[&Experiment],
     scale: Scale,

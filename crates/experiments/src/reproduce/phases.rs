@@ -5,7 +5,7 @@ use wire::{Duration, Rng};
 /// Returns, for each of `n` repetitions, its phase in a `period`: `(i + u) / n` of it. The fraction `u`, from 0 to
 /// below 1, depends only on `name`, so both backends have the same phases.
 pub(crate) fn stratified(name: &str, n: usize, period: Duration) -> Vec<Duration> {
-    // 53 bits: the fraction is exact and below 1.
+    // The fraction has 53 bits, so it is exact and below 1.
     let u = (Rng::new(1).fork(name).draw() >> 11) as f64 / (1u64 << 53) as f64;
     (0..n).map(|i| period.mul_f64((i as f64 + u) / n as f64)).collect()
 }

@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 /// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Published {
-    /// The metric.
+    /// The name of the metric.
     pub metric: &'static str,
     /// The figure, table or section of the paper.
     pub figure: &'static str,
-    /// The number, in the metric's unit.
+    /// The published number, in the metric's unit.
     pub value: f64,
-    /// The largest permitted difference, in the same unit. It is fixed before the first run.
+    /// The largest permitted difference from the published number, in the metric's unit. It is fixed before the first
+    /// run.
     pub tolerance: f64,
-    /// The origin of the tolerance.
+    /// The origin of the tolerance, in one line.
     pub tolerance_from: &'static str,
     /// The difference from the paper's setup that may cause another value, in one line.
     pub why: &'static str,
@@ -28,9 +29,9 @@ pub struct Published {
 /// The purpose of a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// The published experiment.
+    /// A point of the published experiment.
     Main,
-    /// A counter-check, which has to give another result.
+    /// A counter-check that must give another result.
     Control,
     /// A variation of a parameter that the paper leaves open.
     Sensitivity,
@@ -47,12 +48,12 @@ impl Kind {
     }
 }
 
-/// The value of a setting in JSON.
+/// The value of a varied parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Setting {
-    /// A text.
+    /// A text, for example `hard`.
     Text(&'static str),
-    /// A number.
+    /// A number, for example a rate.
     Number(f64),
 }
 
@@ -68,43 +69,44 @@ impl From<f64> for Setting {
     }
 }
 
-/// The values of a run by metric, one for each repetition.
+/// The values of a run by metric, one for each repetition in the run.
 pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 
-/// Evaluates a run. Returns an error if the run cannot be evaluated.
+/// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
 /// One point of an experiment.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The name in tables; it is unique.
+    /// The name in tables. It is unique in the experiment.
     pub label: String,
-    /// The varied parameters, by name.
+    /// The values of the varied parameters, by the names of the parameters.
     pub setting: Vec<(&'static str, Setting)>,
-    /// Its purpose.
+    /// The purpose of the point.
     pub kind: Kind,
-    /// The backends on which it runs.
+    /// The backends on which the point runs.
     pub backends: &'static [Backend],
     /// The name of the built-in scenario.
     pub scenario: &'static str,
-    /// The settings that differ from the scenario.
+    /// The settings in which the point differs from the scenario.
     pub overrides: Vec<scenario::Setting>,
     /// The additional settings of each run, if its repetitions take several runs. Empty: one run contains all
     /// repetitions.
     pub runs: Vec<Vec<scenario::Setting>>,
-    /// Whether its runs are repetitions at the scenario's own phases, each with a separate seed ([`Repetition`]).
+    /// Whether the runs of the point are repetitions at the scenario's own phases, each with a separate seed
+    /// ([`Repetition`]).
     pub phases: bool,
-    /// The number of repetitions.
+    /// The number of repetitions in all runs together.
     pub n: usize,
     /// The offered load in bit/s. It limits the number of parallel runs on Linux.
     pub load: u64,
     /// The published numbers, at most one for each metric.
     pub published: Vec<Published>,
-    /// The values of a formula, by metric.
+    /// The values that a formula gives, by metric.
     pub formula: Vec<(&'static str, f64)>,
     /// The label of the point relative to which this point's shape is given.
     pub base: Option<String>,
-    /// The evaluation of a run.
+    /// The function that evaluates a run of the point.
     pub measure: Measure,
 }
 
@@ -114,7 +116,7 @@ impl Point {
         self.number_or_text(name) == Some(value.into())
     }
 
-    /// Returns the numeric value of a parameter, or `None` if there is none.
+    /// Returns the numeric value of a parameter, or `None` if the parameter has none.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.number_or_text(name)? {
             Setting::Number(number) => Some(number),
@@ -122,17 +124,18 @@ impl Point {
         }
     }
 
-    /// Returns the published number for a metric, if there is one.
+    /// Returns the published number for a metric, or `None` if there is none.
     pub fn published(&self, metric: &str) -> Option<&Published> {
         self.published.iter().find(|published| published.metric == metric)
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs of the point.
     pub fn count(&self) -> usize {
         self.runs.len().max(1)
     }
 
-    /// Returns the plan of a run (from 0), with `more` settings after its own. Its name is that of the scenario.
+    /// Returns the plan of a run (from 0), with the settings `more` after those of the point. The plan has the name of
+    /// the scenario. Returns an error if the scenario or a setting is invalid.
     pub fn plan(&self, run: usize, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
         let (file, text) = catalogue::find(self.scenario)?;
         let own = self.runs.get(run).into_iter().flatten();
@@ -144,7 +147,7 @@ impl Point {
         Scenario::repetition(&file, &text, &overrides, 1 + number, Repetition { number, of, seed: 1 })
     }
 
-    /// Returns the plans of all runs.
+    /// Returns the plans of all runs of the point, or the first error of [`Self::plan`].
     pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
         (0..self.count()).map(|run| self.plan(run, more)).collect()
     }

@@ -8,9 +8,9 @@ use recorder::run::Backend;
 /// The statistic that combines the repetitions of a metric into one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Statistic {
-    /// The mean.
+    /// The mean of the repetitions.
     Mean,
-    /// The median.
+    /// The median of the repetitions.
     Median,
 }
 
@@ -27,12 +27,12 @@ impl Statistic {
 /// The combined value of repeated runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
-    /// The mean or the median.
+    /// The mean or the median of the values.
     pub value: f64,
     /// The 95 % confidence interval; with fewer than six values the range from the smallest to the largest; `None`
     /// for a single value.
     pub interval: Option<Interval>,
-    /// The number of values.
+    /// The number of values that were combined.
     pub n: usize,
 }
 
@@ -75,14 +75,15 @@ impl Word {
     }
 }
 
-/// A published number on one backend.
+/// The measured value of a published number on one backend.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OnBackend {
-    /// The backend.
+    /// The backend of the measurement.
     pub backend: Backend,
-    /// The value; `None` if no valid run gave one.
+    /// The measured value. `None` if no valid run has one.
     pub estimate: Option<Estimate>,
-    /// Whether all properties of its series hold there; `None` if a run that they need is invalid.
+    /// Whether all properties of the series of this number hold on the backend. `None` if a run that they need is
+    /// invalid.
     pub has_shape: Option<bool>,
 }
 
@@ -99,7 +100,8 @@ impl OnBackend {
         self.has_shape.map(|has_shape| if has_shape { Word::Shape } else { Word::NotReproduced })
     }
 
-    /// Returns a remark if the confidence interval makes the verdict less certain.
+    /// Returns a remark if there is no confidence interval, if the interval of a reproduced value exceeds the tolerance
+    /// on both sides, or if the interval of any other value overlaps the tolerance.
     fn remark(&self, published: &Published) -> Option<String> {
         let (word, Estimate { interval, n, .. }) = (self.word(published)?, self.estimate?);
         let Some(Interval { lo, hi, .. }) = interval else {
@@ -112,13 +114,14 @@ impl OnBackend {
             }
             Word::Reproduced => None,
             _ if lo <= to && hi >= from => {
-                Some(format!("uncertain: the interval of n = {n} contains the published number"))
+                Some(format!("uncertain: the interval of n = {n} overlaps the tolerance"))
             }
             _ => None,
         }
     }
 
-    /// Returns whether the value is within the tolerance but its interval is wider than the tolerance, or missing.
+    /// Returns whether the value is within the tolerance, but its interval exceeds the tolerance on both sides or is
+    /// missing.
     fn is_weak(&self, published: &Published) -> bool {
         self.word(published) == Some(Word::Reproduced) && self.remark(published).is_some()
     }
@@ -134,13 +137,13 @@ impl Published {
 /// A published number, the measured values, and the verdict.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
-    /// The point.
+    /// The point at which the number was measured.
     pub point: &'a Point,
-    /// The metric.
+    /// The metric of the published number.
     pub metric: &'static Metric,
-    /// The published number.
+    /// The published number with its tolerance.
     pub published: Published,
-    /// The results by backend.
+    /// The measured values, one for each backend.
     pub on: Vec<OnBackend>,
 }
 
@@ -151,12 +154,13 @@ impl Judged<'_> {
         words.max().unwrap_or(Word::NotReproduced)
     }
 
-    /// Returns whether it is reproduced, but a backend's interval is too wide to be certain.
+    /// Returns whether the verdict is `reproduced`, but the interval of a backend exceeds the tolerance on both sides
+    /// or is missing.
     pub fn is_weak(&self) -> bool {
         self.word() == Word::Reproduced && self.on.iter().any(|on| on.is_weak(&self.published))
     }
 
-    /// Returns the verdict as text, with `weak` appended if it is.
+    /// Returns the verdict as text, followed by `weak` if [`Self::is_weak`].
     pub fn verdict(&self) -> String {
         format!("{}{}", self.word().name(), if self.is_weak() { ", weak" } else { "" })
     }
@@ -249,9 +253,9 @@ pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged<'a>>) -> Counts {
 /// The numbers of verdicts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// In the order of [`Word::ALL`].
+    /// The number of each verdict, in the order of [`Word::ALL`].
     pub words: [usize; 3],
-    /// How many of the reproduced numbers are weak.
+    /// The number of reproduced numbers that are weak.
     pub weak: usize,
 }
 
@@ -328,7 +332,7 @@ mod tests {
         assert_eq!(remark(2.6, (2.3, 2.9)), (weak.to_owned(), true));
         assert_eq!(remark(2.6, (2.3, 2.8)), (String::new(), false), "on one side alone");
         assert_eq!(remark(2.6, (2.4, 2.88)), (String::new(), false));
-        let unsure = "uncertain: the interval of n = 10 contains the published number";
+        let unsure = "uncertain: the interval of n = 10 overlaps the tolerance";
         assert_eq!(remark(2.0, (1.0, 2.4)), (unsure.to_owned(), false));
         assert_eq!(remark(2.0, (1.0, 2.3)), (String::new(), false));
         assert_eq!(on(2.6, None).remark(&PUBLISHED), Some("n = 1: no interval".to_owned()));

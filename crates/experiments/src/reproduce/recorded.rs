@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// The kernel, as `uname -r` prints it.
+    /// The kernel of the runs, as `uname -r` prints it.
     pub kernel: String,
-    /// The scale of the runs.
+    /// The name of the scale of the runs.
     pub scale: String,
     numbers: Vec<Number>,
 }
@@ -63,7 +63,7 @@ impl Recorded {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Returns the text of the file.
+    /// Returns the text of the file, as JSON.
     pub fn json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -80,7 +80,7 @@ impl Recorded {
         self
     }
 
-    /// Returns the recorded value of a published number, if there is one.
+    /// Returns the recorded value of a published number, or `None` if there is none.
     pub(super) fn find(&self, id: &str, judged: &Judged<'_>) -> Option<OnBackend> {
         let same = |number: &&Number| {
             number.id == id && number.point == judged.point.label && number.metric == judged.metric.name

@@ -6,18 +6,18 @@ use crate::execute::{How, NotRun};
 use recorder::run::Backend;
 use scenario::Setting;
 
-/// The effect of a breaker.
+/// The effect of a breaker on a property.
 #[derive(Clone, Copy, Debug)]
 pub struct Broken {
-    /// The property.
+    /// The property that should fail.
     pub must_hold: &'static MustHold,
     /// The settings of the breaker.
     pub breaker: &'static [&'static str],
-    /// The backend.
+    /// The backend on which the breaker was tested.
     pub backend: Backend,
-    /// The result without the breaker.
+    /// The result of the check without the breaker.
     pub whole: Check,
-    /// The result with the breaker.
+    /// The result of the check with the breaker.
     pub check: Check,
 }
 
@@ -29,7 +29,8 @@ impl Broken {
     }
 }
 
-/// Runs the breakers of an experiment at the quick scale: all of them in the simulator, only the first on Linux.
+/// Executes the breakers of an experiment at the quick scale: all of them in the simulator, only the first on Linux.
+/// Returns an error if a run fails.
 pub fn self_test(
     experiment: &'static Experiment,
     backend: Backend,

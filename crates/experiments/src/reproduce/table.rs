@@ -27,7 +27,7 @@ pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     out
 }
 
-/// Returns the short form: the number of each verdict by experiment.
+/// Returns the short form of the table: the number of each verdict by experiment.
 pub fn short(reports: &[Report], recorded: Option<&Recorded>) -> String {
     let all = with_recorded(reports, recorded);
     let mut out = "| experiment | numbers | reproduced | of them weak | shape | not reproduced |\n|---|---|---|---|---|---|\n".to_owned();
@@ -61,7 +61,7 @@ fn with_recorded<'a>(reports: &'a [Report], recorded: Option<&Recorded>) -> Vec<
 
 const TITLE: &str = "# What is reproduced";
 
-/// Returns whether a text is such a table, which may be overwritten.
+/// Returns whether a text is an earlier output of [`table`], so that it may be overwritten.
 pub fn is_table(text: &str) -> bool {
     text.strip_prefix(TITLE)
         .is_some_and(|rest| rest.trim_start().starts_with("Generated: `wayfare reproduce"))

@@ -44,8 +44,8 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
     }
 }
 
-/// The documented time limits, with four parallel runs. The simulator may take at most a hundredth of the virtual
-/// time. It takes hardly any time after a download has ended, and where packets are lost, most of a run is a margin
+/// The documented time limits, with four parallel runs. The simulator may take at most a hundredth of the virtual time.
+/// The simulator takes hardly any time after a download has ended. Where packets are lost, most of a run is a margin
 /// for slow downloads.
 #[test]
 fn no_scale_takes_longer_than_promised() {
@@ -61,8 +61,8 @@ fn no_scale_takes_longer_than_promised() {
     }
 }
 
-/// The share of `make test` that measures on Linux: at most six minutes, without repeated runs. What is beyond it takes turns
-/// by commit (`--linux-seconds` and `--turn` in the Makefile).
+/// The measurements of `make test` on Linux take at most six minutes, without repeated runs. Measurements that do not
+/// fit are executed in turn, by commit (`--linux-seconds` and `--turn` in the Makefile).
 #[test]
 fn all_quick_measurements_on_linux_take_six_minutes_at_most() {
     const SECONDS: u64 = 360;
@@ -76,7 +76,7 @@ fn all_quick_measurements_on_linux_take_six_minutes_at_most() {
     let course = crate::contest::course().unwrap();
     let wanted = crate::contest::select(course, &[]).unwrap();
     let contest = crate::contest::span(course, &wanted, crate::contest::repetitions(Scale::Quick), 4);
-    // `agree first`: eight runs, one after the other.
+    // `wayfare agree first` has eight runs, one after the other.
     let (name, text) = crate::catalogue::find("first").unwrap();
     let agreement = scenario::Scenario::plan(&name, &text, &[], 1).unwrap().duration * 8;
     let sum = most.max().unwrap() + contest + agreement;
@@ -112,8 +112,8 @@ fn all_holds_in_the_simulator() {
     }
 }
 
-/// `WAYFARE_BLESS=1` rewrites the file, as does `wayfare reproduce --quick --on sim --write-table
-/// docs/reproduced.md`.
+/// docs/reproduced.md is the table that the simulator gives. `WAYFARE_BLESS=1` rewrites it, as does `wayfare reproduce
+/// --quick --on sim --write-table docs/reproduced.md`.
 #[test]
 fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -131,7 +131,7 @@ fn the_table_of_published_numbers_is_what_the_simulator_gives() {
     assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it again with WAYFARE_BLESS=1");
 }
 
-/// The README has the short form.
+/// The README has the short form of the table of published numbers, and the counts of verdicts.
 #[test]
 fn readme_counts_what_the_table_has() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -168,7 +168,7 @@ fn a_verdict_needs_the_value_and_what_must_hold() {
         judged(report).iter().find(|judged| judged.point.label == label).unwrap().word()
     };
     assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::Reproduced);
-    // One more lost packet in each handoff: the number differs, and a property that must hold fails.
+    // With one more lost packet in each handoff, the number differs, and a property that must hold fails.
     let lose_more = |report: &mut Report, label: &str| {
         let row = report.backends[0].rows.iter_mut().find(|(point, _)| point.label == label).unwrap();
         let lost = row.1.as_mut().unwrap().samples.get_mut("lost_per_handoff").unwrap();
@@ -178,7 +178,8 @@ fn a_verdict_needs_the_value_and_what_must_hold() {
     };
     lose_more(&mut report, "semisoft 50/s RTT 43");
     assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::NotReproduced);
-    // At all three points of a line: its slope is unchanged, and no ratio is required at RTT 3.
+    // With one more lost packet at all three points of a line, the slope of the line is unchanged. No ratio is required
+    // at RTT 3.
     for round_trip in [3, 43, 83] {
         lose_more(&mut report, &format!("hard 25/s RTT {round_trip}"));
     }

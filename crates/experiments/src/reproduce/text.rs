@@ -8,7 +8,7 @@ use draw::Table;
 use recorder::run::Backend;
 use std::fmt::Write;
 
-/// Returns the published and the measured values, and which properties hold.
+/// Returns the report of an experiment as text: the published and the measured values, and which properties hold.
 pub fn text(report: &Report) -> String {
     let experiment = report.experiment;
     let mut out = format!("{}: {}\n", experiment.id, experiment.about);
@@ -48,7 +48,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// Returns the numbers of verdicts on these reports' published numbers.
+/// Returns a line with the numbers of verdicts on the published numbers of these reports.
 pub fn summary(reports: &[Report]) -> String {
     let all: Vec<Judged<'_>> = reports.iter().flat_map(judged).collect();
     format!("published numbers: {}\n", counts(&all))
@@ -165,7 +165,7 @@ pub(crate) fn invalid(backends: &[Results]) -> String {
     out
 }
 
-/// Describes the effect of each breaker.
+/// Returns the table of all breakers and their effects.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     let headers =
         ["breaker", "backend", "value without", "value with it", "statement that must fail", "settings"];

@@ -26,14 +26,14 @@ mod tests {
     fn a_line_has_its_slope_and_a_cloud_the_best_one() {
         let line: Vec<(f64, f64)> = [1.0, 2.0, 4.0].map(|x| (x, 3.0 * x - 5.0)).to_vec();
         assert!((slope(&line).unwrap() - 3.0).abs() < 1e-12);
-        // By hand: means 2 and 3, sums of products 3 and of squares 2.
+        // Computed by hand: the means are 2 and 3, the sum of products is 3, and the sum of squares of x is 2.
         assert!((slope(&[(1.0, 2.0), (2.0, 2.0), (3.0, 5.0)]).unwrap() - 1.5).abs() < 1e-12);
     }
 
     #[test]
     fn a_line_explains_all_and_a_cloud_less() {
         assert!((r_squared(&[(1.0, 2.0), (2.0, 4.0), (4.0, 8.0)]).unwrap() - 1.0).abs() < 1e-12);
-        // By hand: products 3, squares 2 and 6.
+        // Computed by hand: the sum of products is 3, and the sums of squares are 2 and 6.
         assert!((r_squared(&[(1.0, 2.0), (2.0, 2.0), (3.0, 5.0)]).unwrap() - 0.75).abs() < 1e-12);
         assert_eq!(r_squared(&[(1.0, 2.0), (2.0, 2.0)]), None);
     }

@@ -1,4 +1,4 @@
-//! Statistics of repeated runs: one set of definitions for every verb.
+//! Statistics of repeated runs, with the same definitions for every verb of `wayfare`.
 //!
 //! * [`Summary`]: median with its 95 % confidence interval, 5th and 95th percentile, mean.
 //! * [`ks_distance`], [`ks_p_value`], [`ks_critical`]: the two-sample Kolmogorov-Smirnov test.

@@ -7,35 +7,36 @@ use serde::Serialize;
 pub struct Summary {
     /// The number of values.
     pub n: usize,
-    /// The middle value, or the mean of the two middle values.
+    /// The middle value of the sorted values, or the mean of the two middle values.
     pub median: f64,
     /// The 95 % confidence interval of the median, from order statistics; `None` for fewer than six values.
     pub interval: Option<Interval>,
     /// The 5th percentile: the smallest value with at least 5 % of all values at or below it.
     pub p5: f64,
-    /// The 95th percentile, by the same rule.
+    /// The 95th percentile: the smallest value with at least 95 % of all values at or below it.
     pub p95: f64,
-    /// The mean; infinite if any value is.
+    /// The mean of the values; infinite if any value is infinite.
     pub mean: f64,
 }
 
-/// An interval between two values of the sample.
+/// A confidence interval, or the range of a sample.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Interval {
-    /// Its lower end.
+    /// The lower end of the interval, in the unit of the values.
     pub lo: f64,
-    /// Its upper end.
+    /// The upper end of the interval, in the unit of the values.
     pub hi: f64,
-    /// Whether it is the whole range, from the smallest to the largest value. With six to eight values, no narrower
-    /// interval has 95 %.
+    /// Whether the interval is the whole range, from the smallest to the largest value. With six to eight values, no
+    /// narrower interval of order statistics has a confidence of 95 %.
     pub is_range: bool,
 }
 
 impl Summary {
-    /// Summarises these values, or returns `None` if there are none. Infinite values are larger than all others.
+    /// Summarizes these values, or returns `None` if there are none. Infinite values are larger than all others.
     ///
     /// The interval is that of the sign test: each value is below the median with probability 1/2, so the number of
-    /// values below it is binomial for any distribution. The percentiles are values of the sample (nearest rank).
+    /// values below the median is binomial for any continuous distribution. The percentiles are values of the sample
+    /// (nearest rank).
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -63,7 +64,7 @@ impl Summary {
         }
     }
 
-    /// Returns the interval alone, or `None` if its width is zero.
+    /// Returns the interval as text. `None` if there is no interval, or if its ends are the same text.
     pub fn interval_text(&self, digits: usize) -> Option<String> {
         let interval = self.interval?;
         let [lo, hi] = [interval.lo, interval.hi].map(|value| number(value, digits));
@@ -72,7 +73,7 @@ impl Summary {
     }
 }
 
-/// Returns a value as text with `digits` decimals, or none from 100 on. An infinite value is `never`.
+/// Returns a value as text with `digits` decimals, or without decimals from 100 on. An infinite value is `never`.
 pub(crate) fn number(value: f64, digits: usize) -> String {
     match value {
         value if value.is_infinite() => "never".to_owned(),
@@ -97,7 +98,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get((sorted.len() - 1) / 2)?;
-    // The midpoint of two infinite values is not a number.
+    // Two equal values are their own middle, also if both are infinite.
     Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
 }
 
@@ -107,8 +108,8 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get(rank - 1).copied()
 }
 
-/// Returns how many values may be left out at either end, so that the rest is a 95 % confidence interval of the
-/// median. `None` if there are too few values.
+/// Returns how many values may be left out at each end, so that the rest is a 95 % confidence interval of the median.
+/// `None` if there are too few values.
 fn left_out(n: usize) -> Option<usize> {
     // The binomial distribution is computed with logarithms, because 0.5^n is zero for more than a thousand values.
     let half = n as f64 * 0.5f64.ln();

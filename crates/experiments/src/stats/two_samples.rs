@@ -1,4 +1,4 @@
-//! Two samples: the distance between their distributions.
+//! Two samples: the distance between their distributions, and the differences of their medians and means.
 
 use super::summary::{Interval, mean, middle};
 use serde::Serialize;
@@ -73,14 +73,14 @@ pub fn ks_critical(n: usize, m: usize) -> Option<f64> {
     distances.get(first).copied()
 }
 
-/// A difference between two samples: the first minus the second.
+/// The difference of the medians or means of two samples: the first minus the second.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Difference {
-    /// The difference of the two samples.
+    /// The difference, in the unit of the samples.
     pub value: f64,
-    /// The lower end of its 95 % interval.
+    /// The lower end of the 95 % confidence interval of the difference.
     pub lo: f64,
-    /// The upper end of its 95 % interval.
+    /// The upper end of the 95 % confidence interval of the difference.
     pub hi: f64,
 }
 
@@ -97,7 +97,8 @@ pub fn median_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     difference(a, b, middle)
 }
 
-/// Returns the difference of the means with its 95 % percentile bootstrap interval, as [`median_difference`].
+/// Returns the difference of the means with its 95 % percentile bootstrap interval: 2000 resamples of both samples,
+/// with a fixed seed. `None` if either sample has fewer than six values.
 pub fn mean_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     difference(a, b, mean)
 }
@@ -136,12 +137,12 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { lo: at(RESAMPLES / 40 - 1)?, hi: at(RESAMPLES - RESAMPLES / 40)?, is_range: false })
 }
 
-/// Returns `a - b`; two infinite values do not differ.
+/// Returns `a - b`. The difference of two infinite values is zero.
 fn less(a: f64, b: f64) -> f64 {
     if a.total_cmp(&b).is_eq() { 0.0 } else { a - b }
 }
 
-/// Returns a resample: as many values as the sample has, each drawn from all of them.
+/// Returns a resample: as many values as the sample has, each drawn at random from all of them.
 fn resample(values: &[f64], rng: &mut Rng) -> Vec<f64> {
     let draw = |rng: &mut Rng| (((rng.draw() >> 32) * values.len() as u64) >> 32) as usize;
     (0..values.len()).filter_map(|_| values.get(draw(rng)).copied()).collect()
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(ks_distance(&[1.0, 2.0, 3.0], &[4.0, 5.0]), Some(1.0));
         assert_eq!(ks_distance(&[1.0, 2.0], &[1.0, 2.0]), Some(0.0));
         assert_eq!(ks_distance(&[0.0; 5], &[0.0; 9]), Some(0.0), "equal values are no distance");
-        // By hand: at 2, 2 of 4 against 0 of 2; at 3, 3/4 against 1/2.
+        // Computed by hand: at 2, the shares are 2/4 and 0/2; at 3, they are 3/4 and 1/2.
         assert_eq!(ks_distance(&[1.0, 2.0, 3.0, 4.0], &[3.0, 5.0]), Some(0.5));
         let never = f64::INFINITY;
         assert_eq!(ks_distance(&[1.0, never], &[1.0, 1.0]), Some(0.5), "never is a value");
@@ -166,7 +167,8 @@ mod tests {
 
     #[test]
     fn p_values_are_exact() {
-        // Of n = m the closed form of Gnedenko and Koroljuk: P(D >= k/n) = 2 (C(2n, n-k) - C(2n, n-2k) + ...) / C(2n, n).
+        // For n = m, the closed form of Gnedenko and Koroljuk: P(D >= k/n) = 2 (C(2n, n-k) - C(2n, n-2k) + ...) / C(2n,
+        // n).
         let known = [
             (0.6, 10, 10, 2.0 * 4845.0 / 184_756.0),
             (0.7, 10, 10, 2.0 * 1140.0 / 184_756.0),

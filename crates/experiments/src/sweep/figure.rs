@@ -73,7 +73,7 @@ fn label(sweep: &Sweep, set: &[String], x: usize, name: &str) -> String {
     if parts.is_empty() { sweep.name.clone() } else { parts.join(", ") }
 }
 
-/// Parses a plain number, a span of time in milliseconds, or a rate in kb/s. Returns the unit too.
+/// Parses a plain number, a span of time or a rate. Returns the value and its unit: none, ms or kb/s.
 fn number(text: &str) -> Option<(f64, &'static str)> {
     if let Ok(number) = text.parse::<f64>() {
         return Some((number, ""));

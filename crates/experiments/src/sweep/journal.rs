@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use trace::{Doubt, Fingerprint, Fingerprinter};
 
-/// A run that has ended.
+/// The result of a run that has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Done {
-    /// Its index in the sweep's list of jobs.
+    /// The index of the run in the sweep's list of jobs.
     pub job: usize,
-    /// The index of its point in the grid.
+    /// The index of the run's point in the grid.
     pub point: usize,
-    /// Its random seed.
+    /// The random seed of the run.
     pub seed: u64,
     /// The fingerprint of a simulated run; `None` on Linux.
     pub fingerprint: Option<String>,
@@ -27,7 +27,7 @@ pub struct Done {
     /// Failures, such as a flow that never recovered or a program that failed.
     #[serde(default)]
     pub failures: Vec<String>,
-    /// Its measured values. An infinite value is written as null.
+    /// The measured values of the run by metric. An infinite value is written as null.
     #[serde(serialize_with = "finite", deserialize_with = "endless")]
     pub values: Values,
 }
@@ -50,15 +50,15 @@ impl Done {
 /// The text between the fields of a run and the digest of its line.
 const SUM: &str = ",\"sha256\":\"";
 
-/// Formats the line of a run. Its digest covers the sweep's digest and the text of the run. It detects changes and is
-/// no signature, as in run directories.
+/// Formats the line of a run. Its digest covers the sweep's digest and the text of the run. The digest detects changes
+/// by mistake, and is no signature.
 fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
     let text = serde_json::to_string(run)?;
     let open = text.strip_suffix('}').unwrap_or(&text);
     Ok(format!("{open}{SUM}{}\"}}\n", sum(sweep, open)))
 }
 
-/// Parses a line. The error says what is wrong with it.
+/// Parses the line of a run. The error describes what is wrong in the line.
 fn run_of(sweep: &str, line: &str) -> Result<Done, String> {
     let (open, digest) = line.rsplit_once(SUM).ok_or("has no digest")?;
     if digest.strip_suffix("\"}") != Some(&sum(sweep, open)) {
@@ -71,7 +71,7 @@ fn sum(sweep: &str, open: &str) -> String {
     trace::hex(&Sha256::new().chain_update(sweep).chain_update("\n").chain_update(open).finalize())
 }
 
-/// The first line, which identifies the sweep.
+/// The first line of a journal, which identifies the sweep.
 #[derive(Serialize, Deserialize)]
 struct Head {
     sweep: String,
@@ -93,8 +93,8 @@ impl Sweep {
         format!("{:016x}", self.digest)
     }
 
-    /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If that is taken by other files, it ends in
-    /// `.2`, `.3` and so on.
+    /// Returns the default folder of a sweep: `runs/NAME-BACKEND-sweep`. If this folder has other files or another
+    /// sweep, the name ends in `.2`, `.3` and so on.
     pub fn default_folder(&self, backend: Backend) -> PathBuf {
         let base = format!("{}-{}-sweep", self.name, backend.name());
         let mut folder = Path::new("runs").join(&base);
@@ -111,7 +111,9 @@ impl Sweep {
 /// the journal of another sweep. `None` if it can be used.
 fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
     let Ok(mut entries) = fs::read_dir(folder) else {
-        return fs::symlink_metadata(folder).is_ok().then_some("is not a folder");
+        return fs::symlink_metadata(folder)
+            .is_ok()
+            .then_some("the parent of this file is not a folder; choose another --out");
     };
     match fs::read_to_string(folder.join("runs.jsonl")) {
         Ok(text) => {
@@ -121,7 +123,7 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
         }
         // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
-        Err(_) => entries.next().map(|_| "exists and is not a sweep; not overwritten"),
+        Err(_) => entries.next().map(|_| "the folder has other files and no sweep; choose another --out"),
     }
 }
 
@@ -131,7 +133,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// The journal is of another sweep, another process writes it, or a line is damaged.
+    /// The folder has other files or the journal of another sweep, another process writes the journal, or the journal
+    /// cannot be read or has a damaged line.
     pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
         let path = folder.join("runs.jsonl");
         if let Some(problem) = is_taken(folder, sweep) {
@@ -165,7 +168,7 @@ impl Journal {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(unreadable)?;
-        // An interrupted write leaves a last line without an end of line. It is ignored.
+        // An interrupted write leaves a last line without an end of line. The journal is cut before this line.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().lines();
         let mut done = BTreeMap::new();
@@ -205,7 +208,7 @@ impl Journal {
         self.done.is_empty()
     }
 
-    /// Appends a run that has ended.
+    /// Appends a run that has ended. Returns an error if its line cannot be written.
     pub fn note(&self, run: &Done) -> io::Result<()> {
         let line = line_of(&self.sweep, run)?;
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())

@@ -6,12 +6,12 @@
 //! set."radio.retune" = ["5ms", "50ms", "500ms"]
 //! ```
 //!
-//! The command line has the same: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. A repetition has its own seed and
-//! its own phases ([`scenario::Repetition`]), which are the same at every point. [`crate::batch`] defines the
-//! metrics and the value of a run.
+//! The same sweep with options of the command line: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. Each repetition
+//! has a separate seed and separate phases ([`scenario::Repetition`]). They are the same at every point.
+//! [`crate::batch`] defines the metrics and the value of a run.
 //!
-//! Runs are parallel. Each is written to the journal when it ends ([`journal`]), so that an interrupted sweep
-//! continues there. The results do not depend on the number of parallel runs.
+//! Runs are parallel. Each run is written to the journal when it ends ([`journal`]), so that an interrupted sweep
+//! continues with the missing runs. The results do not depend on the number of parallel runs.
 
 mod figure;
 mod journal;
@@ -30,28 +30,28 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use trace::Fingerprinter;
 
-/// Largest number of runs of a sweep: a larger one is taken for a mistake.
+/// The largest number of runs of a sweep. A larger number is refused, as it is probably a mistake.
 const MOST: usize = 1_000_000;
 
 /// A setting with several values.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Axis {
-    /// The key, as in `--set`.
+    /// The key of the setting, as in `--set`.
     pub key: String,
-    /// Its values as text.
+    /// The values of the setting, as text.
     pub values: Vec<String>,
 }
 
 /// A sweep: the axes of a grid, and the number of runs at each point.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// The scenario's name.
+    /// The name of the scenario.
     pub name: String,
     /// The axes of the grid.
     pub axes: Vec<Axis>,
-    /// Number of runs at each point.
+    /// The number of runs at each point.
     pub repetitions: usize,
-    /// The backend.
+    /// The backend of the runs.
     pub backend: Backend,
     file: String,
     text: String,
@@ -60,7 +60,7 @@ pub struct Sweep {
     digest: u64,
 }
 
-/// A point of the grid.
+/// A point of the grid: its value on each axis, and all its settings.
 #[derive(Clone, Debug)]
 struct Point {
     values: Vec<String>,
@@ -74,12 +74,12 @@ impl Point {
     }
 }
 
-/// A run of a sweep.
+/// One run of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The index of its point in the grid, in which the last axis changes first.
+    /// The index of the run's point in the grid. The last axis changes first.
     pub point: usize,
-    /// Its random seed.
+    /// The random seed of the run.
     pub seed: u64,
     repetition: Repetition,
 }
@@ -119,7 +119,7 @@ impl Sweep {
         let repetitions = runs.unwrap_or(table.repetitions);
         let size = choices.iter().map(Vec::len).fold(repetitions, usize::saturating_mul);
         if !(1..=MOST).contains(&size) {
-            return Err(wrong(".repetitions", &format!("{size} runs; from 1 to {MOST}")));
+            return Err(wrong(".repetitions", &format!("{size} runs in all; must be from 1 to {MOST}")));
         }
         let mut sweep = Self {
             name: scenario::stem(file),
@@ -148,17 +148,17 @@ impl Sweep {
         format!("{}seed {}", values.collect::<String>(), job.seed)
     }
 
-    /// Returns the number of points.
+    /// Returns the number of points of the grid.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Returns `false`: there is at least one point.
+    /// Returns whether the grid has no point. A sweep from [`Self::of`] has at least one.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// Returns the plan of a run.
+    /// Returns the plan of a run, or an error if the scenario with its settings is invalid.
     pub fn plan(&self, job: &Job) -> Result<Plan, ScenarioError> {
         let settings = self.points.get(job.point).map_or(&[][..], |point| &point.settings);
         Scenario::repetition(&self.file, &self.text, settings, job.seed, job.repetition)
@@ -185,15 +185,15 @@ impl Sweep {
             if self.backend == Backend::Sim {
                 plan.world().map_err(|error| ScenarioError::new(&self.file, error.to_string()))?;
             }
-            // The document has the contents of other files too.
+            // The document also contains the contents of files that the scenario names.
             take(&format!("\n{}\n{}", plan.seed, plan.document));
         }
         Ok(fold.value())
     }
 }
 
-/// Returns the axes of the scenario's `[sweep]`. A key that the command line sets is left out: its value or values
-/// there apply.
+/// Returns the axes of the scenario's `[sweep]`. A key that the command line sets is left out: the value or values of
+/// the command line apply.
 fn choices(
     table: &SweepTable,
     constant: &[Setting],
@@ -202,8 +202,9 @@ fn choices(
     let mut choices = Vec::new();
     for (key, values) in &table.set {
         let values = values.as_array().filter(|values| !values.is_empty());
-        let values = values
-            .ok_or_else(|| (key.clone(), "a list of values, for example [\"5ms\", \"50ms\"]".to_owned()))?;
+        let values = values.ok_or_else(|| {
+            (key.clone(), "must be a list of values, for example [\"5ms\", \"50ms\"]".to_owned())
+        })?;
         if !constant.iter().chain(varied.iter().flatten()).any(|setting| setting.parts().0 == *key) {
             choices.push(values.iter().map(|value| Setting::new(key, value.clone())).collect());
         }

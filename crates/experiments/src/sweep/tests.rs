@@ -104,10 +104,10 @@ fn phases_are_spread_evenly_and_are_the_same_at_every_point() {
 #[test]
 fn mistakes_are_named() {
     for (table, expected) in [
-        ("[sweep]\nset.\"radio.retune\" = \"5ms\"", "`sweep.set.radio.retune`: a list of values"),
+        ("[sweep]\nset.\"radio.retune\" = \"5ms\"", "`sweep.set.radio.retune`: must be a list of values"),
         ("[sweep]\nset.\"radio.retune\" = []", "a list of values"),
         ("[sweep]\nrepetitions = 0", "from 1 to 1000000"),
-        ("[sweep]\nrepetitions = 2000000", "2000000 runs; from 1 to 1000000"),
+        ("[sweep]\nrepetitions = 2000000", "2000000 runs in all; must be from 1 to 1000000"),
         ("[sweep]\nrepeat = 3", "unknown field `repeat`"),
         ("[sweep]\nset.\"radio.speed\" = [1]", "with radio.speed=1: `radio.speed`: unknown field `speed`"),
     ] {

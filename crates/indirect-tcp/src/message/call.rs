@@ -14,7 +14,7 @@ pub struct Call {
     pub host: Ipv4Addr,
     /// The number of the new connection.
     pub connection: u32,
-    /// Higher than in all earlier greetings and calls of this host.
+    /// The sequence of the call, higher than in all earlier greetings and calls of this host.
     pub sequence: u64,
     /// The address of the router that is called.
     pub router: Ipv4Addr,
@@ -50,10 +50,10 @@ impl Message for Call {
     }
 }
 
-/// The result of a call, one byte.
+/// The result of a call, encoded in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Code {
-    /// Connected: the bytes that follow are the peer's.
+    /// The connection to the peer is open. The bytes after the answer are the peer's.
     Connected,
     /// The peer refused the connection.
     Refused,
@@ -65,7 +65,7 @@ pub enum Code {
     InUse,
     /// The host has as many connections at the router as it may have.
     Full,
-    /// It failed for another reason.
+    /// The call failed for another reason.
     Failed,
 }
 

@@ -7,34 +7,34 @@
 //! 64 sequence of its call u64
 //! ```
 //!
-//! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this
-//! message. Other kinds, flags and combinations are refused.
+//! Flags. 8: the program has closed the connection. 32: the call is not answered. 16, only with 32: the call may come
+//! after this message. An entry with another kind, flag or combination of flags is refused.
 
 use super::{mapped, put_mapped, zeros};
 use node::{Addr, Tuple};
 use wire::{Malformed, Reader};
 
-/// Bytes of an i-entry.
+/// The length of an i-entry, in bytes.
 pub(super) const LEN: usize = 72;
-/// `AF_INET`, as every system numbers it.
+/// The number of `AF_INET`: 2 on Linux, BSD and Windows.
 pub(super) const FAMILY: u8 = 2;
 /// The kind of a connection that the mobile host opened. Other kinds are refused: no router accepts connections for a
 /// host.
 const ACTIVE: u8 = 1;
-/// Flag (not in the paper): the program has closed it.
+/// Flag (not in the paper): the program has closed the connection.
 const CLOSING: u8 = 8;
-/// Flag (not in the paper), only with `UNANSWERED`: the call may come later.
+/// Flag (not in the paper), only with `UNANSWERED`: the call may come after this message.
 const CALLING: u8 = 16;
-/// Flag (not in the paper): the call is not answered.
+/// Flag (not in the paper): the call for the connection is not answered.
 const UNANSWERED: u8 = 32;
 
-/// The identifier of a connection. The number alone may be reused after the host restarts: numbers start at the wall
-/// clock's seconds, and the clock may be set back. The sequence of a call is not reused.
+/// The identifier of a connection of a mobile host. The number alone may be reused after the host restarts: numbers
+/// start at the wall clock's seconds, and the clock may be set back. The sequence of a call is not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId {
-    /// The number that the host gave it.
+    /// The number that the mobile host gave to the connection.
     pub number: u32,
-    /// The sequence of the call by which it began.
+    /// The sequence of the call that opened the connection.
     pub call: u64,
 }
 
@@ -52,31 +52,35 @@ impl ConnectionId {
 /// One connection of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// The identifier. No other open connection of the host has its number.
+    /// The identifier of the connection. No other open connection of the host has the same number.
     pub id: ConnectionId,
-    /// The host's end of both halves.
+    /// The address and port of the mobile host: its end of the near half. In the far half, the router uses them as its
+    /// own.
     pub host: Addr,
-    /// The router's end of the near half: the address of the first router, for the life of the connection.
+    /// The router's address and port in the near half. The address is that of the first router, until the connection
+    /// ends.
     pub router: Addr,
     /// The address and port of the peer.
     pub peer: Addr,
-    /// Its program has closed it cleanly. The last segments of the host's stack, above all a FIN, may still be on their
-    /// way to a router that has the connection.
+    /// Whether the program has closed the connection cleanly. The last segments of the host's stack, above all a FIN,
+    /// may still be on their way to a router that has the connection.
     pub closing: bool,
-    /// Its call is not answered: there may be no connection yet.
+    /// Whether the call is not answered. Then there may be no connection yet.
     pub unanswered: bool,
-    /// The unanswered call was sent to the router that this message is for, and the host has greeted no other router
-    /// since. So the call may come after this message.
+    /// Whether the unanswered call was sent to the router that receives this message, and the host has greeted no other
+    /// router since. Then the call may come after this message.
     pub calling: bool,
 }
 
 impl Entry {
-    /// Returns the near half, as a router sees it.
+    /// Returns the end points of the near half as a router sees them: the local end is the router, the remote end the
+    /// mobile host.
     pub const fn near(&self) -> Tuple {
         Tuple { local: self.router, remote: self.host }
     }
 
-    /// Returns the far half, as a router sees it.
+    /// Returns the end points of the far half as a router sees them: the local end is the mobile host's address, the
+    /// remote end the peer.
     pub const fn far(&self) -> Tuple {
         Tuple { local: self.host, remote: self.peer }
     }
@@ -89,7 +93,7 @@ impl Entry {
         }
         let flags = r.u8()?;
         if ![0, CLOSING, UNANSWERED, UNANSWERED | CALLING].contains(&flags) {
-            return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: not implemented
+            return Err(Malformed("itcp_entry_flags")); // transparent mode and filters are not implemented
         }
         if r.u8()? != FAMILY {
             return Err(Malformed("itcp_family"));

@@ -1,5 +1,5 @@
-//! Frames on the connection between two routers. Each is authenticated, with its position on the connection. None is
-//! encrypted.
+//! Frames on the connection between two routers. A code authenticates each frame and its position on the connection.
+//! Frames are not encrypted.
 //!
 //! ```text
 //!  0 magic 0x49544350 · 4 version 1 · 5 type u8 · 6 flags u16, zero · 8 payload's length u32 · 12 handoff u64
@@ -20,7 +20,7 @@ const VERSION: u8 = 1;
 const HEADER: usize = 20;
 /// The length of the code that authenticates each frame, in bytes.
 pub const CODE: usize = 16;
-/// The length of the longest payload, in bytes: a state with both queues full.
+/// The length of the longest payload of a frame, in bytes: the state of a socket with both queues full.
 pub const LONGEST: usize = 144 + 2 * QUEUE as usize;
 
 /// A frame on a connection between routers.
@@ -33,75 +33,77 @@ pub struct Frame {
     pub body: Body,
 }
 
-/// The body of a frame. The number in front is its type. The types 6 (filters) and 12 (moved on) are not implemented.
+/// The body of a frame. The doc of each variant begins with the number of its type. The types 6 (filters) and 12 (moved
+/// on) are not implemented.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// 0, the first frame in each direction: the sender and a nonce.
+    /// Type 0, the first frame in each direction: names the sender, and has a nonce.
     Hello {
-        /// The router that sends it.
+        /// The address of the router that sends the hello.
         router: Ipv4Addr,
-        /// Random, used once.
+        /// Random bytes for this connection only.
         nonce: [u8; 16],
     },
-    /// 1: offers the connections of a host.
+    /// Type 1: offers the connections of a host to its new router.
     Offer {
-        /// The host.
+        /// The home address of the mobile host.
         host: Ipv4Addr,
-        /// The sequence of the greeting that it sent to the new router.
+        /// The sequence of the greeting that the host sent to the new router.
         sequence: u64,
-        /// The number of connections.
+        /// The number of connections that the old router offers.
         connections: u16,
     },
-    /// 2: the answer to an offer.
+    /// Type 2: the answer to an offer.
     OfferAnswer(Verdict),
-    /// 3: the connection that the next frames are about, and the number of this attempt to hand it over. Each attempt
-    /// has a higher number than those before, also those of other routers. So an answer belongs to one attempt only.
+    /// Type 3: names the connection that the next frames are about, and the number of this attempt to hand it over.
+    /// Each attempt has a higher number than earlier attempts for the connection, including those of other routers. So
+    /// an answer belongs to one attempt only.
     Entry(Entry, u32),
-    /// 4: the state of one half.
+    /// Type 4: the state of one half of the connection, for its socket at the new router.
     State(Box<SocketState>),
-    /// 5: bytes that were read on one half and not yet written to the other.
+    /// Type 5: bytes that the old router read from one half and has not written to the other half.
     UserBuffer(Direction, Vec<u8>),
-    /// 7: ends the state of a connection.
+    /// Type 7: the state of a connection is complete. Asks the new router to take the connection.
     Commit {
-        /// The number of the connection. Its entry, which came before, has the rest of the identifier.
+        /// The number of the connection. The entry before has the sequence of its call.
         number: u32,
-        /// The number of the attempt.
+        /// The number of the attempt to hand the connection over.
         attempt: u32,
-        /// The halves whose state was sent before. The others have ended cleanly.
+        /// The halves of which a state was sent. A half without a state has ended cleanly.
         halves: Halves,
     },
-    /// 8: the answer to a commit or a status. With [`Verdict::Taken`] the new router owns the connection, or owned it
-    /// since then. The other verdicts are final too: the new router will not take the connection by this attempt.
+    /// Type 8: the answer to a commit or a status. With [`Verdict::Taken`], the new router took the connection by this
+    /// attempt. The other verdicts are also final: the new router will not take the connection by this attempt.
     CommitAnswer {
-        /// The host.
+        /// The home address of the mobile host.
         host: Ipv4Addr,
-        /// The connection.
+        /// The identifier of the connection.
         connection: ConnectionId,
-        /// The number of the attempt.
+        /// The number of the attempt to hand the connection over.
         attempt: u32,
-        /// Whether it was taken.
+        /// Whether the new router took the connection, and if not, why.
         verdict: Verdict,
     },
-    /// 9: there are no more connections.
+    /// Type 9: the old router has no more connections to hand over in this handoff.
     Done,
-    /// 10: the answer to `Done`.
+    /// Type 10: the answer to [`Body::Done`].
     DoneAnswer,
-    /// 11: this connection cannot be moved, and was reset.
+    /// Type 11: the old router cannot move this connection, and has reset both ends.
     Abort {
-        /// The connection.
+        /// The identifier of the connection.
         connection: ConnectionId,
     },
-    /// 13 (not in the paper): asks whether an attempt succeeded, as the commit or its answer may be lost with the
-    /// connection between the routers. It belongs to no handoff on this connection.
+    /// Type 13 (not in the paper): asks whether an attempt succeeded. The commit or the answer to it may be lost when
+    /// the connection between the routers breaks. A status belongs to no handoff.
     Status {
-        /// The host.
+        /// The home address of the mobile host.
         host: Ipv4Addr,
-        /// The connection.
+        /// The identifier of the connection.
         connection: ConnectionId,
-        /// The number of the attempt.
+        /// The number of the attempt to hand the connection over.
         attempt: u32,
-        /// The sequence of the greeting by which it was offered. A router that has restarted since then does not know
-        /// whether it took it.
+        /// The sequence of the greeting that the offer named. A router that has restarted since that greeting does not
+        /// know whether it took the connection.
         sequence: u64,
     },
 }
@@ -109,13 +111,13 @@ pub enum Body {
 /// The answer of a new router to an offer, a commit or a status.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Verdict {
-    /// Accepted, or taken.
+    /// The offer is accepted, or the connection was taken.
     Taken,
-    /// No greeting of that host names it.
+    /// The answering router does not have the greeting that the offer named, or did not take the connection.
     Unknown,
-    /// The host has moved on.
+    /// The host has left the answering router, or has sent a later greeting.
     Moved,
-    /// It cannot be set up here.
+    /// The connection cannot be set up at the answering router, or is lost there.
     Failed,
 }
 
@@ -140,21 +142,21 @@ impl Verdict {
     }
 }
 
-/// The halves of a connection that exist, as a byte: 1 the near one, 2 the far one. A half that does not exist has
-/// ended cleanly: the FINs of both its ends are acknowledged.
+/// The halves of a connection that exist. They are encoded as a byte: bit 0 for the near half, bit 1 for the far half.
+/// A half that does not exist has ended cleanly: the FINs of both its ends are acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Halves {
-    /// The half to the mobile host.
+    /// Whether the half between the mobile host and the router exists.
     pub near: bool,
-    /// The half from the router to the peer.
+    /// Whether the half between the router and the peer exists.
     pub far: bool,
 }
 
 impl Halves {
-    /// Both.
+    /// Both halves exist.
     pub const BOTH: Self = Self { near: true, far: true };
 
-    /// Returns whether this half exists.
+    /// Returns whether the half on this side exists.
     pub const fn has(self, side: Side) -> bool {
         match side {
             Side::Near => self.near,
@@ -221,7 +223,7 @@ impl Frame {
     }
 }
 
-/// Parses the header up to the type and the length of the payload.
+/// Parses the header of a frame up to the length of the payload. Returns the type and this length.
 fn header(r: &mut Reader<'_>) -> Result<(u8, usize), Malformed> {
     if r.u32()? != MAGIC {
         return Err(Malformed("itcp_magic"));
@@ -278,7 +280,7 @@ impl Body {
         })
     }
 
-    /// Writes the payload. Returns the type.
+    /// Appends the payload to `out`. Returns the number of the type.
     fn put(&self, out: &mut Vec<u8>) -> u8 {
         match self {
             Self::Hello { router, nonce } => {
@@ -355,18 +357,20 @@ pub struct FrameAuth {
 }
 
 impl FrameAuth {
-    /// Returns a channel for the hellos, with the routers' key. `opened`: this end opened the connection.
+    /// Returns the state of one end, to send and receive the hellos. `key` is the key of the two routers. `opened`:
+    /// this end opened the connection.
     pub const fn new(key: Key, opened: bool) -> Self {
         Self { key, opened, sent: 0, received: 0 }
     }
 
-    /// Derives the key of this connection from both nonces: that of the end that opened it, then the other.
+    /// Derives the key of this connection from both nonces: first the nonce of the end that opened the connection, then
+    /// the nonce of the other end.
     pub fn agreed(&mut self, nonces: [[u8; 16]; 2]) {
         let [opener, other] = nonces;
         self.key = Key::new(auth::hmac_sha256(&self.key, &[b"wayfare itcp link", &opener, &other]));
     }
 
-    /// Returns the next frame to send, encoded, with its code.
+    /// Encodes the next frame to send, and appends its code.
     pub fn seal(&mut self, frame: &Frame) -> Vec<u8> {
         let mut bytes = frame.emit();
         let code = self.code(self.opened, self.sent, &bytes);
@@ -375,8 +379,8 @@ impl FrameAuth {
         bytes
     }
 
-    /// Parses the next frame received. Returns an error if the other end did not send it at this position, or if it is
-    /// malformed.
+    /// Checks the code of the next received frame, and parses the frame. Returns an error if the other end did not send
+    /// it at this position, or if it is malformed.
     pub fn open(&mut self, bytes: &[u8]) -> Result<Frame, Malformed> {
         let Some((front, code)) = bytes.split_last_chunk::<CODE>() else {
             return Err(Malformed("itcp_frame_truncated"));
@@ -404,7 +408,8 @@ pub struct Frames {
     longest: usize,
 }
 
-/// Accepts only short frames until the other end is authenticated: a hello and the frame after it are short.
+/// Accepts only frames with at most 64 bytes of payload until the other end is authenticated. A hello and the frame
+/// after it are shorter.
 impl Default for Frames {
     fn default() -> Self {
         Self { bytes: Vec::new(), longest: 64 }
@@ -417,13 +422,13 @@ impl Frames {
         self.longest = LONGEST;
     }
 
-    /// Appends received bytes, any part of the stream.
+    /// Appends received bytes of the stream. They may begin and end anywhere in a frame.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole frame with its code, or `None` until it has come. Returns an error as soon as a header is
-    /// invalid.
+    /// Removes and returns the next whole frame with its code, or returns `None` until all its bytes are here. Returns
+    /// an error as soon as the header of the frame is invalid, or announces a payload that is too long.
     pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
         if self.bytes.len() < HEADER {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! The greeting of a mobile host to a new router, and the answers. Signed with the key that the host shares with that
-//! router.
+//! The greeting of a mobile host to a new router, the answer, and the report of lost connections. They are signed with
+//! the key that the host shares with that router.
 
 use super::entry::{self, ConnectionId, Entry};
 use super::signed::{self, AROUND, CODE, Message, Signed};
@@ -18,28 +18,29 @@ use wire::{Ipv4Addr, Malformed, Reader};
 pub struct Greeting {
     /// The host's home address.
     pub host: Ipv4Addr,
-    /// Higher than in all earlier greetings and calls of this host.
+    /// The sequence of the greeting, higher than in all earlier greetings and calls of this host.
     pub sequence: u64,
     /// The address of the router that is greeted.
     pub router: Ipv4Addr,
     /// Routers that may still have a connection of this host, at most [`PREVIOUS`].
     pub previous: Vec<Ipv4Addr>,
-    /// Its connections, at most [`CONNECTIONS`].
+    /// The host's connections, at most [`CONNECTIONS`].
     pub entries: Vec<Entry>,
-    /// The greeting was answered before, and is repeated to check that the router still knows it. A router that does
-    /// not know it ignores the entries, as they may be outdated, and asks for a new greeting.
+    /// Whether the greeting was answered before, and is repeated to check that the router still knows it. A router that
+    /// does not know it ignores the entries, as they may be outdated, and asks for a new greeting.
     pub again: bool,
-    /// Empty if the host shares one key with all routers. Otherwise one code for each previous router, in their order.
-    /// It is computed over this greeting without codes, with the key that the host shares with that router. With it the
-    /// greeted router can prove the greeting to that router, and cannot forge one.
+    /// One code for each router in `previous`, in the same order. Empty if the host shares one key with all routers, or
+    /// if `again` is set. A code is computed over this greeting without codes, with the key that the host shares with
+    /// the previous router. With it the greeted router can prove the greeting to the previous router, and cannot forge
+    /// one.
     pub codes: Vec<[u8; CODE]>,
 }
 
-/// Flag: it was answered before.
+/// Flag: the greeting was answered before.
 const AGAIN: u8 = 1;
 /// Flag: there is a code for each previous router.
 const CODES: u8 = 2;
-/// Bytes of the largest datagram's payload: 1500 less the headers of IP and UDP.
+/// The length of the largest datagram's payload, in bytes: 1500 less the headers of IP and UDP.
 const ROOM: usize = 1500 - 28;
 
 impl Greeting {
@@ -49,7 +50,8 @@ impl Greeting {
         (ROOM - AROUND - 20 - entries * entry::LEN) / (4 + CODE)
     }
 
-    /// Adds a code for each previous router, by the key that `key` returns for it.
+    /// Returns the greeting with one code for each previous router, in place of earlier codes. `key` returns the key
+    /// that the host shares with a router.
     #[must_use]
     pub fn with_codes<'a>(self, key: impl Fn(Ipv4Addr) -> &'a Key) -> Self {
         let plain = Self { codes: Vec::new(), ..self };
@@ -110,7 +112,7 @@ impl Message for Greeting {
     }
 }
 
-/// The answer to a greeting, one byte.
+/// The answer to a greeting, encoded in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Welcome {
     /// The router is ready. It buffers packets for the connections until they have come.
@@ -125,7 +127,7 @@ pub enum Welcome {
 pub struct GreetingReply {
     /// The host that sent the greeting.
     pub host: Ipv4Addr,
-    /// The sequence of the greeting that it answers. With [`Welcome::Stale`], the sequence that the host has to exceed.
+    /// The sequence of the answered greeting. With [`Welcome::Stale`], the sequence that the host has to exceed.
     pub sequence: u64,
     /// The address of the router that answers.
     pub router: Ipv4Addr,

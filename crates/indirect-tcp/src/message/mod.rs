@@ -28,24 +28,23 @@ use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4};
 
 /// The UDP and TCP port of support routers (not assigned by IANA).
 pub const PORT: u16 = 4954;
-/// Connections of one mobile host, at most: its greeting has to fit one datagram.
+/// The limit of connections of one mobile host. With it, a greeting fits one datagram.
 pub const CONNECTIONS: usize = 16;
-/// Earlier routers that a greeting names, at most: as many as fit its datagram. A router that it does not name hands
-/// over nothing.
+/// The limit of earlier routers that a greeting names. A router that the greeting does not name hands over nothing.
 pub const PREVIOUS: usize = 16;
 
-/// A datagram to or from [`PORT`].
+/// A message in a UDP datagram to or from [`PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Datagram {
-    /// Type 1, from a mobile host to its new router.
+    /// Type 1: a greeting, from a mobile host to its new router.
     Greeting(Signed<Greeting>),
-    /// Type 2, the answer.
+    /// Type 2: the answer of the router to a greeting.
     GreetingReply(Signed<GreetingReply>),
-    /// Type 3, from a new router to an earlier one.
+    /// Type 3: a forward pointer, from a new router to an earlier one.
     ForwardPointer(Signed<ForwardPointer>),
-    /// Type 4, the answer.
+    /// Type 4: the answer of the earlier router to a forward pointer.
     ForwardReply(Signed<ForwardReply>),
-    /// Type 5, from a router to a mobile host.
+    /// Type 5: a report of lost connections, from a router to a mobile host.
     Lost(Signed<Lost>),
 }
 
@@ -78,7 +77,7 @@ fn put_socket(out: &mut Vec<u8>, at: SocketAddrV4) {
     out.extend(at.port().to_be_bytes());
 }
 
-/// Reads an IPv4 address in 16 bytes.
+/// Reads an IPv4 address that is mapped into IPv6 (16 bytes).
 fn mapped(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
     let [zeros @ .., a, b, c, d] = r.array::<16>()?;
     if zeros != [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] {

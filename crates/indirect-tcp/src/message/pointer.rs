@@ -1,11 +1,11 @@
-//! The datagrams between routers. Signed with the key of the two routers.
+//! The datagrams between routers. They are signed with the key of the two routers.
 
 use super::greeting::Greeting;
 use super::signed::{AROUND, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A forward pointer, by which a new router notifies an earlier one that a host is with it: bodies of type 3. It
+/// A forward pointer (bodies of type 3): a new router notifies an earlier router that a host is at the new router. It
 /// carries the host's own greeting, signed with the key that the host shares with the earlier router
 /// ([`Signed::shown_to`]). So the earlier router need not trust the new one.
 ///
@@ -22,7 +22,7 @@ pub struct ForwardPointer {
     pub greeting: Signed<Greeting>,
 }
 
-/// The length of the longest greeting, in bytes.
+/// The length of the longest greeting in a forward pointer, in bytes: it has no codes.
 const MOST: usize = AROUND + 20 + 4 * PREVIOUS + entry::LEN * CONNECTIONS;
 
 impl Message for ForwardPointer {
@@ -48,7 +48,7 @@ impl Message for ForwardPointer {
     }
 }
 
-/// The answer of the earlier router: bodies of type 4.
+/// The answer of the earlier router to a forward pointer: bodies of type 4.
 /// `0 from router · 4 host · 8 sequence u64 · 16 connections u16 · 18 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardReply {
@@ -58,7 +58,7 @@ pub struct ForwardReply {
     pub host: Ipv4Addr,
     /// The sequence of the greeting in the forward pointer.
     pub sequence: u64,
-    /// The number of connections that the earlier router has, and will offer.
+    /// The number of the host's connections that the earlier router has, and will offer.
     pub connections: u16,
 }
 

@@ -1,4 +1,5 @@
-//! The frame of all messages: 4 bytes of header, the body, and an authentication code.
+//! The format of signed messages (datagrams, calls and answers): 4 bytes of header, the body, and an authentication
+//! code.
 //!
 //! ```text
 //! +-------------------------------+---------------+---------------+
@@ -16,24 +17,24 @@ use wire::{Malformed, Reader};
 
 const MAGIC: u16 = 0x4954;
 const VERSION: u8 = 1;
-/// Bytes around a body.
+/// The length of the header and the code around a body, in bytes.
 pub(super) const AROUND: usize = 4 + CODE;
 pub(super) const CODE: usize = 32;
 
 /// The body of a signed message.
 pub trait Message: Clone + PartialEq + Eq + Debug + Sized {
-    /// The type in the header.
+    /// The number of the type in the header.
     const TYPE: u8;
-    /// Reads a body. The caller refuses trailing bytes.
+    /// Parses a body, or returns an error if it is malformed. The caller refuses bytes after the body.
     fn take(r: &mut Reader<'_>) -> Result<Self, Malformed>;
-    /// Writes the body that [`Self::take`] reads.
+    /// Appends the encoded body to `out`, in the form that [`Self::take`] parses.
     fn put(&self, out: &mut Vec<u8>);
 }
 
 /// A well-formed message with its authentication code. [`Self::is_by`] checks whether it is authentic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signed<T> {
-    /// The body.
+    /// The body between the header and the code.
     pub message: T,
     code: [u8; CODE],
 }
@@ -50,8 +51,8 @@ impl<T: Message> Signed<T> {
         Self { message, code }
     }
 
-    /// Parses a whole message, or returns an error if it is malformed, of another type, or longer. Does not check the
-    /// code.
+    /// Parses a message. Returns an error if it is malformed, is of another type, or has bytes after it. Does not check
+    /// the code.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("itcp_truncated"));
         if r.u16()? != MAGIC {
@@ -78,7 +79,7 @@ impl<T: Message> Signed<T> {
         out
     }
 
-    /// Returns whether it was signed with this key. The comparison takes constant time.
+    /// Returns whether the message was signed with this key. The comparison takes constant time.
     pub fn is_by(&self, key: &Key) -> bool {
         auth::equal(&code(&self.message, key), &self.code)
     }

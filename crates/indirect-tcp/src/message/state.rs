@@ -1,5 +1,5 @@
-//! The state of a socket in a handoff: 144 bytes, then the bytes received and not read, then the bytes not
-//! acknowledged.
+//! The state of a socket in a handoff: 144 bytes, then the bytes that were received and not read, then the bytes that
+//! are not acknowledged or not sent.
 //!
 //! ```text
 //!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 our window's scale u8 · 7 the peer's u8
@@ -17,26 +17,26 @@ use super::{mapped, put_mapped, zeros};
 use wire::{Duration, Malformed, Reader, RoundTripTime, Seq, SocketAddrV4, TcpState};
 
 const VERSION: u8 = 1;
-/// Bytes of one queue, at most (not in the paper). A router's buffers are far smaller.
+/// The limit of the bytes in one queue (not in the paper).
 pub(super) const QUEUE: u32 = 2 << 20;
 
 mod flag {
-    /// The peer finished.
+    /// Flag: the peer's FIN has come.
     pub(super) const FINISHED: u16 = 1;
-    /// Our FIN was sent.
+    /// Flag: the router's FIN was sent.
     pub(super) const FIN_SENT: u16 = 2;
-    /// The windows are valid. Always set here.
+    /// Flag: the windows in the state are valid. It is always set here; a state without it is refused.
     pub(super) const WINDOW: u16 = 8;
     pub(super) const TIMESTAMP: u16 = 16;
     pub(super) const SCALE: u16 = 32;
     pub(super) const SACK: u16 = 64;
-    /// The user finished, whether the FIN was sent or not (not in the paper).
+    /// Flag (not in the paper): the user of the socket has finished, whether the FIN was sent or not.
     pub(super) const FINISHING: u16 = 512;
-    /// All flags.
     pub(super) const KNOWN: u16 = FINISHED | FIN_SENT | WINDOW | TIMESTAMP | SCALE | SACK | FINISHING;
 }
 
-/// Returns Linux' number of the TCP state, from whether our FIN was sent and whether the peer's has come.
+/// Returns the number that Linux gives to the TCP state. `fin_sent`: the router's FIN was sent. `finished`: the peer's
+/// FIN has come.
 const fn number(fin_sent: bool, finished: bool) -> u8 {
     match (fin_sent, finished) {
         (false, false) => 1, // ESTABLISHED
@@ -49,9 +49,9 @@ const fn number(fin_sent: bool, finished: bool) -> u8 {
 /// A half of a connection, seen from the router.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
-    /// To the mobile host.
+    /// The half between the router and the mobile host.
     Near,
-    /// To its peer.
+    /// The half between the router and the peer.
     Far,
 }
 
@@ -60,13 +60,14 @@ pub enum Side {
 pub struct SocketState {
     /// The half to which the state belongs.
     pub side: Side,
-    /// The TCP state. `window_ack` (SND.WL2) is not carried: it is set to SND.UNA.
+    /// The TCP state of the socket. The message does not carry `window_ack` (SND.WL2): it is set to SND.UNA.
     pub tcp: TcpState,
 }
 
 impl SocketState {
-    /// Returns whether no bytes are left to relay between this half and the other: both ends have finished, and all
-    /// bytes of its peer were read. Only such a half may be sent without the other.
+    /// Returns whether no bytes are left to relay between this half and the other half: both ends of this half have
+    /// finished, and all received bytes were read. Only then may the state of this half be sent without that of the
+    /// other half.
     pub const fn is_self_contained(&self) -> bool {
         self.tcp.finishing && self.tcp.finished && self.tcp.unread.is_empty()
     }
@@ -123,7 +124,7 @@ impl SocketState {
         }
         let fin_sent = flags & flag::FIN_SENT != 0;
         if fin_sent && unsent > 0 {
-            return Err(Malformed("itcp_state_flags")); // bytes before the FIN are sent before it
+            return Err(Malformed("itcp_state_flags")); // the FIN is sent after all bytes
         }
         if mss == 0 || mss > u32::from(u16::MAX) || local_port == 0 || remote_port == 0 {
             return Err(Malformed("itcp_state_range"));
@@ -216,7 +217,8 @@ impl SocketState {
     }
 }
 
-/// Parses two numbers of microseconds. Both are zero if no round trip was measured; a measured one is at least 1 µs.
+/// Parses the smoothed round trip and its variation, in microseconds. Both are zero if no round trip was measured. A
+/// measured round trip is at least 1 µs.
 fn round_trip(smoothed: u32, variation: u32) -> Result<Option<RoundTripTime>, Malformed> {
     let span = |micros: u32| Duration::from_micros(micros.into());
     match (smoothed, variation) {

@@ -138,8 +138,8 @@ fn the_largest_greeting_and_its_pointer_fit_one_datagram() {
     assert_eq!(Signed::<ForwardPointer>::parse(&bytes).map(|signed| signed.message), Ok(pointer));
 }
 
-/// With codes fewer previous routers fit into a greeting with many entries: 16 with up to 11 entries, at least 7 with
-/// 16.
+/// With codes, fewer previous routers fit into a greeting with many entries: 16 with up to 11 entries, at least 7 with
+/// up to 16 entries.
 #[test]
 fn the_largest_greeting_with_codes_fits_one_datagram() {
     for entries in 0..=CONNECTIONS {
@@ -185,7 +185,7 @@ fn a_datagram_is_told_by_its_type() {
     assert_eq!(with(20, PREVIOUS as u8 + 1), "itcp_too_many");
     assert_eq!(with(21, CONNECTIONS as u8 + 1), "itcp_too_many");
     assert_eq!(with(22, 4), "itcp_greeting_flags");
-    // The flag for codes, without a previous router.
+    // The flag for codes is refused if there is no previous router.
     let alone = Greeting { previous: Vec::new(), ..greeting() };
     let mut flagged = Signed::new(alone, &key()).emit();
     flagged[22] = 2;
@@ -299,7 +299,8 @@ fn every_refusal_of_a_frame_has_its_reason() {
         "itcp_state_scale",
         "a scale of none"
     );
-    // First all bytes and our FIN are sent. Then one byte is unsent although the FIN is sent.
+    // In the first state, all bytes and the router's FIN are sent. In the second, one byte is unsent although the FIN
+    // is sent.
     let sent =
         TcpState { unacknowledged: vec![1, 2], send_next: tcp().send_una.plus(3), finishing: true, ..tcp() };
     let sent = Body::State(Box::new(SocketState::new(Side::Far, sent)));
@@ -319,7 +320,7 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(refused, "itcp_state_round_trip", "a variation of nothing");
 }
 
-/// The layout in `state.rs`, field by field.
+/// The state of a socket is encoded with the layout in `state.rs`.
 #[test]
 fn a_state_is_these_bytes() {
     let mut bytes = Vec::new();
@@ -334,7 +335,7 @@ fn a_state_is_these_bytes() {
     assert_eq!(&bytes[144..], b"read mesent+not");
 }
 
-/// Two ends that have exchanged hellos.
+/// Returns the two ends of a connection after their hellos.
 fn channels() -> [FrameAuth; 2] {
     let mut ends = [FrameAuth::new(key(), true), FrameAuth::new(key(), false)];
     for end in &mut ends {
@@ -380,7 +381,7 @@ fn what_can_be_no_frame_is_not_waited_for() {
     bytes[8] = 1;
     frames.push(&bytes);
     assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));
-    // A long frame is refused too, before its sender is authenticated.
+    // A long frame is refused before its sender is authenticated, and accepted afterwards.
     let long = Frame { handoff: 1, body: Body::UserBuffer(Direction::Up, vec![0; 4096]) }.emit();
     let mut frames = Frames::default();
     frames.push(&long[..20]);

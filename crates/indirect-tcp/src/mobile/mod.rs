@@ -4,8 +4,8 @@
 //!  program ── Serve/Served ── this role ── TCP ── support router ── TCP ── peer
 //! ```
 //!
-//! A program's stream is relayed to the stream to the router, after a call and its answer. A handoff does not change
-//! it: only the router at its other end changes.
+//! After a call and its answer, this role relays between the program's stream and the stream to the router. A handoff
+//! changes neither stream: only the router at the other end changes.
 
 mod registration;
 mod streams;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use streams::far;
 use wire::{Duration, Instant, Ipv4Addr, Packet, Reason, WallTime, udp};
 
-/// The time for which greetings still name a connection that its program has closed, as the last FIN may be
+/// The time for which greetings still name a connection after it has ended cleanly. In this time the last FIN may be
 /// retransmitted.
 const CLOSING: Duration = Duration::from_secs(30);
 
@@ -59,9 +59,9 @@ pub struct MobileHost {
     previous: VecDeque<Ipv4Addr>,
     /// The greeting that the router has not answered yet.
     greeting: Option<PendingGreeting>,
-    /// The greeting that the router answered last.
+    /// The greeting that the router has answered, while no greeting waits for its answer.
     answered: Option<Signed<Greeting>>,
-    /// The latest sequence that was used.
+    /// The latest sequence that was used in a greeting or call.
     sequence: u64,
     clock: WallTime,
     timers: Timers<Timer, 4>,
@@ -69,7 +69,7 @@ pub struct MobileHost {
     connections: BTreeMap<StreamId, Connection>,
     /// Connections that ended cleanly, each with the time until which greetings name it, the oldest first.
     closing: VecDeque<(Entry, Instant)>,
-    /// The program's stream for each stream to the router.
+    /// The program's stream for each stream to a router.
     programs: BTreeMap<StreamId, StreamId>,
     next_number: u32,
     next_stream: u32,
@@ -80,7 +80,7 @@ pub struct MobileHost {
 #[derive(Debug)]
 struct PendingGreeting {
     greeting: Signed<Greeting>,
-    /// The number of times that it was sent.
+    /// The number of times that the greeting was sent.
     attempt: u32,
 }
 
@@ -89,10 +89,10 @@ struct Connection {
     number: u32,
     local: Option<Addr>,
     peer: Addr,
-    /// The stream to the router.
+    /// The stream to the router. `None` before it is opened, and after it has ended.
     inner: Option<StreamId>,
     state: State,
-    /// Bytes that may be written to it.
+    /// Bytes that may be written to the stream to the router.
     credit: usize,
     /// Bytes that the program asked to read and has not received.
     wanted: usize,
@@ -103,10 +103,10 @@ struct Connection {
 enum State {
     /// There is no router yet, or the stream to it is not open.
     Waiting,
-    /// The stream to the router is open. `called`: the call was sent, which needs credit for all of it. `heard`: the
-    /// part of the answer that has come.
+    /// The stream to the router is open. `called`: the call was sent, after there was credit for all of it. `heard`:
+    /// the received part of the answer.
     Calling { entry: Entry, called: bool, heard: Vec<u8> },
-    /// The router has answered that it is connected.
+    /// The router has answered that the connection to the peer is open.
     Open(Entry),
 }
 
@@ -134,7 +134,8 @@ impl MobileHost {
         })
     }
 
-    /// Returns a sequence above all before. It is at least the wall clock, so it is higher after a restart too.
+    /// Returns a sequence above all earlier ones. It is at least the wall clock in nanoseconds, so that it is also
+    /// higher after a restart.
     fn next_sequence(&mut self, now: Instant) -> u64 {
         self.sequence = (self.sequence + 1).max(self.wall(now));
         self.sequence
@@ -170,7 +171,7 @@ impl MobileHost {
         }
     }
 
-    /// Keeps a connection that its program has closed, so that greetings name it for [`CLOSING`].
+    /// Notes a connection that has ended cleanly, so that greetings name it for [`CLOSING`].
     fn still_to_name(&mut self, now: Instant, entry: Entry, out: &mut Outbox) {
         self.closing.push_back((Entry { closing: true, ..entry }, now + CLOSING));
         self.closing_ends(now, out);

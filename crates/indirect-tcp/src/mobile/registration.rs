@@ -8,20 +8,20 @@ use node::stream::refusal as refused;
 use node::{Addr, Outbox, StreamId};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
-/// A greeting is repeated after this time. Each next wait is twice the last.
+/// The time after which a greeting is repeated. Each further wait is twice as long, up to [`LONGEST_REPEAT`].
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 /// The longest time between two repetitions.
 const LONGEST_REPEAT: Duration = Duration::from_secs(4);
-/// While it has connections, a host repeats its last greeting after this time. Only the answer shows that the router
-/// still knows them: a router that has restarted does not, and its advertisements need not show the restart. Other soft
-/// state here has the same interval.
+/// The time after which a host with connections repeats its answered greeting. Only the answer shows that the router
+/// still knows the connections: a router that has restarted does not know them. Its advertisements need not show the
+/// restart.
 const REFRESH: Duration = Duration::from_secs(3);
-/// The time without an answer of its router after which a host gives up its connections.
+/// The time without an answer to a new greeting, after which a host gives up its connections.
 const HOPELESS: Duration = Duration::from_mins(1);
 
 impl MobileHost {
-    /// Handles a new gateway. It may be the same router after a restart, which has lost the host's state: then it is
-    /// greeted again.
+    /// Handles a report of the gateway, and greets it. The present router may be reported again after a restart, in
+    /// which it has lost the host's state.
     pub(super) fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.router == Some(router) {
             return self.greet(now, router, out);
@@ -29,7 +29,7 @@ impl MobileHost {
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);
             self.previous.push_front(left);
-            // Without a connection only the last router has state of this host to delete.
+            // If there is no connection, only the last router may have state of this host, which it has to delete.
             let any =
                 !self.closing.is_empty() || self.connections.values().any(Connection::is_known_to_router);
             self.previous.truncate(if any { PREVIOUS + 1 } else { 1 });
@@ -50,8 +50,8 @@ impl MobileHost {
         let sequence = self.next_sequence(now);
         let entries = self.connections.values_mut().filter_map(|connection| match &mut connection.state {
             State::Open(entry) => Some(*entry),
-            // The router may have connected it. If so, the connection moves too; if not, the host is notified that it
-            // is lost.
+            // The earlier router may have connected to the peer. If so, the connection moves; if not, the host is
+            // notified that it is lost.
             State::Calling { entry, called: true, .. } => {
                 entry.calling &= *entry.router.ip() == router;
                 Some(*entry)
@@ -77,8 +77,9 @@ impl MobileHost {
         self.repeat(now, out);
     }
 
-    /// Repeats the answered greeting, if any connection depends on it. A router that knows it answers as before. A
-    /// router that has restarted asks for a later greeting, which names the present connections.
+    /// Repeats the answered greeting, if the host has sent a call for a connection that has not ended. A router that
+    /// knows the greeting answers as before. A router that has restarted asks for a later greeting, which names the
+    /// present connections.
     pub(super) fn refresh(&mut self, now: Instant, out: &mut Outbox) {
         if !self.connections.values().any(Connection::is_known_to_router) {
             return;
@@ -91,7 +92,7 @@ impl MobileHost {
         }
     }
 
-    /// Sets the timer of [`Self::refresh`], unless it is set.
+    /// Sets the timer of [`Self::refresh`], unless it is set or a greeting waits for its answer.
     pub(super) fn refresh_later(&mut self, now: Instant) {
         if self.answered.is_some() && self.timers.due(Timer::Refresh).is_none() {
             self.timers.set(Timer::Refresh, now + REFRESH);
@@ -167,7 +168,7 @@ impl MobileHost {
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
             match self.connections.get(&program).map(|connection| &connection.state) {
-                // It was not connected, or the answer was lost, so the host calls again.
+                // The router has not connected to the peer, or its answer was lost. So the host calls again.
                 Some(State::Calling { .. }) => self.begin(program, out),
                 _ => self.end(program, Some(refused::RESET), out),
             }

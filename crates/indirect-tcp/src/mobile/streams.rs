@@ -1,4 +1,4 @@
-//! Streams of programs, and those to the router.
+//! The streams of programs, and the streams to the router.
 
 use super::{Connection, MobileHost, State};
 use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Message, PORT, Signed};
@@ -15,7 +15,7 @@ impl MobileHost {
         match op {
             StreamOp::Open { local, peer, foreign: false, .. } => self.open(program, local, peer, out),
             StreamOp::Open { .. } => out.served(closed(program, Some(refused::NOT_OURS))),
-            // There are no listeners at the router yet.
+            // Support routers do not listen for a host's programs.
             StreamOp::Listen { .. } => out.served(closed(program, Some(refused::NO_TRANSPORT))),
             StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.end(program, None, out),
             op => self.operate(program, op, out),
@@ -47,7 +47,8 @@ impl MobileHost {
         self.begin(program, out);
     }
 
-    /// Opens a stream to the router, if there is one. A connection for which a call was sent before gets a new number.
+    /// Opens a stream to the router, if the host has one. An earlier stream of the connection is ended. A connection
+    /// for which a call was sent before gets a new number.
     pub(super) fn begin(&mut self, program: StreamId, out: &mut Outbox) {
         let Some(router) = self.router else { return };
         let Some(connection) = self.connections.get_mut(&program) else { return };
@@ -102,7 +103,7 @@ impl MobileHost {
                 connection.finishing = true;
                 connection.pass(op, out);
             }
-            // Only routers move connections.
+            // A connection cannot be exported here: only routers move connections.
             StreamOp::Migrate(MigrateOp::Export) => {
                 out.served(OwnedStreamEvent::refused(program, refused::NOT_FROZEN));
             }
@@ -114,8 +115,8 @@ impl MobileHost {
         }
     }
 
-    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program asked for
-    /// it.
+    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program ended it,
+    /// or if it has ended cleanly.
     pub(super) fn end(&mut self, program: StreamId, why: Option<&str>, out: &mut Outbox) {
         let Some(connection) = self.connections.remove(&program) else { return };
         if let Some(inner) = connection.inner {
@@ -150,8 +151,8 @@ impl MobileHost {
                 }
             }
             StreamEvent::Data(bytes) => match &mut connection.state {
-                // More bytes than the program asked for cannot be delivered. A stream with a gap would be wrong, so it
-                // ends.
+                // More bytes than the program asked for cannot be delivered. A stream with a gap would be wrong, so the
+                // stream ends.
                 State::Open(_) if bytes.len() > connection.wanted => {
                     self.end(program, Some(refused::RESET), out);
                 }
@@ -174,7 +175,7 @@ impl MobileHost {
                 connection.inner = None;
                 let open = if let State::Open(entry) = connection.state { Some(entry) } else { None };
                 match open {
-                    // Its guard stays: the last segments of the far half may reach this host too.
+                    // The guard of the far half stays: its last segments may also reach this host.
                     Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
                     _ => connection.lift(inner, out),
                 }
@@ -197,11 +198,11 @@ impl MobileHost {
         }
         *called = true;
         entry.id.call = sequence;
-        // A closed connection had the same ports: its guard now belongs to this one.
+        // A connection that has ended may have had the same end points. Its guard is now that of this connection.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
         let Entry { id: ConnectionId { number, .. }, router, peer, .. } = *entry;
-        // A segment of the far half that reaches this host during a handoff is dropped: a reset would end the
-        // connection.
+        // A segment of the far half that reaches this host during a handoff is dropped: a reset from this host's stack
+        // would end the connection.
         let guard = StreamOp::Migrate(MigrateOp::Guard(far(entry), Some(Guard::Drop)));
         let call =
             Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };
@@ -244,7 +245,8 @@ impl MobileHost {
         }
     }
 
-    /// The stream of a call has ended. A call to an earlier router is repeated through the present one.
+    /// Handles the end of a stream whose call was not answered. A call to an earlier router is repeated at the present
+    /// one; otherwise the connection ends.
     fn call_ended(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
         let state = self.connections.get(&program).map(|connection| &connection.state);
         if matches!(state, Some(State::Calling { entry: Entry { calling: false, .. }, .. })) {
@@ -263,7 +265,7 @@ impl Connection {
         }
     }
 
-    /// Returns its identifier, or `None` before a router was called.
+    /// Returns the identifier of the connection, or `None` if no call was sent for it.
     pub(super) const fn id(&self) -> Option<ConnectionId> {
         match &self.state {
             State::Open(entry) | State::Calling { entry, called: true, .. } => Some(entry.id),
@@ -271,12 +273,12 @@ impl Connection {
         }
     }
 
-    /// Returns whether a router was called for it.
+    /// Returns whether a call was sent for the connection, so that a router may know it.
     pub(super) const fn is_known_to_router(&self) -> bool {
         self.id().is_some()
     }
 
-    /// Returns the entry for a connection that is about to be called for. The caller sets `id.call`.
+    /// Returns the entry of the connection before its call. The sequence of the call is set when the call is sent.
     const fn entry(&self, router: Addr, host: Addr) -> Entry {
         Entry {
             id: ConnectionId { number: self.number, call: 0 },
@@ -289,7 +291,7 @@ impl Connection {
         }
     }
 
-    /// Lifts the guard of the connection, if a call has set it.
+    /// Removes the guard of the far half, if a call has set it.
     fn lift(&self, inner: StreamId, out: &mut Outbox) {
         if let State::Open(entry) | State::Calling { entry, called: true, .. } = &self.state {
             out.stream(inner, StreamOp::Migrate(MigrateOp::Guard(far(entry), None)));

@@ -11,16 +11,16 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 /// The time that an accepted connection has to authenticate itself.
 const PREAMBLE: Duration = Duration::from_secs(5);
-/// Accepted connections that are not authenticated yet, at most.
+/// The limit of accepted connections that are not authenticated yet.
 const CALLERS: usize = 64;
-/// The same from one address: the number of connections that a host may have.
+/// The limit of unauthenticated connections from one address: the number of connections that a host may have.
 const FROM_ONE: usize = CONNECTIONS;
 /// Bytes to read first: at the third byte a host's call differs from a router's frame.
 const TELLING: usize = 4;
 const CALL: [u8; 3] = [0x49, 0x54, 1];
 
 impl SupportRouter {
-    /// A host or a router has connected.
+    /// Handles a new connection from a host or a router, which has to authenticate itself.
     pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
         if let Some(oldest) = self.displaced_by(*near.remote.ip()) {
             self.refused.count(refusal::BUSY);
@@ -44,7 +44,7 @@ impl SupportRouter {
                 _ => None,
             };
             if let Some(from) = from {
-                unproved.entry(from).or_default().push(*id); // a driver counts them: the oldest first
+                unproved.entry(from).or_default().push(*id); // stream numbers rise: the oldest first
             }
         }
         let own = unproved.get(&source).filter(|own| own.len() >= FROM_ONE);
@@ -53,7 +53,8 @@ impl SupportRouter {
         own.or(most)?.first().copied()
     }
 
-    /// Handles an event of an accepted connection. Reads no byte beyond the call, as what follows is data for the peer.
+    /// Handles an event of an accepted connection. Reads no byte beyond the call, as the bytes after the call are data
+    /// for the peer.
     pub(super) fn caller(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
         match event {
             StreamEvent::Room(more) => {
@@ -130,7 +131,7 @@ impl SupportRouter {
             out.stream(id, StreamOp::Finish);
             return Ok(());
         }
-        // The host's own address and port, so that the router is transparent to the peer.
+        // The far half has the host's own address and port, so that the router is transparent to the peer.
         let entry = Entry {
             id: connection_id,
             host: near.remote,
@@ -163,7 +164,7 @@ impl SupportRouter {
         }
     }
 
-    /// The far half is open: notifies the host, and begins to relay.
+    /// Notifies the host that the far half is open, and begins to relay.
     pub(super) fn connected(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Some((near, far)) = connection.near.zip(connection.far) else { return };
@@ -172,7 +173,7 @@ impl SupportRouter {
         out.mark(IndirectTcpEvent::Connected { host: address, connection: number }.into());
     }
 
-    /// The far half could not be opened: notifies the host, and ends the near half.
+    /// Notifies the host that the far half could not be opened, and ends the near half.
     pub(super) fn not_connected(&mut self, address: Ipv4Addr, number: u32, code: Code, out: &mut Outbox) {
         if let Some(near) = self.forget(address, number).and_then(|connection| connection.near) {
             self.answer(near, address, Answer { connection: number, code }, out);
@@ -180,7 +181,7 @@ impl SupportRouter {
         }
     }
 
-    /// The host has closed the near half before the far half was open.
+    /// Removes a connection whose near half ended before the far half was open.
     pub(super) fn call_ended(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         if let Some(far) = self.forget(address, number).and_then(|connection| connection.far) {
             out.stream(far, StreamOp::Abort);

@@ -5,16 +5,15 @@ use node::stream::refusal as refused;
 use node::{MigrateEvent, StreamEvent, StreamId};
 use wire::{Ipv4Addr, Seq};
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) entry: Entry,
     pub(super) near: Option<StreamId>,
     pub(super) far: Option<StreamId>,
-    /// The sequence of the call by which it began. `None` if it came from another router. A greeting with a lower
-    /// sequence does not name it.
+    /// The sequence of the call that opened the connection, or `None` if another router handed it over. A greeting with
+    /// a lower sequence does not name the connection.
     pub(super) called: Option<u64>,
-    /// The number of the latest attempt to hand it over, by any router.
+    /// The number of the latest attempt to hand the connection over, by any router. 0 before the first one.
     pub(super) attempt: u32,
     pub(super) stage: Stage,
 }
@@ -34,13 +33,13 @@ impl Connection {
         }
     }
 
-    /// Returns whether both halves have ended cleanly.
+    /// Returns whether both halves have ended.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Returns whether its host called for it after the greeting with this sequence. That greeting does not name it,
-    /// and the router that was greeted does not know it.
+    /// Returns whether the host called for the connection after the greeting with this sequence. Such a greeting does
+    /// not name the connection, and the greeted router does not know it.
     pub(super) fn is_called_after(&self, sequence: u64) -> bool {
         self.called.is_some_and(|called| called > sequence)
     }
@@ -58,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// Applies an event of one half. Returns what the router has to do about it, if anything. `moves_unread`: bytes that
+    /// Applies an event of one half. Returns what the router has to do next, if anything. `moves_unread`: bytes that
     /// were received and not read are handed over too.
     pub(super) fn on(&mut self, side: Side, event: StreamEvent<'_>, moves_unread: bool) -> Option<Next> {
         if let StreamEvent::Closed(_) = event {
@@ -89,7 +88,7 @@ pub(super) enum Next {
     CallFailed(Code),
     /// The host has closed the near half, so abort the far half.
     EndCall,
-    /// Both halves have ended cleanly.
+    /// Note that both halves have ended.
     End,
     /// Export the next half, or ship the connection if there is none.
     Export,
@@ -101,21 +100,21 @@ pub(super) enum Next {
     CannotCome,
 }
 
-/// The stage of a connection.
+/// The stage of a connection at this router.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// The far half is being opened.
     Connecting,
-    /// It is served here: both halves are relayed, or one has ended.
+    /// The connection is served here: both halves are relayed, or one has ended.
     Serving,
-    /// It is frozen, to be handed over to another router.
+    /// The connection is frozen, to be handed over to another router.
     Leaving(Leaving),
-    /// A greeting names it, and no other router has sent it yet.
+    /// A greeting names the connection, and no other router has sent its state yet.
     Expected,
-    /// Its state is being received.
+    /// The state of the connection is being received.
     Arriving(Arriving),
-    /// Both halves have ended cleanly. The host may not know that yet. So each router to which the host names the
-    /// connection has to know that nothing was lost, until the host does not name it any more.
+    /// Both halves have ended. The host may not know that yet, and may name the connection in a greeting. So the
+    /// connection stays known, and no router reports it as lost.
     Over,
 }
 
@@ -132,16 +131,17 @@ impl Stage {
     }
 }
 
-/// The progress of a connection that leaves.
+/// The progress of a connection that is handed over to another router.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
-    /// After `Part`: the bytes on their way up to the peer, and down to the host.
+    /// The bytes between the halves: up to the peer, and down to the host. `None` until the answer to `Part`.
     pub(super) staged: Option<[Vec<u8>; 2]>,
     /// The near half's state, then the far half's. A half that is over has none.
     pub(super) states: Vec<SocketState>,
     /// Halves that have ended cleanly but still had a socket. The bytes that they had received are in `staged`.
     pub(super) over: Vec<Side>,
-    /// The commit was sent. From then on only the router to which it was sent knows the owner, wherever the host moves.
+    /// The commit that was sent and not answered. Only the router to which it was sent knows whether it owns the
+    /// connection.
     pub(super) committed: Option<Commit>,
 }
 
@@ -158,7 +158,7 @@ impl Leaving {
             StreamEvent::Migrate(MigrateEvent::Parted(staged)) if moves_unread => {
                 self.staged = Some(staged.map(<[u8]>::to_vec));
             }
-            // If it was not joined, both halves have finished, and each has all bytes of the other. So the relay has
+            // If the halves were not joined, both have finished, and each has all bytes of the other. So the relay has
             // ended, and no bytes are between them.
             StreamEvent::Migrate(MigrateEvent::Parted(_) | MigrateEvent::Refused(refused::NOT_JOINED)) => {
                 self.staged = Some(Default::default());
@@ -170,8 +170,8 @@ impl Leaving {
                 }
                 self.states.push(SocketState::new(side, state));
             }
-            // It has ended cleanly: its peer has acknowledged all bytes. `Part` has returned the bytes that it had
-            // received.
+            // The half has ended cleanly: its peer has acknowledged all bytes. `Part` has returned the bytes that the
+            // half had received.
             StreamEvent::Migrate(MigrateEvent::Refused(refused::NOT_ESTABLISHED)) => self.over.push(side),
             StreamEvent::Migrate(MigrateEvent::Refused(_)) | StreamEvent::Closed(_) => {
                 return Some(Next::CannotLeave);
@@ -192,14 +192,14 @@ impl Leaving {
 pub(super) struct Commit {
     pub(super) to: Ipv4Addr,
     pub(super) attempt: u32,
-    /// The sequence of the greeting that named that router.
+    /// The sequence of the host's greeting to router `to`.
     pub(super) sequence: u64,
 }
 
-/// The progress of a connection that comes.
+/// The progress of a connection that arrives from another router.
 #[derive(Debug)]
 pub(super) struct Arriving {
-    /// The stream to the old router by which it comes.
+    /// The stream to the old router by which the connection comes.
     pub(super) by: StreamId,
     pub(super) near: Arrival,
     pub(super) far: Arrival,
@@ -210,11 +210,11 @@ pub(super) struct Arriving {
     pub(super) buffered: usize,
     /// The next sequence number that the near half expects from the mobile host.
     pub(super) expected: Option<Seq>,
-    /// The handoff of the commit, if it has come.
+    /// The number of the handoff of the commit, if the commit has come.
     pub(super) commit: Option<u64>,
 }
 
-/// The progress of one half.
+/// The progress of one half of an arriving connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
     Missing,

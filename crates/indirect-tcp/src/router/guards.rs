@@ -1,13 +1,13 @@
-//! Guards: tuples on which this host's stack answers nothing, or only by resets. Their connections are being moved,
-//! have left, or have ended.
+//! Guards of tuples: this host's stack buffers or drops the segments on a guarded tuple, or answers them by resets. The
+//! connection is being moved, has left, is lost or has ended.
 
 use super::{LISTENER, SupportRouter, Timer};
 use crate::message::Entry;
 use node::{Guard, MigrateOp, Outbox, StreamOp, Tuple};
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// The time for which a connection's last segments are intercepted: several retransmissions of a lost FIN. It is less
-/// than the two minutes of TIME-WAIT, as the host may use the port again, at another router.
+/// The time for which a connection's last segments are intercepted: several retransmissions of a lost FIN. It is
+/// shorter than TIME-WAIT (60 s on Linux), after which the host may use the port again, at another router.
 const LAST_SEGMENTS: Duration = Duration::from_secs(10);
 /// The limit of ended connections whose last segments are intercepted at a time.
 const ENDED: usize = 1024;
@@ -17,7 +17,7 @@ impl SupportRouter {
         out.stream(LISTENER, StreamOp::Migrate(MigrateOp::Guard(tuple, guard.into())));
     }
 
-    /// Buffers packets for a connection that is on its way here.
+    /// Buffers packets for a connection that is expected from another router.
     pub(super) fn hold(&mut self, connection: &Entry, out: &mut Outbox) {
         for tuple in [connection.near(), connection.far()] {
             self.counts_no_more(tuple);
@@ -38,13 +38,13 @@ impl SupportRouter {
         self.ended.remove(&tuple);
     }
 
-    /// Drops or resets what comes on this tuple for `silence`.
+    /// Drops the segments on a tuple, or answers them by resets, for the time `silence`.
     pub(super) fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         self.silence_until(now + self.config.silence, tuple, guard, out);
     }
 
-    /// Answers by resets for `silence`. A guard sees only segments that come to this host, so they are intercepted
-    /// meanwhile.
+    /// Answers segments on a tuple by resets for the time `silence`. A guard sees only segments that reach this host's
+    /// stack, so the tuple is intercepted meanwhile.
     pub(super) fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
         self.silence(now, tuple, Guard::Reset, out);
         self.resets.insert(tuple);
@@ -57,14 +57,14 @@ impl SupportRouter {
         }
     }
 
-    /// A half has ended at an earlier router. This router has no socket that could answer its peer's last segments. A
-    /// reset, from this host's stack or the mobile host's, would report an error.
+    /// Drops the last segments of a half that has ended at an earlier router. This router has no socket that could
+    /// answer them. A reset, from this host's stack or the mobile host's, would report an error to the peer.
     pub(super) fn last_segments(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
         self.take_in_last_segments(now, tuple);
         self.silence_until(now + LAST_SEGMENTS, tuple, Guard::Drop, out);
     }
 
-    /// Sets a guard until `until`. A host has at most `GUARDS` guards: beyond that, the oldest is lifted.
+    /// Sets a guard until `until`. A host has at most `GUARDS` guards: beyond that, the oldest one is removed.
     fn silence_until(&mut self, until: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         Self::guard(tuple, guard, out);
         self.timers.set(Timer::Silence(tuple), until);
@@ -76,7 +76,7 @@ impl SupportRouter {
         }
     }
 
-    /// Lifts the guard of a tuple.
+    /// Removes the guard of a tuple.
     pub(super) fn speaks_again(&mut self, tuple: Tuple, out: &mut Outbox) {
         self.not_silent(tuple);
         Self::guard(tuple, None, out);
@@ -128,8 +128,8 @@ mod tests {
         router.handle(Instant::from_millis(120_000), Input::Timeout, out);
     }
 
-    /// The oldest of more than 256 guards is lifted once. A guard that a later connection with the same end points
-    /// replaced is not lifted.
+    /// The oldest of more than 256 guards is removed once. A guard that a later connection with the same end points
+    /// replaced, or that has expired, is not removed again.
     #[test]
     fn a_guard_is_lifted_for_others_only_while_it_stands() {
         let many = |router: &mut SupportRouter, out: &mut Outbox| {

@@ -12,8 +12,8 @@ use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
 
-/// The number of doublings of the host's retransmission time-out to revert when its connection has come. An outage of
-/// 12 s has 6 if the first time-out is 200 ms.
+/// The number of doublings of the host's retransmission time-out to revert when its connection has come. With a first
+/// time-out of 200 ms, there are 6 doublings in an outage of 13 s.
 const DOUBLINGS: u32 = 6;
 
 /// A commit that came from an old router.
@@ -22,11 +22,11 @@ struct Received {
     host: Ipv4Addr,
     connection: ConnectionId,
     attempt: u32,
-    /// The halves of which a state came before.
+    /// The halves of which a state came before the commit.
     halves: Halves,
-    /// The stream to the old router by which it came.
+    /// The stream to the old router by which the commit came.
     by: StreamId,
-    /// The number of the handoff on that stream.
+    /// The number of the handoff on stream `by`.
     handoff: u64,
 }
 
@@ -122,8 +122,8 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Returns whether this router took a connection by this attempt. `sequence` is that of the greeting by which it
-    /// was offered.
+    /// Returns [`Verdict::Taken`] if this router took a connection by this attempt. `sequence` is that of the greeting
+    /// that the offer named.
     fn whose(&self, host: Ipv4Addr, (connection, attempt): (ConnectionId, u32), sequence: u64) -> Verdict {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken
@@ -154,15 +154,15 @@ impl SupportRouter {
         }
     }
 
-    /// Returns whether the host's greeting names the router at the other end as one that may have its connections. This
-    /// router has sent a forward pointer to no other.
+    /// Returns whether the host's greeting names the router at the other end of stream `id` as an earlier router. This
+    /// router sends forward pointers only to the routers that the greeting names.
     fn is_named(&self, address: Ipv4Addr, id: StreamId) -> bool {
         let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return false };
         let greeting = self.hosts.get(&address).and_then(|host| host.greeting.as_ref());
         greeting.zip(channel.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
     }
 
-    /// Returns the connection with this number, if its call is the same.
+    /// Returns the connection with this number, if it began with the same call.
     fn connection_by_id(&mut self, host: Ipv4Addr, id: ConnectionId) -> Option<&mut Connection> {
         self.connection(host, id.number).filter(|here| here.entry.id == id)
     }
@@ -184,7 +184,7 @@ impl SupportRouter {
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
             return;
         };
-        // It comes back before the answer that the other router took it, so the state here is outdated.
+        // The connection comes back before the answer that the other router took it, so the state here is outdated.
         if here.committed().is_some_and(|commit| commit.attempt < attempt) {
             self.expect_again(now, address, number, out);
         }
@@ -220,7 +220,7 @@ impl SupportRouter {
         };
         let half = arriving.of(side);
         if (tcp.local, tcp.remote) != (tuple.local, tuple.remote) || *half != Arrival::Missing {
-            return; // it stays incomplete, and is refused at its commit
+            return; // a state for other end points is missing at the commit, which is then refused
         }
         *half = Arrival::Importing;
         arriving.self_contained.extend(self_contained.then_some(side));
@@ -271,10 +271,10 @@ impl SupportRouter {
         }
         let verdict = match known {
             _ if taken => Verdict::Taken,
-            // The host was notified that it is lost, or does not name it.
+            // The host was notified that the connection is lost, or its greeting does not name the connection.
             Verdict::Taken => Verdict::Failed,
-            // The host has moved on. The sender of the commit keeps the connection until a forward pointer names the next
-            // router.
+            // The host has left this router. The sender of the commit keeps the connection until a forward pointer
+            // names the next router.
             _ => Verdict::Moved,
         };
         let body = Body::CommitAnswer { host, connection, attempt, verdict };
@@ -322,8 +322,8 @@ impl SupportRouter {
     }
 
     /// Shortens the wait of the host's own TCP, whose retransmission time-out has doubled while there was no path.
-    /// Sends it ICMP host unreachable about its oldest unacknowledged segment, which was true at that time. Each report
-    /// reverts one doubling, and an overdue retransmission is sent at once (RFC 6069, section 4).
+    /// Sends the host ICMP host unreachable about its oldest unacknowledged segment, for which there was no path. Each
+    /// report reverts one doubling, and an overdue retransmission is sent at once (RFC 6069, section 4).
     fn end_wait(&self, address: Ipv4Addr, near: Tuple, expected: Seq, out: &mut Outbox) {
         let Some((iface, mac)) = self.hosts.get(&address).and_then(|host| host.way) else { return };
         let mut segment = near.remote.port().to_be_bytes().to_vec();
@@ -336,7 +336,8 @@ impl SupportRouter {
         }
     }
 
-    /// The connection has come and cannot be set up. The old router resets both ends, and the host is notified.
+    /// Gives up a connection whose state has come but cannot be set up. The old router resets both ends, and the host
+    /// is notified.
     pub(super) fn cannot_come(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         self.lose(now, address, &[number], "cannot be set up", out);
     }
@@ -358,7 +359,7 @@ impl SupportRouter {
         }
     }
 
-    /// The stream from the old router broke. Connections that were not taken are expected again.
+    /// Expects the connections of a host again that were arriving on a stream, as the stream from the old router broke.
     pub(super) fn arrival_interrupted(&mut self, address: Ipv4Addr, id: StreamId, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let mut ended = Vec::new();

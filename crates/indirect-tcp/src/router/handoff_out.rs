@@ -51,7 +51,7 @@ impl SupportRouter {
             self.commit_answered(now, router, (host, connection, attempt), verdict, out);
             return Ok(());
         }
-        // It answers a handoff that was given up meanwhile. That is no error of the peer.
+        // The frame answers a handoff that was given up meanwhile. That is no error of the peer.
         let Some(address) = self.hosts.iter().find(|(_, host)| of(host)).map(|(address, _)| *address) else {
             return Ok(());
         };
@@ -75,7 +75,7 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Restarts the give-up timer, as the other router has answered.
+    /// Restarts the give-up timer of a host's handoff, as the other router has answered.
     pub(super) fn progress(&mut self, now: Instant, address: Ipv4Addr) {
         self.timers.set(Timer::GiveUp(address), now + GIVE_UP);
     }
@@ -115,7 +115,7 @@ impl SupportRouter {
             return self.ship(address, number, out);
         }
         // A connection called for after the greeting stays: the host is here again, and the other router would refuse
-        // the connection.
+        // to take it.
         let leaves = |here: &Connection| {
             matches!(here.stage, Stage::Serving | Stage::Over) && !here.is_called_after(departure.sequence)
         };
@@ -167,7 +167,7 @@ impl SupportRouter {
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         let Some(staged) = leaving.staged.as_ref() else { return };
         if leaving.next(halves).is_some() {
-            return; // it is not all here yet
+            return; // a half is not exported yet
         }
         let attempt = connection.attempt + 1;
         let (halves, states, buffers) = parts(&leaving.states, staged);
@@ -219,18 +219,18 @@ impl SupportRouter {
                 }
                 return;
             }
-            // This router still owns the connection. The host is here again, or its next router is not known yet, so it
-            // is served here.
+            // This router still owns the connection. The host is here again, or its next router is not known yet, so
+            // the connection is served here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
             Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
-            // It stays frozen, and is shipped to the host's present router.
+            // The connection stays frozen, and is shipped to the host's present router.
             Verdict::Unknown | Verdict::Moved => {}
         }
         self.next_to_leave(address, out);
     }
 
-    /// The new router owns the connection, so it is deleted here.
+    /// Deletes a connection that the new router owns now.
     fn handed_over(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         if self.end_silently(now, address, number, out) {
             out.mark(IndirectTcpEvent::Forgotten { host: address, connection: number }.into());
@@ -248,8 +248,8 @@ impl SupportRouter {
         true
     }
 
-    /// The connection was taken by another router, and its host has returned meanwhile. The other router has been
-    /// notified, and hands the connection back.
+    /// Expects a connection that another router has taken, as the host has returned meanwhile. The other router has
+    /// been notified of that, and hands the connection back.
     pub(super) fn expect_again(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(entry) = self.connection(address, number).map(|here| here.entry) else { return };
         self.handed_over(now, address, number, out);
@@ -262,8 +262,8 @@ impl SupportRouter {
         self.timers.set(Timer::Patience(address), now + self.config.patience);
     }
 
-    /// The new router rejected the offer: the host has moved on, and its present router will send a forward pointer.
-    /// Until then the connections are served here.
+    /// Ends a handoff whose offer the other router rejected, and serves the connections here. If the host is at a third
+    /// router, that router will send a forward pointer.
     fn not_wanted(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         host.departure = None;
@@ -273,7 +273,8 @@ impl SupportRouter {
         }
     }
 
-    /// Resumes a frozen connection unchanged. It stays frozen if it was committed to another router, which may own it.
+    /// Resumes a frozen connection unchanged. A connection that was committed to another router stays frozen, as that
+    /// router may own it.
     pub(super) fn resume(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
@@ -293,7 +294,7 @@ impl SupportRouter {
         out.mark(IndirectTcpEvent::Resumed { host: address, connection: number }.into());
     }
 
-    /// The connection cannot be moved. Both its ends are reset, and the new router is notified.
+    /// Resets both ends of a connection that cannot be moved, and notifies the new router.
     pub(super) fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number).map(|here| here.entry.id) else { return };
         self.reset(address, number, "cannot be moved", out);
@@ -306,9 +307,9 @@ impl SupportRouter {
         self.next_to_leave(address, out);
     }
 
-    /// The other router may have taken the connection and then restarted. So the state here is outdated, and the ends
-    /// would not accept the sequence numbers of a reset made from it. The host is notified now, and both ends get a
-    /// reset when they next send.
+    /// Notifies the host that a connection is lost, and resets both ends when they next send. The other router may have
+    /// taken the connection and then restarted. Then the state here is outdated, and the ends would not accept the
+    /// sequence numbers of a reset made from it.
     fn refuse_stale(&mut self, now: Instant, address: Ipv4Addr, entry: &Entry, out: &mut Outbox) {
         for tuple in [entry.near(), entry.far()] {
             self.refuse(now, tuple, out);
@@ -329,7 +330,7 @@ impl SupportRouter {
 
     /// Gives up a handoff, as the other router has not answered in time. A connection whose commit was not answered
     /// ends here without a reset, as the other router may own it. If its host is here again, no other router will serve
-    /// it, so both ends get a reset. The host's other connections are reset if the host is elsewhere.
+    /// it, so both ends get a reset. The other leaving connections are reset.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();
@@ -345,20 +346,19 @@ impl SupportRouter {
         let silent: Vec<Ipv4Addr> = departure.iter().map(|departure| departure.to).chain(asked).collect();
         for (number, unsure) in all {
             if unsure && is_here {
-                self.lose(now, address, &[number], "unknown whose", out);
+                self.lose(now, address, &[number], "owner unknown", out);
             } else if unsure {
                 if self.end_silently(now, address, number, out) {
-                    let why = "unknown whose";
+                    let why = "owner unknown";
                     out.mark(IndirectTcpEvent::Lost { host: address, connection: number, why }.into());
                 }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
                 self.forget(address, number);
             } else {
-                // A greeting ends the departure and resumes each connection that has no commit. A connection that
-                // leaves was called for before its departure. So the greeting names it, and it is resumed, or does not
-                // name it, and it is ended. No such connection is frozen then.
+                // If the host is here, its greeting has ended the departure. The greeting has resumed or ended each
+                // leaving connection without a commit, so none of them is frozen now.
                 debug_assert!(!is_here, "a connection leaves without a commit, and its host is here");
-                self.reset(address, number, "router unreachable", out);
+                self.reset(address, number, "no answer of the router", out);
             }
         }
         for router in silent {
@@ -366,8 +366,8 @@ impl SupportRouter {
         }
     }
 
-    /// Starts the handoff of a host's connections to router `to`, and offers them there. `sequence` is that of the
-    /// greeting.
+    /// Starts the handoff of a host's connections to router `to`, and offers the connections to it. `sequence` is that
+    /// of the host's greeting to `to`.
     pub(super) fn begin_departure(
         &mut self,
         now: Instant,
@@ -385,9 +385,9 @@ impl SupportRouter {
 /// Halves, their states, and the bytes between them in each direction.
 type Shipment = (Halves, Vec<SocketState>, Vec<(Direction, Vec<u8>)>);
 
-/// Returns what is shipped of a connection: which halves exist, their states, and the bytes between them. If only one
-/// half is left, nothing is relayed any more. The bytes that were on their way to it are added to its unsent bytes,
-/// followed by its FIN.
+/// Returns the state of a connection to send: which halves exist, their states, and the bytes between them. If only one
+/// half is left, nothing is relayed any more. The bytes that were on their way to that half are added to its unsent
+/// bytes, followed by its FIN.
 fn parts(states: &[SocketState], staged: &[Vec<u8>; 2]) -> Shipment {
     let mut states = states.to_vec();
     let has = |side| states.iter().any(|state: &SocketState| state.side == side);

@@ -7,33 +7,32 @@ use node::{Tuple, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Iface, Ipv4Addr, Mac};
 
-/// A mobile host.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: Key,
-    /// The sequence of its latest greeting, to this or another router.
+    /// The sequence of the host's latest greeting, to this or another router.
     pub(super) greeted: u64,
-    /// The sequences of its latest calls. Calls may arrive out of order, also relative to greetings, but each counts
-    /// once.
+    /// The sequences of the host's latest calls. Calls may arrive out of order, also relative to greetings, but each
+    /// counts once.
     calls: BTreeSet<u64>,
     /// Calls up to this sequence are not remembered any more, and are refused.
     called: u64,
-    /// Calls that its latest greeting to this router names, and that have not come yet.
+    /// Calls that the host's latest greeting to this router names, and that have not come yet.
     pub(super) awaited: BTreeSet<ConnectionId>,
-    /// The interface and the link address by which it is reached, while it is here.
+    /// The interface and the link address by which the host is reached, while it is at this router.
     pub(super) way: Option<(Iface, Mac)>,
-    /// The greeting with which it came, while it is here.
+    /// The greeting with which the host came, while it is at this router.
     pub(super) greeting: Option<Signed<Greeting>>,
     /// The forward pointer to each earlier router, with its answer.
     pub(super) pointers: BTreeMap<Ipv4Addr, Pointer>,
     pub(super) connections: BTreeMap<u32, Connection>,
-    /// The handoff of its connections to another router.
+    /// The handoff of the host's connections to another router.
     pub(super) departure: Option<Departure>,
     /// Connections that were taken from another router, each with its latest attempt, the last taken at the end. Used
-    /// to answer a `Status`, as an answer may have been lost. An earlier attempt for the same connection was taken too:
-    /// otherwise there would have been no later one.
+    /// to answer a `Status`, as an answer may have been lost. An earlier attempt that another router still asks about
+    /// was taken: otherwise there would have been no later one.
     taken: VecDeque<(ConnectionId, u32)>,
-    /// Connections that the host was notified are lost, each with the number of repetitions left.
+    /// Connections that were reported to the host as lost, each with the number of further reports.
     lost: VecDeque<(ConnectionId, u32)>,
     /// Tuples that are guarded because of this host (dropped or reset), the oldest first.
     pub(super) silent: VecDeque<Tuple>,
@@ -43,13 +42,13 @@ pub(super) struct Host {
 /// lost, all six reports are lost once in a million times.
 const LOST_AGAIN: u32 = 5;
 
-/// Calls of one host that are remembered, at most.
+/// The limit of remembered calls of one host.
 const CALLS: usize = 256;
-/// Connections of one host that are over and remembered, at most.
+/// The limit of remembered connections of one host that are over.
 const OVER: usize = 256;
-/// Connections of one host that were taken from other routers and are remembered, at most.
+/// The limit of remembered connections of one host that were taken from other routers.
 const TAKEN: usize = 256;
-/// Guards that one host can have at a time: eight times those of both halves of all its connections.
+/// The limit of guards for one host: eight for each half of each possible connection.
 const GUARDS: usize = 8 * 2 * CONNECTIONS;
 
 impl Host {
@@ -71,8 +70,8 @@ impl Host {
         }
     }
 
-    /// Returns whether a call for this connection is new, and notes it. It is new if its sequence was not used before,
-    /// and if it is later than the latest greeting or named by it.
+    /// Returns whether a call for this connection is new, and notes the call. A call is new if its sequence was not
+    /// used before, and if it is later than the latest greeting or named by it.
     pub(super) fn may_call(&mut self, id: ConnectionId) -> bool {
         let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
@@ -83,7 +82,7 @@ impl Host {
         new
     }
 
-    /// Makes all messages up to this sequence stale.
+    /// Makes all greetings and calls up to this sequence stale.
     pub(super) fn forgets(&mut self, sequence: u64) {
         (self.greeted, self.called) = (sequence, sequence);
     }
@@ -95,12 +94,12 @@ impl Host {
         self.lost.clear();
     }
 
-    /// Returns the sequence of its latest call that is remembered.
+    /// Returns the sequence of the latest remembered call, or `None` if there is none.
     pub(super) fn last_call(&self) -> Option<u64> {
         self.calls.last().copied()
     }
 
-    /// Notes connections of which the host is notified that they are lost.
+    /// Notes connections that are reported to the host as lost.
     pub(super) fn note_lost(&mut self, lost: &[ConnectionId]) {
         self.lost.extend(lost.iter().map(|id| (*id, LOST_AGAIN)));
         while self.lost.len() > CONNECTIONS {
@@ -108,7 +107,7 @@ impl Host {
         }
     }
 
-    /// Returns the lost connections to report once more.
+    /// Returns the lost connections to report once more, and counts the report.
     pub(super) fn lost_again(&mut self) -> Vec<ConnectionId> {
         let again = self.lost.iter().map(|(id, _)| *id).collect();
         self.lost.retain_mut(|(_, times)| {
@@ -118,15 +117,15 @@ impl Host {
         again
     }
 
-    /// Notes a guarded tuple. Returns the one to lift, if there are more than `GUARDS`.
+    /// Notes a guarded tuple. If there are more than `GUARDS`, returns the oldest one, which the caller has to release.
     pub(super) fn note_silent(&mut self, tuple: Tuple) -> Option<Tuple> {
         self.silent.retain(|other| *other != tuple);
         self.silent.push_back(tuple);
         if self.silent.len() > GUARDS { self.silent.pop_front() } else { None }
     }
 
-    /// Returns whether an answer of `router` about the host's connections is outstanding: an offer is for it, or a
-    /// commit was sent to it.
+    /// Returns whether an answer of `router` about the host's connections is outstanding: the connections are offered
+    /// to this router, or a commit to it was not answered.
     pub(super) fn waits_for(&self, router: Ipv4Addr) -> bool {
         let mut asked = self.connections.values().filter_map(Connection::committed);
         self.departure.as_ref().is_some_and(|departure| departure.to == router)
@@ -138,7 +137,7 @@ impl Host {
         self.connections.values().filter(|here| !here.is_over()).count()
     }
 
-    /// Removes the oldest connection that is over, if there are more than `OVER`.
+    /// Removes the connection with the lowest number that is over, if more than `OVER` are over.
     pub(super) fn bound_over(&mut self) {
         if self.connections.len() - self.open() > OVER {
             let oldest = self.connections.iter().find(|(_, here)| here.is_over()).map(|(number, _)| *number);
@@ -154,8 +153,8 @@ impl Host {
         }
     }
 
-    /// Returns whether this attempt to hand a connection over to this router has succeeded. That stays true when the
-    /// connection has ended since: a former router that asks later has outdated state, and must not continue from it.
+    /// Returns whether this attempt to hand a connection over to this router has succeeded. The result stays true after
+    /// the connection has ended: a former router that asks later has outdated state, and must not continue from it.
     pub(super) fn has_taken(&self, id: ConnectionId, attempt: u32) -> bool {
         self.taken.iter().any(|(other, latest)| *other == id && *latest >= attempt)
     }
@@ -172,25 +171,25 @@ impl Host {
     }
 }
 
-/// A forward pointer.
+/// The state of the forward pointer to one earlier router.
 #[derive(Debug, Default)]
 pub(super) struct Pointer {
-    /// How often it was sent.
+    /// The number of times that the pointer was sent.
     pub(super) sent: u32,
-    /// The number of connections that the earlier router had when it answered.
+    /// The number of connections that the earlier router had when it answered, or 0 after it handed over all of them.
     pub(super) answer: Option<u16>,
 }
 
 /// A handoff, as the old router sees it.
 #[derive(Debug)]
 pub(super) struct Departure {
-    /// The new router.
+    /// The address of the new router.
     pub(super) to: Ipv4Addr,
-    /// The sequence of the greeting.
+    /// The sequence of the host's greeting to the new router.
     pub(super) sequence: u64,
-    /// Its number on the connection to the new router. `None` while that is not open.
+    /// The number of the handoff on the connection to the new router. `None` while that connection is not open.
     pub(super) handoff: Option<u64>,
-    /// The new router has accepted the offer.
+    /// Whether the new router has accepted the offer.
     pub(super) accepted: bool,
 }
 
@@ -228,7 +227,8 @@ mod tests {
         assert!(!host.may_call(id(1, 5)), "it was heard");
     }
 
-    /// Connections that are over and reports of lost connections are bounded: the oldest are removed.
+    /// Connections that are over and reports of lost connections are bounded: the connections with the lowest numbers
+    /// and the oldest reports are removed.
     #[test]
     fn what_is_remembered_of_a_host_is_bounded() {
         let mut host = Host::new(Key::new([1; 16]));
@@ -260,7 +260,8 @@ mod tests {
         assert!(last.is_empty());
     }
 
-    /// A long-lived connection has a lower number than later ones, so numbers do not give the order.
+    /// The oldest entry is forgotten first, even if its number is higher than that of a newer entry. A long-lived
+    /// connection has a lower number than later ones.
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
         let mut host = Host::new(Key::new([1; 16]));

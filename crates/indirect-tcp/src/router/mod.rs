@@ -9,8 +9,8 @@
 //!
 //! A *half* is one of the two TCP connections of which a connection consists. The near half leads to the mobile host,
 //! the far half to its peer. A forged message has no effect: each message is authenticated before it changes any state.
-//! A mobile host signs its greetings and calls with its key, and each has a higher sequence number. A router signs a
-//! forward pointer, and it carries the host's greeting.
+//! A mobile host signs its greetings and calls with its key, and each has a higher sequence number. A forward pointer
+//! is signed by the router that sends it, and carries the host's signed greeting.
 
 mod connect;
 mod connection;
@@ -37,21 +37,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::Header;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
-/// Why a router drops a message; malformed ones are dropped with the reasons of [`crate::message`].
+/// The reasons for which a router or a mobile host drops a message. A malformed message is dropped with the reason that
+/// its parser returns.
 pub mod refusal {
     use wire::Reason;
 
-    /// The host or router is not configured here.
+    /// The host or router that the message names is not configured here.
     pub const STRANGER: Reason = Reason("itcp_stranger");
-    /// The signature is not that of the sender.
+    /// The signature is not that of the named sender.
     pub const FORGED: Reason = Reason("itcp_forged");
     /// A later message was accepted before.
     pub const STALE: Reason = Reason("itcp_stale");
-    /// It is addressed to another router, or came from where it cannot come.
+    /// The message is for another router or host, or came from an address that cannot send it.
     pub const MISDIRECTED: Reason = Reason("itcp_misdirected");
-    /// Routers do not receive this type of message.
+    /// A message of this type is not expected here, or not now.
     pub const UNEXPECTED: Reason = Reason("itcp_unexpected");
-    /// A caller did not authenticate itself in time.
+    /// A caller did not authenticate itself within 5 s.
     pub const SILENT: Reason = Reason("itcp_silent");
     /// Too many callers have not authenticated themselves.
     pub const BUSY: Reason = Reason("itcp_busy");
@@ -64,7 +65,7 @@ enum StreamUse {
     Caller {
         near: Tuple,
         heard: Vec<u8>,
-        /// Bytes that may be written to it.
+        /// Bytes that may be written to the connection.
         room: usize,
     },
     /// A half of the connection of this host with this number.
@@ -73,7 +74,6 @@ enum StreamUse {
     Router(Box<PeerChannel>),
 }
 
-/// The timers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
     /// An accepted connection has not authenticated itself.
@@ -90,7 +90,7 @@ enum Timer {
     Stalled(Ipv4Addr),
     /// Another router has not answered whether it took this host's connections.
     GiveUp(Ipv4Addr),
-    /// A guard is lifted.
+    /// The guard of a tuple is removed.
     Silence(Tuple),
     /// The last segments of an ended connection are no longer intercepted.
     Ended(Tuple),
@@ -108,14 +108,14 @@ pub struct SupportRouter {
     /// The connections that this router opened to other routers.
     channels: BTreeMap<Ipv4Addr, StreamId>,
     timers: Expiry<Timer>,
-    /// Halves of lost connections, on which segments are answered by resets for `silence`, even if they would be
-    /// forwarded.
+    /// Halves of lost connections. Segments on them are answered by resets for the time `silence`, even if this host
+    /// would otherwise forward them.
     resets: BTreeSet<Tuple>,
-    /// Halves of connections that have ended cleanly here. Their last segments are still intercepted.
+    /// Halves of connections that have ended here. Their last segments are still intercepted.
     ended: BTreeSet<Tuple>,
     next_stream: u32,
-    /// The wall clock at the start, in nanoseconds since 1970. Greetings with sequences up to this one belong to the
-    /// time before.
+    /// The wall clock just before the start, in nanoseconds since 1970. Greetings with sequences up to this value were
+    /// sent before the start.
     began: u64,
     rng: Rng,
     refused: Refusals,
@@ -125,8 +125,8 @@ pub struct SupportRouter {
 const LISTENER: StreamId = StreamId(0);
 
 impl SupportRouter {
-    /// Returns a router with this configuration, or an error if [`SupportRouterConfig::check`] fails. `rng` seeds
-    /// its nonces.
+    /// Returns a router with this configuration, or an error if [`SupportRouterConfig::check`] fails. `rng` makes the
+    /// nonces of connections to other routers.
     pub fn new(config: SupportRouterConfig, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let hosts = config.hosts.iter().map(|peer| (peer.address, Host::new(peer.key.clone()))).collect();
@@ -159,8 +159,8 @@ impl SupportRouter {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         if rx.header.protocol != wire::ipv4::UDP {
-            // It is a segment of a connection of this router, or an ICMP error about one. The socket is on this host,
-            // even if the address is not.
+            // The packet is a segment of a connection of this router, or an ICMP error about one. The socket is on this
+            // host, even if the address is not.
             return out.send(Iface::HOST, packet);
         }
         let ends = self.datagram(now, rx.iface, packet.link.src, &rx.header, rx.payload(&packet), out);
@@ -248,8 +248,8 @@ impl SupportRouter {
         Some(connection)
     }
 
-    /// Both halves have ended, here or at an earlier router. This host's stack takes the last segments of the peers.
-    /// The mobile host, to which they are addressed, would answer them by a reset.
+    /// Notes that both halves of a connection have ended, here or at an earlier router. This host's stack then takes
+    /// the last segments. The mobile host, to which the peer addresses them, would answer with a reset.
     fn ended(&mut self, now: Instant, host: Ipv4Addr, number: u32) {
         let Some(known) = self.hosts.get_mut(&host) else { return };
         let Some(connection) = known.connections.get_mut(&number) else { return };
@@ -265,8 +265,8 @@ impl SupportRouter {
         self.listen();
     }
 
-    /// Sets which packets are intercepted: both halves of each connection that is here or expected, by their end points
-    /// only. Packets for a connection that is leaving are routed normally.
+    /// Sets which packets are intercepted: those of connections that are here or expected, of lost connections that get
+    /// resets, and of ended connections. Packets for a connection that is leaving are routed normally.
     fn listen(&mut self) {
         let over = self.ended.iter().filter(|tuple| *tuple.local.ip() != self.config.address);
         self.intercepts = self.resets.iter().chain(over).copied().collect();
@@ -293,8 +293,9 @@ impl SupportRouter {
         }
     }
 
-    /// Sets the options of a stream before it is opened, or those of all that are accepted. Each half has its own
-    /// buffer limits, as the bytes in its buffers move with it. Without Nagle's algorithm the relay adds no delay.
+    /// Sets the options of a stream before it is opened, or of the listener for all streams that it accepts. Each half
+    /// has its own buffer limits, as the bytes in its buffers move with it. Without Nagle's algorithm the relay adds no
+    /// delay.
     fn set_half(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(SocketOption::SendBuffer);
@@ -304,8 +305,8 @@ impl SupportRouter {
         }
     }
 
-    /// Gives up connections that were expected. Both ends are notified: the host at once, its peer by a reset when it
-    /// next sends.
+    /// Gives up connections of a host. Both ends are notified: the host at once, its peer by a reset when it next
+    /// sends. A connection that its program has closed is over instead, without a report.
     fn lose(&mut self, now: Instant, host: Ipv4Addr, numbers: &[u32], why: &'static str, out: &mut Outbox) {
         let mut lost = Vec::new();
         for number in numbers {
@@ -332,7 +333,8 @@ impl SupportRouter {
         }
     }
 
-    /// A connection that its host had closed does not come. Its earlier router has seen its end.
+    /// Ends a connection that its program has closed, and that no router hands over. The earlier router has seen the
+    /// end of the connection.
     fn is_over(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(host, number) else { return };
         let (entry, halves) = (connection.entry, connection.halves());
@@ -387,8 +389,8 @@ impl Role for SupportRouter {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(boot) => {
-                // Messages from before this start are stale, as sequences are taken from the wall clock. A host whose
-                // clock is behind is sent the sequence that it has to exceed.
+                // Messages from before this start are stale, as sequences are taken from the wall clock. If a host's
+                // clock is behind, the host receives the sequence that it has to exceed.
                 let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
                 let before = wall.max(0).cast_unsigned().saturating_sub(1);
                 self.began = before;

@@ -1,5 +1,5 @@
-//! The connection between two routers. The router that hands over opens it, so there are two if each hands over to the
-//! other.
+//! The connection between two routers. The router that hands connections over opens it. So there are two such
+//! connections if each router hands over to the other.
 
 use super::host::Host;
 use super::{Outgoing, StreamUse, SupportRouter, Timer, refusal};
@@ -9,11 +9,11 @@ use node::{Addr, Outbox, SocketOption, StreamEvent, StreamId, StreamOp, Transpor
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
 
-/// Bytes of one read.
+/// The limit of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
 /// The buffers of a connection between routers, in bytes. Set only if the configuration sets those of the halves.
 const LINK: u32 = 1024 * 1024;
-/// A broken connection is opened again after this time.
+/// The time after which a broken connection is opened again.
 const RETRY: Duration = Duration::from_millis(500);
 /// A connection that is needed and shows no activity for this time is replaced by a new one. After several losses in a
 /// row the retransmission time-out is many seconds; a new connection begins with 1 s (RFC 6298, section 2).
@@ -26,17 +26,18 @@ pub(super) struct PeerChannel {
     /// the hello.
     pub(super) peer: Option<Ipv4Addr>,
     opened: bool,
-    /// The hellos were exchanged.
+    /// Whether the hellos were exchanged.
     up: bool,
-    /// The address that connected, or `None` if this router did.
+    /// The address from which the other router connected, or `None` if this router opened the connection.
     pub(super) source: Option<Ipv4Addr>,
-    /// The other end has sent a frame with the key that both hellos make, so its hello is not a replay.
+    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then its hello is not a
+    /// replay.
     pub(super) proven: bool,
     nonce: [u8; 16],
     auth: Option<FrameAuth>,
     frames: Frames,
     outgoing: Outgoing,
-    /// The number of handoffs offered on it.
+    /// The number of handoffs that were offered on this connection.
     handoffs: u64,
     /// The peer's offers, by the number of the handoff: at most one for each host that is configured here.
     pub(super) offers: BTreeMap<u64, Offer>,
@@ -48,7 +49,7 @@ pub(super) struct Offer {
     pub(super) host: Ipv4Addr,
     /// The sequence of the greeting by which the host came here.
     pub(super) sequence: u64,
-    /// The connection that the next frames are about.
+    /// The mobile host's connection that the next frames are about.
     pub(super) current: Option<ConnectionId>,
 }
 
@@ -114,7 +115,7 @@ impl SupportRouter {
         false
     }
 
-    /// Sets the buffers of an accepted connection from a router, which was accepted with those of a half.
+    /// Sets the buffers of an accepted connection from a router. It was accepted with the buffers of a half.
     pub(super) fn set_channel(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
@@ -242,7 +243,7 @@ impl SupportRouter {
             self.channel_up(now, router, out);
             return Ok(());
         }
-        // The router that it claims to be determines the key.
+        // The key is that of the router that the hello names.
         let claim = bytes.get(..bytes.len().saturating_sub(16)).ok_or(Malformed("itcp_frame_truncated"))?;
         let Body::Hello { router, nonce: theirs } = Frame::parse(claim)?.body else {
             return Err(refusal::UNEXPECTED);
@@ -269,9 +270,9 @@ impl SupportRouter {
         }
     }
 
-    /// Closes earlier connections that the same router opened. It uses this one, so the earlier ones are broken at its
-    /// end, and frames still in flight on them must not count. The code of its first frame after the hello has proved
-    /// that this hello is not a replay.
+    /// Closes earlier connections that the same router opened. That router uses the connection `id`, so the earlier
+    /// ones are broken at its end. Frames that are still in flight on them must have no effect. The code of the first
+    /// frame after the hello has proved that the hello on `id` is not a replay.
     pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return };
         let peer = channel.peer;
@@ -288,8 +289,8 @@ impl SupportRouter {
         }
     }
 
-    /// Removes a connection between routers. The state that came by it and was not taken is discarded. Returns the
-    /// other router if this was the connection that this router opened to it.
+    /// Removes a connection between routers. State that came by this connection and was not taken is discarded. Returns
+    /// the other router if this was the connection that this router opened to it.
     fn channel_ended(&mut self, id: StreamId, out: &mut Outbox) -> Option<Ipv4Addr> {
         let Some(StreamUse::Router(channel)) = self.streams.remove(&id) else { return None };
         self.timers.stop(Timer::Caller(id));
@@ -310,15 +311,15 @@ impl SupportRouter {
         }
     }
 
-    /// Stops the stall timer if the connection is not needed: then silence is no error.
+    /// Stops the stall timer if the connection is not needed: a connection that is not needed may be silent.
     pub(super) fn channel_rests(&mut self, router: Ipv4Addr) {
         if !self.is_needed(router) {
             self.timers.stop(Timer::Stalled(router));
         }
     }
 
-    /// The connection to another router shows no activity. If it is needed it is closed: the commits are asked about,
-    /// and the offers repeated, on a new one.
+    /// Closes a connection to another router that shows no activity, if it is needed. On a new connection, this router
+    /// asks about the commits and repeats the offers.
     pub(super) fn stalled(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
             self.hang_up_on(router, out);
@@ -350,14 +351,14 @@ impl SupportRouter {
         self.hosts.values().any(|host| host.waits_for(router))
     }
 
-    /// Opens a broken connection again, if it is still needed.
+    /// Opens a broken connection to another router again, if it is still needed.
     pub(super) fn reopen_channel(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
             self.open_channel(now, router, out);
         }
     }
 
-    /// The connection to another router is up. Asks about the commits first, then sends the offers.
+    /// Continues after the hellos of a connection were exchanged: asks about the commits first, then sends the offers.
     fn channel_up(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         self.ask_whose(router, out);
         let bound = self

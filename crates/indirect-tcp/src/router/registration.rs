@@ -1,4 +1,4 @@
-//! Greetings of hosts that come, and forward pointers about hosts that have left.
+//! Greetings of hosts that arrive, and forward pointers about hosts that have left.
 
 use super::connection::{Connection, Stage};
 use super::host::Host;
@@ -11,12 +11,12 @@ use node::{Action, Addr, Class, Guard, Hop, Lifetime, MigrateOp, Outbox, Route, 
 use std::collections::BTreeMap;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp};
 
-/// A forward pointer is repeated after this time. Each next wait is twice the last.
+/// The time after which a forward pointer is repeated. Each further wait is twice as long.
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
-/// The number of times that it is sent in all.
+/// The number of times that a forward pointer is sent in all.
 const ATTEMPTS: u32 = 6;
-/// A call that a greeting names may come until this time after the greeting. A call that is lost in the air is repeated
-/// by then.
+/// A call that a greeting names may come until this time after the greeting. In this time TCP can retransmit a call
+/// that was lost on the radio link.
 const CALLED: Duration = Duration::from_secs(1);
 
 impl SupportRouter {
@@ -42,7 +42,7 @@ impl SupportRouter {
         }
         let again = host.greeting.as_ref() == Some(&greeting);
         if message.sequence <= host.greeted && !again {
-            // Its clock may have gone back, so the answer has the sequence that it has to exceed.
+            // The host's clock may have gone back, so the answer has the sequence that the host has to exceed.
             let reply = GreetingReply { sequence: host.greeted, ..answer(message, Welcome::Stale) };
             Self::welcome(&Signed::new(reply, &host.key), way, out);
             return Err(refusal::STALE);
@@ -72,8 +72,8 @@ impl SupportRouter {
     }
 
     /// Handles the repetition of an answered greeting, by which a host asks whether this router still knows it. If so,
-    /// the reports of its lost connections are repeated too, as a report may have been lost. If not, this router has
-    /// restarted, and the host has to send a new greeting.
+    /// the reports of its lost connections are repeated too, as a report may have been lost. If not, for example after
+    /// a restart of this router, the host has to send a new greeting.
     fn greeted_again(
         &mut self,
         way: (Iface, Mac),
@@ -96,8 +96,9 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Compares the connections here with those that the greeting names. Those that are only in the greeting are
-    /// expected. Those that are only here are ended. Those that were leaving are resumed, unless another router may own
+    /// Compares the connections here with those that the greeting names. Connections that only the greeting names are
+    /// expected; if their call may still come, it is awaited. Connections that only this router has are ended, unless
+    /// the host called for them after the greeting. Leaving connections are resumed, unless another router may own
     /// them.
     fn welcome_connections(&mut self, now: Instant, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
@@ -136,12 +137,12 @@ impl SupportRouter {
 
     fn welcome(reply: &Signed<GreetingReply>, (iface, mac): (Iface, Mac), out: &mut Outbox) {
         let (from, to) = (Addr::new(reply.message.router, PORT), Addr::new(reply.message.host, PORT));
-        // It is sent to the link address, as the host may not be registered with Mobile IP yet.
+        // The answer is sent to the host's link address, as the host may not be registered with Mobile IP yet.
         out.send(iface, Packet::new(mac, udp::packet(from, to, &reply.emit())));
     }
 
-    /// Sends a forward pointer to an earlier router, and repeats it until that has answered, at most [`ATTEMPTS`]
-    /// times.
+    /// Sends a forward pointer to an earlier router, and repeats it until that router has answered, at most
+    /// [`ATTEMPTS`] times.
     pub(super) fn point(&mut self, now: Instant, address: Ipv4Addr, old: Ipv4Addr, out: &mut Outbox) {
         let own = self.config.address;
         let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
@@ -202,7 +203,8 @@ impl SupportRouter {
         self.lose_what_nobody_has(now, address, out);
     }
 
-    /// Gives up the expected connections if no earlier router has any.
+    /// Gives up the expected connections of a host, if each earlier router has answered that it has none or has handed
+    /// over all.
     fn lose_what_nobody_has(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let previous = host.greeting.as_ref().map_or(&[][..], |greeting| &greeting.message.previous);
@@ -211,7 +213,7 @@ impl SupportRouter {
             let missing = |here: &Connection| matches!(here.stage, Stage::Expected);
             let missing = host.connections.iter().filter(|(_, here)| missing(here));
             let numbers: Vec<u32> = missing.map(|(number, _)| *number).collect();
-            self.lose(now, address, &numbers, "no router has it", out);
+            self.lose(now, address, &numbers, "no earlier router has the connection", out);
         }
     }
 
@@ -239,7 +241,7 @@ impl SupportRouter {
         if message.sequence < host.greeted || (message.sequence == host.greeted && host.way.is_some()) {
             return Err(refusal::STALE);
         }
-        // The host has called here since: it is here, and its greeting will follow.
+        // The host has called here after that greeting: it is here again, and its next greeting will follow.
         if host.last_call().is_some_and(|called| called > message.sequence) {
             return Err(refusal::STALE);
         }
@@ -301,8 +303,8 @@ impl SupportRouter {
         }
     }
 
-    /// Removes the connections that are expected or arriving, as the host has moved on. The router that owns them
-    /// receives a forward pointer too.
+    /// Removes the connections that are expected or arriving, as the host has left this router. The router that owns
+    /// them receives a forward pointer too.
     fn drop_expected(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let expected = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
@@ -335,17 +337,17 @@ impl SupportRouter {
         self.listen();
     }
 
-    /// Gives up the expected connections that have not come in time.
+    /// Gives up the expected and arriving connections of a host that were not handed over in time.
     pub(super) fn patience_ends(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let late = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
         let numbers: Vec<u32> =
             host.connections.iter().filter(|(_, here)| late(here)).map(|(number, _)| *number).collect();
-        self.lose(now, address, &numbers, "never came", out);
+        self.lose(now, address, &numbers, "not received in time", out);
     }
 
-    /// Reports calls that a greeting names and that have not come as lost. This router may have received them before it
-    /// restarted. The host's stack only waits and sends nothing, so no reset would notify it.
+    /// Reports as lost the calls that a greeting names and that have not come. This router may have received them
+    /// before it restarted. The host's stack only waits and sends nothing, so no reset would notify it.
     pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let lost: Vec<ConnectionId> = std::mem::take(&mut host.awaited).into_iter().collect();

@@ -1,4 +1,4 @@
-//! The other router's side of the connection between the two.
+//! The right router's end of the connection to the left router, which is under test.
 
 use super::names::Args;
 use super::{HOST, IndirectTcp, LEFT, RIGHT, accepted, entry, named, router_key};
@@ -9,16 +9,16 @@ use indirect_tcp::message::{
 use node::{Addr, Input, StreamEvent};
 use std::collections::VecDeque;
 
-/// Its end of the connection.
+/// The right router's end of the connection to the left router.
 pub(super) struct Right {
     channel: FrameAuth,
     opened: bool,
     nonce: [u8; 16],
     up: bool,
     frames: Frames,
-    /// The handoff that the frames are about.
+    /// The highest number of a handoff in the received frames.
     handoff: u64,
-    /// Frames that it has received and that the script has not consumed.
+    /// The left router's hello, until this end has sent its own.
     heard: VecDeque<Body>,
 }
 
@@ -37,12 +37,12 @@ impl Right {
         }
     }
 
-    /// Returns the end of a connection that the role opened.
+    /// Returns the end of a connection that the left router opened.
     pub(super) fn called() -> Self {
         Self::new(false)
     }
 
-    /// Receives bytes that the role writes.
+    /// Receives bytes that the left router writes.
     pub(super) fn hears(&mut self, bytes: &[u8]) {
         self.frames.push(bytes);
         while let Some(bytes) = self.frames.next_frame().unwrap() {
@@ -163,7 +163,7 @@ fn halves(args: &Args<'_>) -> Halves {
     }
 }
 
-/// Returns whether this is the right router's listener. Transcripts do not repeat its port.
+/// Returns whether an address is the listener of a router in the right router's network.
 pub(super) const fn is_right(peer: Addr) -> bool {
     peer.port() == PORT && peer.ip().octets()[1] == RIGHT.octets()[1]
 }

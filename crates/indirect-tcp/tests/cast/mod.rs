@@ -26,7 +26,7 @@ const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The mobile host's end of its connection, and the service at the fixed host.
+/// The ports of the mobile host's end of its connection, and of the service at the fixed host.
 const HOST_PORT: u16 = 50_000;
 const SERVICE: u16 = 80;
 /// The stream of the script's program.
@@ -59,9 +59,9 @@ pub(crate) struct IndirectTcp {
     /// The names of streams in the transcript.
     streams: BTreeMap<StreamId, &'static str>,
     listener: Option<StreamId>,
-    /// Streams that the driver has accepted.
+    /// The number of streams that the driver has accepted.
     accepted: u32,
-    /// The other router's end of the present connection.
+    /// The right router's end of the present connection between the routers.
     right: Option<Right>,
     /// The mobile host's last greeting, and its last call.
     greeting: Option<Greeting>,
@@ -226,7 +226,7 @@ fn sequence(args: &Args<'_>, default: u64) -> u64 {
     BEGIN + args.get("sequence").unwrap_or(default)
 }
 
-/// Returns the sequence of the call by which a connection began.
+/// Returns the sequence of the call that opened the connection.
 fn call(args: &Args<'_>) -> u64 {
     BEGIN + args.get("call").unwrap_or(6)
 }
@@ -263,7 +263,7 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
     packet
 }
 
-/// Returns the only connection, opened at this router by a call with this sequence.
+/// Returns the entry of the script's only connection, which a call with this sequence opened at router `at`.
 const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     Entry {
         id: ConnectionId { number: 1, call },
@@ -276,7 +276,7 @@ const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     }
 }
 
-/// Returns a greeting to this router. `entries=1`: it names a connection that was opened `at` another router.
+/// Returns a greeting to this router. `entries=1`: the greeting names a connection that was opened `at` another router.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let entry =
         Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };
@@ -340,7 +340,7 @@ fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
     }
 }
 
-/// Returns the exported state of a socket: 100 bytes were not acknowledged, 10 not read.
+/// Returns the exported state of a socket: 100 bytes were sent and not acknowledged, 10 received and not read.
 fn state(half: &str) -> TcpState {
     let (local, remote) = match half {
         "near" => (entry(LEFT, 0).near().local, entry(LEFT, 0).near().remote),
@@ -349,7 +349,7 @@ fn state(half: &str) -> TcpState {
     names::established(local, remote)
 }
 
-/// Sends a router's message to the mobile host.
+/// Sends a message of the left router to the mobile host.
 fn left(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
     let payload = match *what {
         ["welcomes", ref args @ ..] => {

@@ -1,4 +1,4 @@
-//! Messages and operations as text.
+//! The text of messages and stream operations in transcripts.
 
 use super::frames::is_right;
 use super::{FIXED, HOST};
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use wire::ipv4::{Header, ICMP};
 use wire::{Packet, Seq, TcpState, udp};
 
-/// TCP among the protocols of IP.
+/// The number of TCP in the header of IP.
 const TCP: u8 = 6;
-/// Bytes of a frame's code.
+/// The length of a frame's code, in bytes.
 const CODE: usize = 16;
 
-/// `name=text` arguments of a step.
+/// The `name=text` arguments of a step.
 pub(super) struct Args<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Args<'a> {
@@ -156,7 +156,7 @@ pub(super) fn told(told: &OwnedStreamEvent) -> String {
     format!("tell the program: {said}")
 }
 
-/// Returns the message in a packet, or `None` if there is none.
+/// Returns the message of Indirect TCP in a packet, or `None` if there is none.
 pub(super) fn itcp(packet: &Packet) -> Option<Datagram> {
     let (ip, payload) = Header::parse(&packet.bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;

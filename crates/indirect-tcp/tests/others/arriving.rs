@@ -1,4 +1,4 @@
-//! Connections that arrive, and that come back.
+//! Tests of connections that arrive from another router, or come back from it.
 
 use crate::others::stage::{
     HOST, LEFT, RIGHT, Stage, THIRD, answer, both_others_offer, comes_from_the_right, entry, id,
@@ -21,7 +21,7 @@ fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     assert!(stage.marks().is_empty());
     assert_eq!(stage.stage(1).unwrap(), "expected");
 
-    // The connection was already taken.
+    // An abort of a connection that was already taken has no effect.
     let (mut stage, right) = comes_from_the_right();
     stage.ships(right, 1, entry(1, RIGHT), 1);
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
@@ -40,12 +40,12 @@ fn a_commit_is_of_the_attempt_that_came() {
     assert_eq!(stage.stage(1).unwrap(), "arriving");
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
     assert_eq!(stage.marks(), ["taken"]);
-    // A repeated commit is answered as before, and so is an earlier attempt.
+    // A repeated commit is answered as before. A commit of an earlier attempt gets the same answer.
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
     assert_eq!(stage.commits(right, 1, 1, 3), [Verdict::Taken]);
     assert!(stage.marks().is_empty());
 
-    // Another earlier router commits a connection that came from the right one.
+    // A commit from another earlier router fails, if the state of the connection came from the right router.
     let (mut stage, [right, third]) = both_others_offer();
     stage.ships(right, 1, entry(1, RIGHT), 4);
     stage.says(third, 1, Body::Entry(entry(1, RIGHT), 4));
@@ -53,7 +53,8 @@ fn a_commit_is_of_the_attempt_that_came() {
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
 }
 
-/// A commit is of the connection whose entry came before it.
+/// A commit must name the connection whose entry came before it. Otherwise the router aborts the connection between the
+/// routers.
 #[test]
 fn a_commit_of_another_connection_ends_the_connection_between_the_routers() {
     let (mut stage, right) = comes_from_the_right();
@@ -87,8 +88,8 @@ fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
     assert_eq!(stage.ahead, [[Vec::<u8>::new(), Vec::new()]]);
 }
 
-/// The host restarts, and reuses a number. That is another connection, which is taken by its own first attempt.
-/// Messages about the former one do not affect it.
+/// A host that has restarted may reuse the number of a connection. The new connection is taken by its first attempt.
+/// Messages about the former connection do not affect it.
 #[test]
 fn a_number_that_comes_again_is_another_connection() {
     let (mut stage, right) = comes_from_the_right();
@@ -120,8 +121,8 @@ fn a_number_that_comes_again_is_another_connection() {
     assert_eq!(stage.stage(1), None);
 }
 
-/// A connection that was taken here, left, and is expected again begins only with a later attempt. The same holds for a
-/// connection that comes back before its own commit was answered.
+/// A connection that was taken here, left, and is expected again arrives only by a later attempt. A connection that
+/// comes back before its own commit was answered also needs a later attempt.
 #[test]
 fn a_connection_that_comes_back_comes_by_a_later_attempt() {
     let (mut stage, right) = comes_from_the_right();

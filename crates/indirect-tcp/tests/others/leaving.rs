@@ -1,4 +1,4 @@
-//! Connections that leave: what the router that takes them answers.
+//! Tests of connections that leave for another router, and of that router's answers.
 
 use crate::others::stage::{HOST, LEFT, RIGHT, Stage, THIRD, answer, entry, id, leaves_for_the_right};
 use indirect_tcp::message::{Body, Datagram, Verdict};
@@ -15,8 +15,8 @@ fn only_the_router_that_a_connection_was_committed_to_says_whose_it_is_and_of_th
     stage.says(right, 0, answer(1, 0, Verdict::Taken));
     stage.says(right, 0, answer(1, 2, Verdict::Taken));
     assert!(stage.marks().is_empty());
-    // The right router does not have it, so the third gets it by another attempt. Later answers about the first attempt
-    // are ignored.
+    // The right router does not have the connection, so the third gets it by another attempt. Later answers about the
+    // first attempt are ignored.
     stage.says(right, 0, answer(1, 1, Verdict::Moved));
     assert_eq!(stage.marks(), ["shipped"]);
     stage.says(third, 0, answer(1, 1, Verdict::Taken));
@@ -26,7 +26,8 @@ fn only_the_router_that_a_connection_was_committed_to_says_whose_it_is_and_of_th
     assert_eq!(stage.marks(), ["forgotten", "handed_over"]);
 }
 
-/// The connections leave one after the other, and each is answered separately, in any order.
+/// A router ships the connections of a host one after the other, without waiting for the answers. Each is answered
+/// separately, in any order.
 #[test]
 fn connections_leave_without_a_wait_for_the_answers_to_others() {
     let mut stage = Stage::new();
@@ -56,8 +57,8 @@ fn connections_leave_without_a_wait_for_the_answers_to_others() {
     assert_eq!(stage.said(right), [Body::Done]);
 }
 
-/// The host turns back, and its call comes before its greeting. The other router would refuse this connection, so it
-/// stays.
+/// If a host turns back, its call may come before its greeting. The new connection stays here, as the other router
+/// would refuse it.
 #[test]
 fn a_connection_that_was_called_for_after_the_departure_stays() {
     let called_late = || {
@@ -80,7 +81,7 @@ fn a_connection_that_was_called_for_after_the_departure_stays() {
     stage.greets(13, &[RIGHT], Vec::new());
     assert_eq!(stage.stage(5).unwrap(), "serving");
 
-    // The other router is unreachable: only the connections that should move there are lost.
+    // If the other router does not answer, only the connections that should move there are lost.
     let mut stage = called_late();
     stage.at(31_000);
     assert_eq!(stage.marks(), ["connection_lost"]);
@@ -88,7 +89,7 @@ fn a_connection_that_was_called_for_after_the_departure_stays() {
 }
 
 /// The host turns back while all its connections are under way. A connection is resumed here if the other router
-/// answers that it does not have it. A connection that it has comes back.
+/// answers that it does not have it. A connection that the other router has taken comes back.
 #[test]
 fn of_connections_on_their_way_each_goes_on_where_its_answer_says() {
     let mut stage = Stage::new();
@@ -178,7 +179,8 @@ fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     assert_eq!(asks(&mut stage, 999), [answer(1, 1, Verdict::Failed)]);
     assert_eq!(asks(&mut stage, 1_000), [answer(1, 1, Verdict::Unknown)]);
 
-    // The router that asked ends the connection, at both ends if its host is there again.
+    // The router that asked resets both ends. If the host is here again, it is notified, and both ends get a reset when
+    // they next send.
     let (mut stage, right) = leaves_for_the_right();
     stage.says(right, 0, answer(1, 1, Verdict::Failed));
     assert_eq!(stage.marks(), ["connection_lost", "handed_over"]);

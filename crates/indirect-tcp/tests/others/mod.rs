@@ -1,5 +1,5 @@
-//! Messages of another router that are late, repeated or unrequested: they change nothing. Beside each is the message
-//! that counts. The sockets are models that act at once.
+//! Tests with messages of another router that are late, repeated or unrequested: they change nothing. Valid messages of
+//! the same type have an effect. The sockets are models that act at once.
 
 mod arriving;
 mod greetings;

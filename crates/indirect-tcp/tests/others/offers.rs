@@ -42,8 +42,9 @@ fn offers_for_hosts_that_are_not_configured_are_not_kept() {
     assert_eq!(stage.aborted, [right], "the seventh offer is not known");
 }
 
-/// A host comes and goes without end, each time with 16 other connections. The router is silent on both halves of each
-/// for two minutes, on at most 256 tuples at a time: the latest ones. After that no guard is left.
+/// A host visits the router 20 times, each time with 16 other connections. The router drops segments on both halves of
+/// each connection for two minutes, but on at most 256 tuples at a time: the latest ones. After that time no guard is
+/// left.
 #[test]
 fn one_host_makes_its_router_silent_on_so_many_tuples_at_a_time() {
     let mut stage = Stage::new();
@@ -62,7 +63,7 @@ fn one_host_makes_its_router_silent_on_so_many_tuples_at_a_time() {
     assert!(stage.guarded.is_empty());
 }
 
-/// A router that the host's greeting does not name cannot have its connections.
+/// A router that the host's greeting does not name cannot hand over the host's connections.
 #[test]
 fn connections_come_from_routers_that_the_host_has_named() {
     let mut stage = Stage::new();
@@ -77,8 +78,8 @@ fn connections_come_from_routers_that_the_host_has_named() {
     assert_eq!(stage.said(right), [Body::OfferAnswer(Verdict::Taken)]);
 }
 
-/// An earlier router has answered that it has the connection. From then on it is waited for three times `patience`. A
-/// repeated answer does not extend that.
+/// After an earlier router has answered that it has a connection, the connection is expected for three times
+/// `patience`. A repeated answer does not extend this time.
 #[test]
 fn what_an_earlier_router_has_is_waited_for_three_times_as_long_and_once() {
     let mut stage = Stage::new();

@@ -18,12 +18,12 @@ use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, TcpState, udp};
 
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 pub(crate) const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The router under test, and two others.
+/// The addresses of the router under test, and of two other routers.
 pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 pub(crate) const THIRD: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 pub(crate) const HOST_PORT: u16 = 50_000;
-/// A nonce that was not used before.
+/// The nonce in the hellos of the other routers.
 pub(crate) const NONCE: [u8; 16] = [4; 16];
 
 pub(crate) fn host_key() -> Key {
@@ -34,12 +34,12 @@ pub(crate) fn router_key() -> Key {
     Key::new([2; 16])
 }
 
-/// Returns the identifier of a connection of the host. Its call is the one after the first greeting, or a later one.
+/// Returns the identifier of a connection of the host. The sequence of its call is 10 more than its number.
 pub(crate) const fn id(number: u32) -> ConnectionId {
     ConnectionId { number, call: 10 + number as u64 }
 }
 
-/// Returns a connection of the host that began at this router.
+/// Returns the entry of a connection of the host that began at this router.
 pub(crate) fn entry(connection: u32, router: Ipv4Addr) -> Entry {
     Entry {
         id: id(connection),
@@ -57,7 +57,7 @@ pub(crate) fn state(entry: &Entry, side: Side) -> TcpState {
     tcp::established(tuple.local, tuple.remote)
 }
 
-/// The other end of a connection between routers.
+/// Another router's end of a connection to the router under test.
 pub(crate) struct Other {
     pub(crate) channel: FrameAuth,
     pub(crate) frames: Frames,
@@ -75,19 +75,19 @@ pub(crate) struct Stage {
     pub(crate) role: SupportRouter,
     pub(crate) now: Instant,
     pub(crate) others: BTreeMap<StreamId, Other>,
-    /// The last connection that it opened to another router.
+    /// The stream of the last connection that the router under test opened to another router.
     pub(crate) opened: StreamId,
     /// The connection and the half of each stream.
     pub(crate) halves: BTreeMap<StreamId, (Entry, Side)>,
     pub(crate) accepted: u32,
-    /// Marks, and operations on halves, since they were last read.
+    /// The names of the marks since they were last taken.
     pub(crate) marks: Vec<String>,
     pub(crate) aborted: Vec<StreamId>,
     pub(crate) guards: Vec<Option<Guard>>,
-    /// The guards that are set.
+    /// The guards that are set at present.
     pub(crate) guarded: BTreeMap<Tuple, Guard>,
     pub(crate) sent: Vec<Datagram>,
-    /// The staged bytes of each relay that it began.
+    /// The staged bytes of each relay that the router under test began.
     pub(crate) ahead: Vec<[Vec<u8>; 2]>,
 }
 
@@ -211,20 +211,20 @@ impl Stage {
         self.hear(HOST, &Self::greeting(sequence, LEFT, previous, entries).emit());
     }
 
-    /// The host is at another router, which sends a forward pointer.
+    /// Delivers a forward pointer: the host is at another router.
     pub(crate) fn points(&mut self, new: Ipv4Addr, sequence: u64, entries: Vec<Entry>) {
         let greeting = Self::greeting(sequence, new, &[LEFT], entries);
         let pointer = ForwardPointer { new, old: LEFT, greeting };
         self.hear(new, &Signed::new(pointer, &router_key()).emit());
     }
 
-    /// An earlier router answers a forward pointer.
+    /// Delivers the answer of an earlier router to a forward pointer.
     pub(crate) fn replies(&mut self, old: Ipv4Addr, sequence: u64, connections: u16) {
         let reply = ForwardReply { old, host: HOST, sequence, connections };
         self.hear(old, &Signed::new(reply, &router_key()).emit());
     }
 
-    /// The host calls, and the router connects for it.
+    /// Delivers a call of the host, for which the router connects to the peer.
     pub(crate) fn calls(&mut self, connection: u32) {
         let sequence = id(connection).call;
         let id = self.connects(HOST);
@@ -245,7 +245,8 @@ impl Stage {
         new
     }
 
-    /// The other router accepts the last connection that was opened to it, and sends its hello.
+    /// Accepts, as another router, the last connection that the router under test opened. Sends the hello of that
+    /// router.
     pub(crate) fn accepts(&mut self, router: Ipv4Addr) -> StreamId {
         let id = self.opened;
         self.tell(id, StreamEvent::Opened(Addr::new(LEFT, 40_000)));
@@ -259,7 +260,7 @@ impl Stage {
         id
     }
 
-    /// Another router opens a connection to hand something over.
+    /// Opens a connection from another router, and exchanges the hellos. Returns its stream.
     pub(crate) fn links(&mut self, router: Ipv4Addr) -> StreamId {
         let id = self.connects(router);
         let mut other = Other::new(true);
@@ -336,7 +337,8 @@ pub(crate) const fn answer(connection: u32, attempt: u32, verdict: Verdict) -> B
     Body::CommitAnswer { host: HOST, connection: id(connection), attempt, verdict }
 }
 
-/// Returns a router with a connection whose host moves to the right.
+/// Returns a router whose host has moved to the right router, and the stream to that router. The host's connection was
+/// shipped, and its commit is not answered.
 pub(crate) fn leaves_for_the_right() -> (Stage, StreamId) {
     let mut stage = Stage::new();
     stage.at(10);
@@ -349,7 +351,8 @@ pub(crate) fn leaves_for_the_right() -> (Stage, StreamId) {
     (stage, right)
 }
 
-/// Returns a router whose host has come from the right, which offers its connection.
+/// Returns a router whose host has come from the right router, and the stream from that router, which has offered the
+/// host's connection.
 pub(crate) fn comes_from_the_right() -> (Stage, StreamId) {
     let mut stage = Stage::new();
     stage.at(10);
@@ -361,7 +364,8 @@ pub(crate) fn comes_from_the_right() -> (Stage, StreamId) {
     (stage, right)
 }
 
-/// Returns a router whose host has named both other routers, which both offer its connection.
+/// Returns a router whose host has named both other routers, and the streams from these routers. Both have offered the
+/// host's connection.
 pub(crate) fn both_others_offer() -> (Stage, [StreamId; 2]) {
     let mut stage = Stage::new();
     stage.at(10);

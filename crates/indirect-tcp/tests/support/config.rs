@@ -3,7 +3,7 @@
 use indirect_tcp::config::{Peer, SupportRouterConfig};
 use wire::{Duration, Ipv4Addr};
 
-/// Returns a router with these hosts and other routers, and default values.
+/// Returns the configuration of a router with these hosts and other routers, and default values.
 pub(crate) fn router(address: Ipv4Addr, hosts: Vec<Peer>, routers: Vec<Peer>) -> SupportRouterConfig {
     SupportRouterConfig {
         address,

@@ -1,9 +1,9 @@
-//! The state of a half.
+//! The TCP state of one half of a connection.
 
 use node::Addr;
 use wire::{Seq, TcpState};
 
-/// Returns an established connection with empty buffers.
+/// Returns the state of an established connection with empty buffers.
 pub(crate) const fn established(local: Addr, remote: Addr) -> TcpState {
     TcpState {
         local,

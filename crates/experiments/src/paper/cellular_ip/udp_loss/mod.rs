@@ -1,7 +1,7 @@
 //! `cellular-ip/udp-loss`: UDP packets lost in a handoff, against the round trip between host and crossover.
 //!
-//! Packets are lost that pass the crossover too late for the old cell, and before the route-update from the new cell
-//! arrives there: during one round trip plus the retune time.
+//! A packet is lost if it passes the crossover too late for the old cell, but before the route-update packet from the
+//! new cell arrives there. So packets are lost during one round trip plus the retune time.
 
 use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};
@@ -24,11 +24,11 @@ const ROUND_TRIP: &str = "rtt_measured_ms";
 const RATES: [f64; 2] = [25.0, 50.0];
 const ROUND_TRIPS: [f64; 3] = [3.0, 43.0, 83.0];
 const RETUNE_MS: f64 = 5.0;
-/// The actual round trip of the scenario's links for the nominal 3 ms; a test computes it.
+/// The round trip of the scenario's links in milliseconds, for the nominal 3 ms; a test computes it.
 const BASE_MS: f64 = 2.922;
-/// The transmission time of a data packet in a cell: 142 bytes at 2 Mb/s.
+/// The transmission time of a data packet in a cell, in milliseconds: 142 bytes at 2 Mb/s.
 const AIRTIME_MS: f64 = 0.568;
-/// When the datagrams start.
+/// The instant at which the source begins to send datagrams.
 const START: Duration = Duration::from_millis(500);
 /// The first handoff, a whole number of packet spacings after the start.
 const FIRST: Duration = Duration::from_millis(1500);
@@ -38,7 +38,6 @@ const BACK_AND_FORTH: Duration = Duration::from_secs(1);
 /// The published losses of hard handoffs, by rate and round trip. Semisoft handoffs lost nothing.
 const PUBLISHED_HARD: [[f64; 3]; 2] = [[0.20, 1.22, 2.21], [0.68, 2.64, 4.50]];
 
-/// The experiment.
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "cellular-ip/udp-loss",
     about: "UDP packets lost in a Cellular IP handoff",
@@ -74,7 +73,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
 
 // --- points --------------------------------------------------------------------------------------------------------
 
-/// The parameters that vary between points. `published` gives the paper's.
+/// The parameters that vary between points. [`Case::published`] has the paper's values.
 struct Case {
     kind: Kind,
     handoff: &'static str,
@@ -191,8 +190,8 @@ const RATIO: [&str; 2] = [
     "hard, RTT 83: lost at 50/s over lost at 25/s in 1.8..2.3",
 ];
 
-/// Returns the properties of a published number. Those of hard handoff are two lines, each with a slope, and a ratio
-/// between them; those of semisoft are zero.
+/// Returns the must-holds that support a published loss of hard handoff: the slope of its line, and the ratio of both
+/// lines at its round trip. There is no ratio at the shortest round trip.
 const fn shape(rate: usize, round_trip: usize) -> &'static [&'static str] {
     match (rate, round_trip) {
         (0, 0) => &[SLOPE[0]],
@@ -314,12 +313,12 @@ fn measure(outcome: &Outcome, counts: fn(&str) -> bool) -> Result<Samples, Strin
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// Only the path through b3 has the added delay. Then losses depend on the delay of the old path, but the round trip
-/// is that of the new one.
+/// Only the path through b3 has the added delay. Then the losses depend on the delay of the old path, but the measured
+/// round trip is that of the new path.
 const ONE_PATH: &[&str] = &["wire.left.delay=[\"1ms\", \"1ms\"]"];
-/// A packet rate other than the expected slopes: 1.6 and 0.8 times.
+/// Another packet rate: 1.6 and 0.8 times the rates that the slopes should have.
 const OTHER_RATE: &[&str] = &["constant-rate.rate=40"];
-/// Cells that lose every second frame: only repetitions of route-updates arrive.
+/// Cells that lose half of their frames at random, so that many route-update packets have to be repeated.
 const LOSSY: &[&str] = &["cell.2.loss=0.5", "cell.3.loss=0.5"];
 /// Cells with the capacity for 25 packets/s but not for 50.
 const NARROW: &[&str] = &["cell.2.rate=40kb/s", "cell.3.rate=40kb/s"];

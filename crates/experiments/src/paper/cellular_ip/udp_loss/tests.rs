@@ -1,10 +1,10 @@
-//! Checks that the statements about the scenario are true.
+//! Checks of the constants of the experiment against the scenario's links.
 
 use super::*;
 use scenario::Plan;
 
-/// A route-update: Ethernet and IP headers, and ICMP with the authentication code. A data packet: 100 bytes after
-/// Ethernet, IP and UDP headers.
+/// The lengths of frames in bytes. A route-update packet has Ethernet and IP headers, and ICMP with the authentication
+/// code. A data packet has 100 bytes after Ethernet, IP and UDP headers.
 const UPDATE_BYTES: u64 = 84;
 const DATA_BYTES: u64 = 142;
 

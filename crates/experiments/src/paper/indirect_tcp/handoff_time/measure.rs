@@ -1,4 +1,4 @@
-//! The evaluation of a run.
+//! The evaluation of a run of `indirect-tcp/handoff-time`.
 
 use super::{CODES, FRAMES, MOVED, RIGHT, SENT, TIME, WARMING};
 use crate::reproduce::Samples;
@@ -7,7 +7,8 @@ use recorder::run::Outcome;
 use trace::{Record, What};
 use wire::Instant;
 
-/// Evaluates a run with questions: those of an upload, or one question on each idle connection after all moves.
+/// Evaluates a run whose clients send requests: those of an upload, or one request on each idle connection after all
+/// moves.
 pub(super) fn answers(outcome: &Outcome) -> Result<Samples, String> {
     measure(outcome, all_answered(outcome), WARMING)
 }

@@ -24,16 +24,16 @@ const FRAMES: &str = "frame_bytes";
 const CODES: &str = "code_bytes";
 const RIGHT: &str = "bytes_right";
 
-/// The names of points' parameters.
+/// The names of points' parameters, and two of their values.
 const CONNECTIONS: &str = "connections";
 const LOSS: &str = "loss_percent";
 const TRAFFIC: &str = "traffic";
 const UPLOAD: &str = "upload";
 const ADJACENT: &str = "adjacent";
 
-/// The published time of an idle connection.
+/// The published time of a handoff of an idle connection, in milliseconds.
 const IDLE_MS: f64 = 265.0;
-/// The published time with 32 KB buffers: 1230 ms after the request, which comes after 60 + 150 ms.
+/// The published time with 32 KB buffers, in milliseconds: 1230 ms after the request, which comes after 60 + 150 ms.
 const FULL_MS: f64 = 1440.0;
 
 /// The transmission time of each byte of state at 10 Mb/s, in microseconds.
@@ -42,7 +42,6 @@ const US_PER_BYTE: f64 = 0.8;
 /// both directions.
 const WARMING: usize = 2;
 
-/// The experiment.
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "indirect-tcp/handoff-time",
     about: "the time to move a connection between support routers, as a function of its buffers",
@@ -89,9 +88,9 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
 /// for their recovery. Random losses are no breaker: with three of ten frames lost on one link, the median is still
 /// linear.
 const SHORT_QUEUES: &[&str] = &["wire.left.queue=4", "wire.right.queue=4"];
-/// A tenth of the rate between the routers.
+/// A tenth of the rate on one of the links between the routers.
 const SLOW_LINK: &[&str] = &["wire.right.rate=1Mb/s"];
-/// One question each millisecond, with a long answer: no connection is idle.
+/// One request each millisecond, with a long answer: no connection is idle.
 const BUSY: &[&str] = &["request-client.every=1ms", "request-client.answer=60000"];
 /// The fixed host's wire is slower than the cells: buffers are empty, and fill only while the mobile host is away.
 const SLOW_HOST: &[&str] = &["wire.internet.rate=1Mb/s"];
@@ -109,7 +108,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SHORT_QUEUES],
     },
     MustHold {
-        text: "its slope is 8 bits / rate within 20 %",
+        text: "the slope of the median time over the bytes moved is 8 bits / rate within 20 %",
         value: "slope x rate / 8",
         backends: BOTH,
         needs: is_adjacent,
@@ -135,8 +134,8 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SLOW_HOST],
     },
     MustHold {
-        text: "after each run without losses, all bytes of the stream are right",
-        value: "number of points at which they are not",
+        text: "after each run without losses, all bytes of the stream are correct",
+        value: "number of points with a wrong or missing byte",
         backends: BOTH,
         needs: is_lossless,
         check: |results| all_right(results, is_lossless),
@@ -155,8 +154,8 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "1 % and 5 % lost: all bytes of the stream are right, and every handoff ends",
-        value: "number of points at which this is false",
+        text: "1 % and 5 % lost: all bytes of the stream are correct, and every handoff ends",
+        value: "number of points with a wrong or missing byte, or with a handoff that does not end",
         backends: SIM,
         needs: |point| !is_lossless(point),
         check: |results| all_right(results, |point| !is_lossless(point)),
@@ -164,7 +163,7 @@ const OBSERVED: &[MustHold] = &[
     },
 ];
 
-/// Checks that all bytes are correct, and every handoff ended.
+/// Checks that all bytes are correct and every handoff ended, in each run of the wanted points.
 fn all_right(results: &Results, wanted: fn(&Point) -> bool) -> Check {
     let is_right = |measured: &Measured| {
         let times = measured.samples.get(TIME);
@@ -175,7 +174,7 @@ fn all_right(results: &Results, wanted: fn(&Point) -> bool) -> Check {
     Check { value: Some(wrong as f64), holds: wrong == 0 && results.rows(wanted).next().is_some() }
 }
 
-/// Checks the largest value of a metric over the handoffs of idle connections.
+/// Checks that a metric is at most `most` in each handoff of idle connections.
 fn at_most(results: &Results, metric: &str, most: f64) -> Check {
     let values = results.rows(is_idle).filter_map(|(_, measured)| measured.samples.get(metric));
     Check::within(values.flatten().copied().max_by(f64::total_cmp), ..=most)
@@ -197,7 +196,7 @@ fn is_idle(point: &Point) -> bool {
     is_main(point) && point.has("buffer_kb", 0.0)
 }
 
-/// Returns the medians by point: bytes moved and milliseconds.
+/// Returns the medians of each point with adjacent cells: bytes moved and milliseconds.
 fn by_bytes(results: &Results) -> Vec<(f64, f64)> {
     results.rows(is_adjacent).filter_map(|(_, measured)| medians(measured)).collect()
 }
@@ -225,12 +224,12 @@ fn layouts_agree(results: &Results) -> Check {
 /// paper's bound, not a measured size.
 const PUBLISHED: [(f64, f64); 2] = [(0.0, IDLE_MS), (64.0, FULL_MS)];
 
-/// Returns two figures: with the paper's points, on a logarithmic axis because the measured values are a tenth of
-/// them; and without.
+/// Returns two figures. The first has the paper's points, on a logarithmic axis, because the measured values are a
+/// tenth of them. The second has only the measured values.
 fn figures(report: &Report) -> Vec<Drawn> {
     let measured = measured(report);
     let mut both = vec![line(
-        "adjacent; its 64 KB are the paper's \"up to\"",
+        "adjacent; 64 KB is the paper's upper limit",
         Style::Published,
         PUBLISHED.into_iter().map(|(x, y)| draw_at(x, y, None)),
     )];
@@ -241,7 +240,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
         report.scale.name()
     );
     let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at 64 KB, the most that can move, on machines \
-                     of 1995. The line only connects the two.";
+                     of 1995. The line only connects the two points.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
             title,

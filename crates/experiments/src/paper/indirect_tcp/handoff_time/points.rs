@@ -1,4 +1,4 @@
-//! The points: those of the paper, and variations of what the paper leaves open.
+//! The points of the experiment: those of the paper, and variations of parameters that the paper does not give.
 
 use super::{ADJACENT, CONNECTIONS, FULL_MS, IDLE_MS, LOSS, SENT, TIME, TRAFFIC, UPLOAD, WARMING, measure};
 use crate::reproduce::{BOTH, Kind, Point, Published, SIM, Scale, Setting, stratified};
@@ -21,14 +21,14 @@ const AIR: f64 = 236_000.0;
 /// run.
 const LEAST: f64 = 190_000.0;
 const LEAST_LOSSY: f64 = 15_000.0;
-/// The size of a question of an upload, in bytes.
+/// The size of a request of an upload, in bytes.
 const QUESTION: f64 = 50_000.0;
-/// When the mobile host connects, and when it moves first.
+/// The instants at which the mobile host connects, and at which it first moves.
 const START: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(2);
 /// The time between the starts of two connections.
 const APART: Duration = Duration::from_millis(20);
-/// The time in the new cell after the radio receives it.
+/// The time for which the host stays in a cell after its radio receives the cell.
 const DWELL: Duration = Duration::from_secs(1);
 /// The period of the phases. Nothing in the scenario has this period; it varies when packets are sent relative to
 /// moves.
@@ -96,7 +96,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     points
 }
 
-/// Returns points in which the link between the routers has half and double its rate and round trip.
+/// Returns points in which the link between the routers has half or double its rate or its round trip.
 fn links(case: Case, n: usize) -> Vec<Point> {
     let rows = [
         ("32 KB, router link 5 Mb/s", "link_mbps", 5.0, ("rate", "5Mb/s")),
@@ -113,7 +113,7 @@ fn links(case: Case, n: usize) -> Vec<Point> {
     rows.into_iter().map(point).collect()
 }
 
-/// Several connections, and the other direction.
+/// Returns points with several connections, and a point with an upload.
 fn traffic(n: usize, longer: &'static [Backend]) -> Vec<Point> {
     let mut points = Vec::new();
     for (label, buffer, connections, backends) in [
@@ -133,7 +133,7 @@ fn traffic(n: usize, longer: &'static [Backend]) -> Vec<Point> {
     points
 }
 
-/// Lost frames in the cells, or between the routers.
+/// Returns points with lost frames in the cells, or between the routers.
 fn losses(case: Case, n: usize) -> Vec<Point> {
     let rows = [("air", "cell", ["1", "2"]), ("router links", "wire", ["left", "right"])];
     let mut points = Vec::new();
@@ -253,7 +253,7 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
         vec![kind("apps/request-client"), ("every", span(every)), ("question", Value::from(question as i64))]
     };
     let (server, client, end) = match case.traffic {
-        // One question after all moves, to check that the connection still works.
+        // One request after all moves, to check that the connection still works.
         Traffic::Idle => {
             let client = asks(100.0, (last + DWELL).saturating_sub(START));
             (vec![kind("apps/request-server")], client, last + 2 * DWELL)
@@ -263,7 +263,7 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
             let server = vec![kind("apps/bulk-server"), ("bytes", Value::from(each as i64))];
             (server, vec![kind("apps/bulk-client")], START + takes + away + DWELL)
         }
-        // A missing or an additional byte in a question is detected, because the header of the next question is then
+        // A missing or an additional byte in a request is detected, because the header of the next request is then
         // misplaced.
         Traffic::Upload => {
             let mut client = asks(QUESTION, Duration::from_millis(1));
@@ -273,7 +273,7 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
         }
     };
     let server = table(&[server, vec![("at", "fixed:9000".into())]].concat());
-    // Connections start one after the other, because at most three packets may wait for the answer of ARP.
+    // Connections start one after the other, so that they do not all wait for the same answer of ARP.
     let clients = (0..case.connections as u32).map(|number| {
         let start = span(START + APART * number);
         let common = [("to", "fixed:9000".into()), ("transport", "indirect".into()), ("start", start)];

@@ -1,4 +1,4 @@
-//! The evaluation of a run.
+//! The evaluation of a run of `sigma/handoff`.
 
 use super::{ADD, AFTER, AMISS, BEFORE, GAP, MOBILE, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
 use crate::reproduce::Samples;
@@ -51,7 +51,7 @@ pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
 
 /// Returns the values of an association that carries data from the first to the second host.
 fn association(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> Result<Samples, String> {
-    // The mobile node's address of each packet, in either direction.
+    // The arrivals of data packets, each with the mobile node's address: the source or the destination of the packet.
     let data: Vec<(Instant, Ipv4Addr)> = arrivals(outcome, receiver)
         .filter_map(|(at, packet)| {
             let (from, to) = ipv4::addresses(&packet.bytes).filter(|_| segment::is_sctp_data(packet))?;
@@ -91,8 +91,8 @@ fn add_time(outcome: &Outcome) -> Option<f64> {
     Some(millis(answered.since(asked)))
 }
 
-/// Returns the time of the correspondent's first HEARTBEAT to the new address, and of the first HEARTBEAT ACK from
-/// there.
+/// Returns the time of the correspondent's first HEARTBEAT to the new address, and of the first HEARTBEAT ACK from this
+/// address.
 fn proof(outcome: &Outcome) -> Option<(Instant, Instant)> {
     let has = |packet: &Packet, wanted: fn(&Chunk) -> bool| {
         segment::sctp_of(packet).is_some_and(|sctp| sctp.chunks.iter().any(wanted))
@@ -156,8 +156,8 @@ fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -
     Ok(samples)
 }
 
-/// Returns the number of bytes that the application did not receive correctly: all after the first wrong byte, and
-/// all missing ones.
+/// Returns the number of bytes that the application did not receive correctly: all bytes after the first wrong one, and
+/// all missing or additional bytes.
 fn amiss(outcome: &Outcome, right: Option<i64>) -> f64 {
     (expected(outcome).unwrap_or_default() - right.unwrap_or_default() as f64).abs()
 }
@@ -178,7 +178,7 @@ fn expected(outcome: &Outcome) -> Option<f64> {
     bytes.map(|bytes| bytes as f64).next()
 }
 
-/// Returns the last mark of the mobile node's application.
+/// Returns the first mark `done` or `failed` of the mobile node.
 fn ended(outcome: &Outcome) -> Option<&Mark> {
     marks(outcome).map(|(_, mark)| mark).find(|mark| ["done", "failed"].contains(&mark.name))
 }

@@ -29,19 +29,19 @@ const SIGMA: &str = "SIGMA";
 const MOBILE_IP: &str = "Mobile IP";
 
 const MOBILE: &str = "mobile";
-/// The mobile node's addresses (table I).
+/// The old and the new address of the mobile node (table I of the paper).
 const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
 const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
 
-/// The transmission time of a packet of 1500 bytes with its link header in a cell of 2.6 Mb/s.
+/// The transmission time of a packet of 1500 bytes with its link header in a cell of 2.6 Mb/s, in milliseconds.
 const PACKET_MS: f64 = 1514.0 * 8.0 / 2600.0;
-/// The round trip over two wires of 0.5 ms each.
+/// The round trip over two wires of 0.5 ms each, in milliseconds.
 const LINK_RTT_MS: f64 = 2.0;
 const MOST_MS: f64 = 2.0 * PACKET_MS + LINK_RTT_MS;
-/// The permitted stall with losses: a retransmission time-out at its minimum of 200 ms that doubles three times.
+/// The permitted stall with losses, in milliseconds: longer than three retransmission time-outs in a row, of 200, 400
+/// and 800 ms.
 const LONG_STALL_MS: f64 = 2000.0;
 
-/// The experiment.
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "sigma/handoff",
     about: "the gap in a download when its association changes its address, compared with Mobile IP",
@@ -96,15 +96,16 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
 const DOWNLOAD: &str = "bulk-server.bytes=2200000";
 /// One radio has both addresses: nothing can be prepared, and the old path is lost before the new one exists.
 const ONE_RADIO: &[&str] = &["host.mobile.radios=1", DOWNLOAD];
-/// The same, with a retune time that leaves at least one bin empty.
+/// One radio has both addresses, and its retune time leaves at least one bin of 100 ms empty.
 const ONE_SLOW_RADIO: &[&str] = &["host.mobile.radios=1", "radio.retune=300ms", DOWNLOAD];
-/// It never has an address in the second network, and the first cell is out of range before the download ends.
+/// The mobile node never has an address in the second network, and the first cell is out of range before the download
+/// ends.
 const ONE_ADDRESS: &[&str] = &[
     "mobile-node.addresses=[\"10.1.8.100\"]",
     "host.mobile.course.1=[[\"0s\", -50], [\"3s\", -50], [\"7s\", -96]]",
 ];
 
-/// The target cell and the wires are faster, and the download is larger.
+/// The new cell is faster, and the download is larger.
 const FAST_CELL: &[&str] = &["cell.2.rate=5Mb/s", "bulk-server.bytes=4000000"];
 
 const MUST_HOLD: &[MustHold] = &[
@@ -118,7 +119,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, at every overlap and speed: no 100 ms bin without goodput in any run",
-        value: "the most such bins in a run",
+        value: "the largest number of such bins in a run",
         backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, EMPTY), ..=0.0),
@@ -126,7 +127,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, at every overlap and speed: 0 bytes lost, duplicated or reordered to the application in every run",
-        value: "the most in a run",
+        value: "the largest number of such bytes in a run",
         backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, AMISS), ..=0.0),
@@ -134,7 +135,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "Mobile IP's gap on the same moves >= 20 times SIGMA's, means over the phases",
-        value: "the ratio",
+        value: "Mobile IP's gap / SIGMA's gap",
         backends: BOTH,
         needs: is_main,
         check: ratio,
@@ -157,7 +158,7 @@ const MUST_HOLD: &[MustHold] = &[
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, frames or the first cell lost: 0 bytes lost, duplicated or reordered to the application in every run of 60 s",
-        value: "the most in a run",
+        value: "the largest number of such bytes in a run",
         backends: SIM,
         needs: is_hard,
         check: |results| Check::within(worst(results, is_hard, AMISS), ..=0.0),
@@ -173,7 +174,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, everywhere: no data to an address that is not proved (RFC 9260, section 5.4)",
-        value: "the most such packets in a run",
+        value: "the largest number of such packets in a run",
         backends: BOTH,
         needs: is_sigma,
         check: |results| Check::within(worst(results, is_sigma, UNPROVED), ..=0.0),
@@ -189,7 +190,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, cross traffic, and where the correspondent receives: 0 bytes lost, duplicated or reordered in every run",
-        value: "the most in a run",
+        value: "the largest number of such bytes in a run",
         backends: BOTH,
         needs: is_other_traffic,
         check: |results| Check::within(worst(results, is_other_traffic, AMISS), ..=0.0),
@@ -213,7 +214,7 @@ fn is_cell_lost(point: &Point) -> bool {
     point.number(points::CELL_LOST).is_some()
 }
 
-/// Returns whether packets are lost, or the old path.
+/// Returns whether frames or the first cell are lost at this point.
 fn is_hard(point: &Point) -> bool {
     is_lossy(point) || is_cell_lost(point)
 }

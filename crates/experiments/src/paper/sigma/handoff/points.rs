@@ -1,4 +1,4 @@
-//! The points: those of the paper, and variations of what the paper leaves open.
+//! The points of the experiment: those of the paper, and variations of parameters that the paper does not give.
 
 use super::measure;
 use super::{AFTER, BEFORE, GAP, MOBILE_IP, SIGMA};
@@ -18,7 +18,7 @@ pub(super) const CELL_LOST: &str = "cell_lost_after_s";
 
 const PRINTED: &str = "half of the last digit that the paper prints";
 
-/// The two goodputs of Mobile IP are published as a pair.
+/// The text of the must-hold for the ratio of the two published goodputs of Mobile IP.
 pub(super) const RATIO: &str =
     "Mobile IP: goodput after the move <= 1.01 times the one before, means over the phases";
 
@@ -90,7 +90,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         points.push(sensitivity(name, varied, (differs.0, differs.1.into()), &course(overlap, ramp)));
     }
     for (name, percent) in [("1 % lost", 1.0), ("5 % lost", 5.0)] {
-        // The run is long enough for time-outs that have doubled.
+        // The run is long enough for time-outs that have doubled several times.
         let set = [loss(percent), vec!["duration=60s".to_owned()]].concat();
         points.push(sensitivity(name, lossy, (LOSS, percent.into()), &set));
     }
@@ -142,10 +142,10 @@ fn sensitivity(name: &str, n: usize, differs: (&'static str, Setting), set: &[St
     Point { kind: Kind::Sensitivity, backends: SIM, ..point }
 }
 
-/// Returns the courses of both signals, with the handoff in the middle of a download. The download is longer than in
-/// the paper's scenario here.
+/// Returns settings for the courses of both signals, and for a download that is longer than in the paper's scenario.
+/// The handoff is in the middle of the download.
 fn course(overlap: f64, ramp: f64) -> Vec<String> {
-    // The second cell is at -80 dBm after 16 of 46 dB, the first at -88 dBm after 38.
+    // The second cell is at -80 dBm after 16 of 46 dB, the first cell at -88 dBm after 38 of 46 dB.
     let rises = 3.0;
     let fades = rises + overlap - ramp * (38.0 - 16.0) / 46.0;
     let way = |cell: u8, from: f64, before: i32, after: i32| {
@@ -154,7 +154,7 @@ fn course(overlap: f64, ramp: f64) -> Vec<String> {
             from + ramp
         )
     };
-    // The size of the download follows from a packet of 1448 bytes each 4.7 ms.
+    // The download receives less than 320 kB/s: a packet with 1448 bytes of data each 4.7 ms.
     let bytes = (fades.max(rises) + ramp + 2.0) * 320_000.0;
     vec![
         way(1, fades, -50, -96),
@@ -169,8 +169,8 @@ fn loss(percent: f64) -> Vec<String> {
     ["1", "2"].map(|cell| format!("cell.{cell}.loss={}", percent / 100.0)).to_vec()
 }
 
-/// The first cell keeps its full signal until it disappears. The second cell is received `overlap` seconds before
-/// that, with a weaker signal.
+/// Returns settings: the first cell keeps its full signal until it disappears. The host receives the second cell
+/// `overlap` seconds before that, with a weaker signal.
 fn cell_lost(overlap: u8) -> Vec<String> {
     let heard = 8 - overlap;
     vec![
@@ -181,7 +181,7 @@ fn cell_lost(overlap: u8) -> Vec<String> {
     ]
 }
 
-/// In each cell, a neighbour receives 0.8 Mb/s.
+/// Returns settings for cross traffic: in each cell, a neighbor receives 0.8 Mb/s.
 fn cross_traffic() -> Vec<String> {
     let neighbour = |name: &str, address: &str, gateway: &str| {
         format!(
@@ -212,7 +212,7 @@ const CORRESPONDENT: &str =
 const MOBILE_NODE: &str = "{ kind = \"sigma/mobile-node\", addresses = [\"10.1.8.100\", \"10.1.6.100\"], \
      signal = { hold = \"250ms\" }, sctp = { rto_min = \"200ms\", buffer = 16384 } }";
 
-/// The mobile node sends as much as it receives in the other points: two questions of 1 MB.
+/// Returns settings for an upload: the mobile node sends 2 MB, in two requests of 1 MB.
 fn correspondent_receives() -> Vec<String> {
     vec![
         format!(
