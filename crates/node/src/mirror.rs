@@ -1,24 +1,24 @@
-//! The mirror: the changes of a node's rules, in their order, for a data path with its own copy of them.
+//! The mirror: the changes of a node's rules, in their order, for a data path with its own copy of the rules.
 
 use std::collections::VecDeque;
 use table::{Found, IngressPolicy, Port, RoleId, RouteKey};
 use wire::{Iface, Instant, Ipv4Addr};
 
-/// One change of what [`table::Rules`] answers, by whatever cause: a role, the operator, an address of an interface, or
+/// One change of the answers of [`table::Rules`]. The cause can be a role, the operator, an address of an interface, or
 /// the end of a lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MirrorAct {
     /// A route was set, with its last use; or it was removed or has expired (`None`).
     Route(RouteKey, Option<(Found, Instant)>),
-    /// The ingress policy of a port was set, and by which role, or removed (`None`).
+    /// The ingress policy of a port was set by this role, or was removed (`None`).
     IngressPolicy(Port, Option<(RoleId, IngressPolicy)>),
-    /// An address became one of this host (`true`), or is no longer.
+    /// An address became an address of this host (`true`), or is no longer one.
     Address(Ipv4Addr, bool),
-    /// The MTU of an interface in bytes.
+    /// The MTU of an interface is now this number of bytes.
     Mtu(Iface, u16),
 }
 
-/// The changes that the driver has not taken, and the number of entries of its copy when it has taken them.
+/// The changes that the driver has not taken yet, and the numbers of entries in the copy after all changes.
 #[derive(Debug, Default)]
 pub(crate) struct Mirror {
     pub(crate) acts: VecDeque<MirrorAct>,

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Iface, Ipv4Addr, Packet, PacketId};
 
-/// The most bytes that wait for one neighbor: about 90 full frames, as in Linux (`unres_qlen_bytes`, 212,992 bytes of
-/// buffers).
+/// The largest number of bytes that wait for one neighbor: 83 frames of 1500 bytes, nearly as in Linux
+/// (`unres_qlen_bytes`, 212,992 bytes of buffers).
 const EACH: usize = 128 << 10;
-/// The most bytes that wait for all neighbors.
+/// The largest number of bytes that wait for all neighbors.
 const ALL: usize = 1 << 20;
-/// Added to the length of each packet, so that the number of empty packets is limited too.
+/// The number of bytes that is added to the length of each packet, so that the number of empty packets is limited too.
 const OVERHEAD: usize = 64;
 
 /// The origin of a packet, the least important first. The packets of roles keep other hosts reachable, so a burst of
@@ -25,7 +25,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Returns the origin of a packet that a role sends. One that the role received before already has an identity.
+    /// Returns the origin of a packet that a role sends. A packet that the role received before already has an
+    /// identity.
     pub(crate) fn of_role(packet: &Packet) -> Self {
         if packet.id == PacketId::NEW { Self::Role } else { Self::Forwarded }
     }
@@ -33,7 +34,7 @@ impl Origin {
 
 pub(crate) type NeighborKey = (Iface, Ipv4Addr);
 
-/// The packets of one neighbor, by origin and arrival.
+/// The packets that wait for one neighbor, by origin and order of arrival.
 #[derive(Debug, Default)]
 struct Queue {
     packets: BTreeMap<(Origin, u64), Packet>,
@@ -51,7 +52,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Adds a packet. Returns the packets that make room for it, with the interface of each. It may be one of them.
+    /// Adds a packet. Returns the packets that are dropped to make room, with their interfaces. The new packet may be
+    /// one of them.
     pub(crate) fn add(&mut self, key: NeighborKey, origin: Origin, packet: Packet) -> Vec<(Iface, Packet)> {
         let cost = cost(&packet);
         let queue = self.queues.entry(key).or_default();
@@ -72,7 +74,7 @@ impl Waiting {
         displaced
     }
 
-    /// The numbers of bytes are the sums of what is there.
+    /// Checks that the numbers of bytes are the sums over the waiting packets.
     fn check(&self) {
         let sum = |queue: &Queue| queue.packets.values().map(cost).sum::<usize>();
         debug_assert!(self.queues.values().all(|queue| queue.bytes == sum(queue)), "the bytes of a neighbor");
@@ -94,7 +96,7 @@ impl Waiting {
         taken
     }
 
-    /// The highest origin of the packets that wait for a neighbor; `None` if none waits.
+    /// Returns the highest origin of the packets that wait for a neighbor, or `None` if no packet waits.
     pub(crate) fn highest(&self, key: NeighborKey) -> Option<Origin> {
         let ((origin, _), _) = self.queues.get(&key)?.packets.last_key_value()?;
         Some(*origin)
