@@ -274,7 +274,7 @@ fn a_decision_is_about_a_frame_that_was_offered() {
 }
 
 #[test]
-#[should_panic(expected = "channel 0 and the list of channels differ")]
+#[should_panic(expected = "channel 0 has another time in the list of due channels")]
 fn a_channel_is_granted_when_it_is_due() {
     let mut fabric = air(Duration::ZERO);
     fabric.due.insert((Instant(5), 0));

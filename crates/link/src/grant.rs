@@ -40,7 +40,7 @@ impl Fabric {
         while let Some((at, place)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, place));
             let due = self.channels.get_mut(place).and_then(|channel| channel.due.take());
-            assert_eq!(due, Some(at), "channel {place} and the list of channels differ");
+            assert_eq!(due, Some(at), "channel {place} has another time in the list of due channels");
             if let Some(next) = self.grant(at, place) {
                 self.arm(place, next);
             }

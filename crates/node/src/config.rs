@@ -72,7 +72,7 @@ pub fn read_span(text: &str) -> Result<Duration, String> {
 
 fn bad_span(text: &str) -> String {
     if let Some(rest) = text.strip_prefix('-').filter(|rest| parse_span(rest).is_some()) {
-        return format!("`{text}` is negative; a time is zero or greater, for example {rest}");
+        return format!("`{text}` is negative; a time must be zero or greater, for example {rest}");
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -361,7 +361,7 @@ impl Node {
         if out.has_effects() {
             self.resolve_all(now, out);
         }
-        debug_assert!(self.rules.is_mirrored(), "a change of the rules was not reported");
+        debug_assert!(self.rules.is_mirrored(), "the mirror and the rules have different numbers of entries");
     }
 
     /// Separate and not inlined: a forwarded packet has no effects, so `settle` alone is fast.

@@ -97,10 +97,7 @@ impl Node {
     /// too, and a role may rely on the records that it requested before.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
         out.begin(now);
-        debug_assert!(
-            !out.has_records(),
-            "the failure of a record unknown to the driver would not be reported"
-        );
+        debug_assert!(!out.has_records(), "the driver must take all acts before it withdraws the records");
         let records = &mut self.net().records;
         let failed = std::mem::take(&mut records.under_way);
         records.decided += failed.len() as u64;

@@ -115,7 +115,10 @@ impl Node {
         }
         if let StreamEvent::Accepted(new, ..) = &mut event {
             *new = Streams::of_provider(provider, *new);
-            debug_assert!(new.0 >= StreamId::SERVED, "the number of an accepted stream is its user's");
+            debug_assert!(
+                new.0 >= StreamId::SERVED,
+                "a role must number accepted streams from `StreamId::SERVED` on"
+            );
             self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
         }
         observe(provider, id, event, out);

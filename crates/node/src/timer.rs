@@ -21,7 +21,7 @@ pub struct Timers<K, const N: usize> {
 
 impl<K: TimerName, const N: usize> Default for Timers<K, N> {
     fn default() -> Self {
-        const { assert!(K::ALL.len() == N, "one slot for each name") };
+        const { assert!(K::ALL.len() == N, "N must be the number of names") };
         Self { at: [Instant::NEVER; N], names: PhantomData }
     }
 }

@@ -77,11 +77,14 @@ impl Waiting {
     /// Checks that the numbers of bytes are the sums over the waiting packets.
     fn check(&self) {
         let sum = |queue: &Queue| queue.packets.values().map(cost).sum::<usize>();
-        debug_assert!(self.queues.values().all(|queue| queue.bytes == sum(queue)), "the bytes of a neighbor");
+        debug_assert!(
+            self.queues.values().all(|queue| queue.bytes == sum(queue)),
+            "the byte count of a neighbor is not the sum over its packets"
+        );
         debug_assert_eq!(
             self.bytes,
             self.queues.values().map(|queue| queue.bytes).sum::<usize>(),
-            "the bytes of all"
+            "the byte count of all neighbors is not the sum over the neighbors"
         );
     }
 
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the bytes of all")]
+    #[should_panic(expected = "the byte count of all neighbors")]
     fn a_sum_that_is_wrong_is_noticed() {
         let mut waiting = Waiting { bytes: 1, ..Waiting::default() };
         waiting.add(PEER, Origin::Role, packet(1, 100));

@@ -129,7 +129,7 @@ impl RoleConfig {
     pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
         let known = || format!("allowed: {}", Self::KINDS.join(", "));
         let Some(toml::Value::String(kind)) = table.remove("kind") else {
-            return Err(KeyError::new("kind", format!("a role needs a kind; {}", known())));
+            return Err(KeyError::new("kind", format!("must be the kind of the role; {}", known())));
         };
         let unknown = || Err(KeyError::new("kind", format!("unknown kind `{kind}`; {}", known())));
         Self::read_kind(&kind, table).unwrap_or_else(unknown)
