@@ -89,7 +89,7 @@ impl Cuts {
         }
     }
 
-    /// Returns whether a cut prevents that a radio hears a cell and is heard in it.
+    /// Returns whether a cut separates a radio from a cell, so that neither hears the other.
     pub(crate) fn hides(&self, cell: Cell, port: PortId) -> bool {
         self.cells.contains(&cell) || self.radios.contains(&(cell, port))
     }

@@ -1,4 +1,4 @@
-//! A channel: its waiting frames, in one queue per radio, and the choice of the next one.
+//! A channel: its queues of waiting frames, and the choice of the frame that is sent next.
 
 use crate::air::{Access, Contention, Counters};
 use crate::fabric::Ticket;

@@ -122,7 +122,7 @@ pub struct Fabric {
     pub(crate) stations: BTreeMap<PortId, Cell>,
     pub(crate) cuts: Cuts,
     pub(crate) drains: Drains,
-    /// The characters that wires of one kind share: a million hosts may have wires of one kind.
+    /// The properties of wires, stored once for all wires of one kind. A million hosts may have wires of one kind.
     kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
 }
 
@@ -134,7 +134,7 @@ struct WireEnd {
     queue: Queue,
 }
 
-/// The largest number of kinds that are stored. A wire of a further kind has a separate character.
+/// The largest number of kinds of wires that are stored. Each wire of a further kind has its properties alone.
 const KINDS: usize = 64;
 
 impl Fabric {

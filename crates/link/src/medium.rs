@@ -146,7 +146,7 @@ impl Medium {
     pub(crate) fn airtime(&self, bytes: usize) -> Duration {
         let bits = bytes as u64 * 8;
         let rate = self.character.rate.max(1);
-        // Frames up to 2 GB fit 64 bits this way. A division of 128 bits takes ten times as long.
+        // For frames of up to 2 GB, the product fits 64 bits. A division of 128-bit numbers takes ten times as long.
         let nanos = match bits.checked_mul(1_000_000_000) {
             Some(scaled) => scaled / rate,
             None => (u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64,
@@ -174,7 +174,7 @@ impl Medium {
     }
 
     fn toss(&mut self) -> f64 {
-        // 53 bits, so that the fraction is exact and below one.
+        // The number has 53 random bits, so that the fraction is exact and less than one.
         (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 }

@@ -52,7 +52,8 @@ pub struct Tuning {
     pub port: PortId,
     /// The new cell.
     pub cell: Cell,
-    /// When the radio is in the new cell, with beacon and association.
+    /// The instant from which the radio is in the new cell: by then it has received a beacon, if there are any, and has
+    /// associated.
     pub ready: Instant,
     pub(crate) turn: u32,
 }
@@ -208,7 +209,7 @@ impl Radios {
     }
 }
 
-/// Whether a radio heard a frame, or was away in another cell, or in another cell or none.
+/// Whether a radio could hear a frame. If not, it was away on an excursion, or in another cell or none.
 pub(crate) enum Heard {
     Yes,
     Away,

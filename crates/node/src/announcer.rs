@@ -73,8 +73,8 @@ impl Announcer {
         let due = due.count();
         announcement.sent += due;
         if due > 0 {
-            // An ARP Request with the new link address as sender: every ARP implementation updates its cache from it
-            // (RFC 826). RFC 5944 allows a Request or a Reply.
+            // The announcement is an ARP Request with the new link address as sender. Every ARP implementation updates
+            // its cache from it (RFC 826). RFC 5944 allows a Request or a Reply.
             let message = Message::gratuitous(announcement.mac, address);
             out.send(announcement.iface, Packet::arp(Mac::BROADCAST, &message));
         }

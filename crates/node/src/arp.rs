@@ -36,7 +36,7 @@ pub(crate) struct Arp {
     known: BTreeMap<NeighborKey, Known>,
     sought: BTreeMap<NeighborKey, Sought>,
     waiting: Waiting,
-    /// What roles have set with [`Act::Neighbor`](crate::Act::Neighbor).
+    /// The settings of roles ([`Act::Neighbor`](crate::Act::Neighbor)).
     set: BTreeMap<NeighborKey, Neighbor>,
     /// The interfaces that are up, with the cell of a radio.
     links: BTreeMap<Iface, Option<Cell>>,
@@ -231,7 +231,7 @@ impl Arp {
         Some(Due::Failed(key.0, self.waiting.take(key)))
     }
 
-    /// Reports the packets that wait.
+    /// Reports the packets that wait for a neighbor.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.waiting.holds(each);
     }

@@ -224,8 +224,8 @@ impl Node {
         }
     }
 
-    /// Notifies the sender of the inner packet that this node dropped a packet after it had put it into a tunnel (RFC
-    /// 2003, section 4).
+    /// Notifies the sender of an inner packet that this node dropped the packet in a tunnel that begins here (RFC 2003,
+    /// section 4).
     fn tell_inner_sender(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Ok((header, inner)) = ipip::decapsulate(&about.bytes) else { return };
         if !self.addresses.contains(&header.src) {

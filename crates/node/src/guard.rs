@@ -77,7 +77,7 @@ impl Guards {
         }
     }
 
-    /// Reports the packets that are held.
+    /// Reports the packets that the guards hold.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.0.values().flat_map(|(_, held)| held).for_each(|(id, _)| each(*id));
     }

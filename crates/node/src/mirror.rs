@@ -27,7 +27,7 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Reports a route; `is_new` if the copy has none with this key.
+    /// Adds the act that sets a route. `is_new`: the copy has no route with this key.
     pub(crate) fn set_route(&mut self, key: RouteKey, found: Found, used: Instant, is_new: bool) {
         self.routes += usize::from(is_new);
         self.acts.push_back(MirrorAct::Route(key, Some((found, used))));
@@ -38,7 +38,7 @@ impl Mirror {
         self.acts.push_back(MirrorAct::Route(key, None));
     }
 
-    /// Reports a policy; `is_new` if the copy has none for this port.
+    /// Adds the act that sets a policy. `is_new`: the copy has no policy for this port.
     pub(crate) fn set_policy(&mut self, port: Port, owner: RoleId, policy: IngressPolicy, is_new: bool) {
         self.policies += usize::from(is_new);
         self.acts.push_back(MirrorAct::IngressPolicy(port, Some((owner, policy))));
@@ -49,7 +49,7 @@ impl Mirror {
         self.acts.push_back(MirrorAct::IngressPolicy(port, None));
     }
 
-    /// Returns the number of routes and of policies of the copy.
+    /// Returns the number of routes and the number of policies in the copy, after all changes.
     pub(crate) const fn len(&self) -> (usize, usize) {
         (self.routes, self.policies)
     }

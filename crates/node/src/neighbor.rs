@@ -198,8 +198,8 @@ impl Node {
         }
     }
 
-    /// Returns the link address and IP address from which a request for a neighbor is sent; `None` if there is none
-    /// that may be used. The function prefers an address on the neighbor's link.
+    /// Returns the link address and IP address from which a request for a neighbor is sent; `None` if no address may be
+    /// used. The function prefers an address on the neighbor's link.
     fn asker(&self, iface: Iface, neighbor: Ipv4Addr) -> Option<(Mac, Ipv4Addr)> {
         let net = self.net.as_ref()?;
         let mac = Interface::find(&self.ifaces, iface)?.mac;
@@ -238,7 +238,7 @@ impl Node {
         }
     }
 
-    /// Repeats requests that were not answered, and gives up neighbors after the last one.
+    /// Repeats requests that were not answered, and gives up a neighbor after the last request.
     pub(crate) fn seek_neighbors(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(due) = self.net.as_mut().and_then(|net| net.arp.pop_due(now)) {
             match due {

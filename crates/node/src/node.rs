@@ -24,7 +24,7 @@ pub mod reason {
     pub const ETHERTYPE: Reason = Reason("ethertype");
     /// More packets failed the check of the ingress policy in this second than the policy allows.
     pub const PUNT_LIMIT: Reason = Reason("punt_limit");
-    /// No role listens for the packet, which is to a group or broadcast address.
+    /// The packet is to a group or broadcast address, and no role listens for it.
     pub const NO_LISTENER: Reason = Reason("no_listener");
     /// The next hop did not answer ARP, there was no address from which to send a request, or the link changed.
     pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
@@ -364,7 +364,8 @@ impl Node {
         debug_assert!(self.rules.is_mirrored(), "the mirror and the rules have different numbers of entries");
     }
 
-    /// Separate and not inlined: a forwarded packet has no effects, so `settle` alone is fast.
+    /// Resolves effects. The function is separate and not inlined, so that `settle` is fast for forwarded packets,
+    /// which cause no effects.
     #[inline(never)]
     fn resolve_all(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..EFFECTS_PER_STEP {

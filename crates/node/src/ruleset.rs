@@ -29,7 +29,7 @@ pub struct Ruleset {
 struct Index {
     /// The entries by their keys. The map is never iterated.
     ids: HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>,
-    /// The places of removed entries.
+    /// The numbers of removed entries, which are used again.
     free: Vec<EntryId>,
 }
 

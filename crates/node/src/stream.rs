@@ -121,7 +121,7 @@ pub enum StreamOp {
     Listen {
         /// The transport of the accepted streams.
         by: Transport,
-        /// The local address.
+        /// The local address at which peers are accepted.
         local: Addr,
         /// Whether `local` may be the address of another host, also for accepted streams.
         foreign: bool,
@@ -290,7 +290,7 @@ pub enum OwnedStreamEvent {
         listener: StreamId,
         /// The new stream.
         new: StreamId,
-        /// The local address.
+        /// The local address of the new stream.
         local: Addr,
         /// The peer's address.
         peer: Addr,
@@ -402,7 +402,7 @@ impl Inbox {
         self.queue.map(|queue| *queue).unwrap_or_default().into_iter()
     }
 
-    /// Reports the packets that wait.
+    /// Reports the packets that wait for a read.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));
     }

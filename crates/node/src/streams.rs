@@ -27,7 +27,7 @@ pub(crate) struct Streams {
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     user: RoleId,
-    /// `None`: the driver.
+    /// The role that provides the stream, or `None` if the driver does.
     provider: Option<RoleId>,
 }
 

@@ -3,14 +3,14 @@
 /// A plain value. Maps keep the order of their entries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Value {
-    /// No value.
+    /// The absence of a value.
     #[default]
     None,
     /// A whole number.
     Int(i64),
-    /// A text.
+    /// A text in UTF-8.
     Text(String),
-    /// A list.
+    /// A list of values, in this order.
     List(Vec<Self>),
     /// Values by name, in this order.
     Map(Vec<(String, Self)>),

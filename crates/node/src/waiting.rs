@@ -16,11 +16,11 @@ const OVERHEAD: usize = 64;
 /// data must not displace them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Origin {
-    /// Another host sent it, and this host forwards it.
+    /// Another host sent the packet, and this host forwards it.
     Forwarded,
-    /// The IP stack of this host sent it, or the node itself.
+    /// The IP stack of this host sent the packet, or the node itself.
     Host,
-    /// A role of this host made it.
+    /// A role of this host created the packet.
     Role,
 }
 
@@ -45,7 +45,7 @@ struct Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     queues: BTreeMap<NeighborKey, Queue>,
-    /// The bytes of all queues.
+    /// The number of bytes in all queues.
     bytes: usize,
     /// The number of the next packet.
     next: u64,
@@ -105,7 +105,7 @@ impl Waiting {
         Some(*origin)
     }
 
-    /// Reports the packets that wait.
+    /// Reports the packets that wait for a neighbor.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for packet in self.queues.values().flat_map(|queue| queue.packets.values()) {
             each(packet.id);

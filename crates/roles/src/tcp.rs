@@ -171,7 +171,7 @@ pub enum RecoveryGiven {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MechanismName {
-    /// Loss detection by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
+    /// Loss detection by time (RFC 8985). Linux: `tcp_recovery`, which Linux 6.18 ignores.
     Rack,
     /// Tail loss probes (RFC 8985). Linux: `tcp_early_retrans`.
     Tlp,
