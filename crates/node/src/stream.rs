@@ -14,7 +14,7 @@ pub struct StreamId(pub u32);
 impl StreamId {
     /// The first number that a role must not give to a stream that it opens.
     pub const OWN: u32 = 1 << 16;
-    /// The first of [`StreamId::OWN`] numbers for streams that the driver requests from roles.
+    /// The first number for streams that the driver requests from roles. There are [`StreamId::OWN`] such numbers.
     pub const OUTSIDE: u32 = 0x0100_0000;
     /// The first number for streams that a role accepted for the users of its transport. The role counts from here,
     /// with at most [`StreamId::ACCEPTED`] at a time. The node distinguishes equal numbers of different roles.

@@ -72,7 +72,7 @@ pub struct Port {
     pub from: Option<Mac>,
 }
 
-/// How the packets that arrive at a port are checked and forwarded. A role sets it.
+/// How a node checks and forwards the packets that arrive at a port. A role sets the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IngressPolicy {
     /// The class of the packets.
@@ -136,8 +136,8 @@ pub struct Route {
 pub enum Lifetime {
     /// The route is valid until it is removed.
     Permanent,
-    /// The route expires when, for this time, no packet *from* its destination has passed a check. Its owner is then
-    /// notified.
+    /// The route expires when, for this time, no packet *from* its destination has passed a check. The owner of the
+    /// route is then notified.
     SoftState(Duration),
     /// The route does not expire. Its owner is notified when no packet has used the route for this time.
     ReportIdle(Duration),

@@ -52,8 +52,8 @@ impl Partial {
     }
 
     /// Inserts a fragment, or ignores an exact copy. Returns false if the fragment is empty, overlaps another one, or
-    /// does not fit the length of the datagram. Overlaps are attacks (RFC 5722, section 4, about IPv6; the same applies
-    /// to IPv4).
+    /// does not fit the length of the datagram. An overlap may be an attack (RFC 5722, section 4, about IPv6; the same
+    /// applies to IPv4).
     fn put(&mut self, at: usize, piece: &[u8], last: bool) -> bool {
         let end = at + piece.len();
         let before = self.pieces.range(..=at).next_back();

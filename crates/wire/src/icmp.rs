@@ -49,8 +49,8 @@ impl<'a> Message<'a> {
 pub enum IcmpError {
     /// There is no route to the destination (type 3, code 0).
     NetUnreachable,
-    /// The next hop does not answer on its link (type 3, code 1). Also an error inside a tunnel, for the sender of the
-    /// inner packet.
+    /// The next hop does not answer on its link (type 3, code 1). Most errors inside a tunnel become this error for the
+    /// sender of the inner packet.
     HostUnreachable,
     /// The datagram does not fit the next link or tunnel, and no node fragments it (type 3, code 4).
     FragmentationNeeded {
@@ -134,8 +134,8 @@ fn is_one_host(address: Ipv4Addr) -> bool {
     first != 0 && first < 224 && !address.is_loopback()
 }
 
-/// The content of an ICMP error: the first bytes of the datagram that caused the error. Their number depends on the
-/// node that reports it.
+/// The content of an ICMP error: the first bytes of the datagram that caused the error. Different nodes quote different
+/// numbers of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quote<'a> {
     /// The type of the error.

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-/// The largest number of doublings, so that the shift below does not overflow.
+/// The largest number of doublings: a factor of 65,536.
 const MAX_SHIFT: u32 = 16;
 
 /// The parameters of an [`Rto`], in which TCP and SCTP differ.

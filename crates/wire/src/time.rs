@@ -59,7 +59,7 @@ impl Sub for Instant {
     }
 }
 
-/// The result is never before the begin of the run.
+/// Subtracts a span. The result is never before the begin of the run.
 impl Sub<Duration> for Instant {
     type Output = Self;
     fn sub(self, span: Duration) -> Self {

@@ -347,7 +347,7 @@ impl Pair {
         self.has(defect)
     }
 
-    /// Compares decisions on random packets. Some of the packets then arrive.
+    /// Compares the decisions about random packets. Each packet then arrives at the first node and at the twin.
     fn compare(&mut self) -> Result<(), String> {
         for _ in 0..PACKETS {
             self.ask();
