@@ -52,7 +52,7 @@ impl Seen {
     }
 }
 
-/// Runs random traffic: radios 0 to 5 send; all but radio 0, which is a station, also visit cell 2 and change cells.
+/// Runs random traffic: radios 0 to 5 send, and radios 1 to 5 also visit cell 2 and change cells. Radio 0 is a station.
 /// Returns the observations.
 fn random(seed: u64, access: Access, contention: Option<Contention>) -> Seen {
     let mut rng = Rng::new(seed);

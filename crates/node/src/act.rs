@@ -20,9 +20,9 @@ pub enum Effect {
     Stream(StreamId, StreamOp),
     /// Passes this act to the driver.
     Do(Act),
-    /// Declines this packet. The next role that listens for it receives it; if there is none, the node forwards it. But
-    /// a packet from this host, out of a tunnel, or by a route or an ingress policy of this role, goes to the host
-    /// only.
+    /// Declines this packet. The next role that listens for it receives it; if there is none, the node forwards it.
+    /// Some packets go to the host only: those from this host, those out of a tunnel, and those by a route or an
+    /// ingress policy of this role.
     Pass(Rx, Packet),
     /// An event of a stream that this role provides, for the stream's user. Ignored if the stream is not open, or
     /// another role provides it.
@@ -81,9 +81,9 @@ pub enum Act {
 pub enum Neighbor {
     /// The address is at this link address, whatever ARP messages say.
     At(Mac),
-    /// Requests for the address, which is another host's, are answered with the link address of this node (proxy ARP).
+    /// The address is another host's. Requests for it are answered with the link address of this node (proxy ARP).
     Proxy,
-    /// Requests for the address, which is this host's, are not answered, except those of a neighbor set with
+    /// The address is this host's. Requests for it are not answered, except those of a neighbor set with
     /// [`Neighbor::At`]. No requests are sent from the address either (RFC 5944, section 4.6).
     Mute,
 }

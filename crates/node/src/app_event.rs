@@ -29,7 +29,7 @@ pub enum AppChange {
     },
     /// The stream is open, with this local address.
     Opened(Addr),
-    /// This listening stream accepted a new stream.
+    /// The listening stream accepted a new stream.
     Accepted {
         /// The new stream.
         new: StreamId,

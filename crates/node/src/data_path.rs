@@ -101,7 +101,7 @@ impl Node {
     }
 
     /// Records that the data path used a route at `at`. A driver calls it at once for the first use after the end of a
-    /// [`table::Lifetime::ReportIdle`], so that the owner of the route is notified of the next end. It has no effect on
+    /// [`table::Lifetime::ReportIdle`]. So the owner of the route is notified of the next end too. It has no effect on
     /// a route that has expired.
     pub fn used(&mut self, key: RouteKey, at: Instant) {
         self.rules.used_outside(key, at);

@@ -256,7 +256,7 @@ pub mod refusal {
     pub const UNREACHABLE: &str = "unreachable";
     /// Another socket uses the address.
     pub const IN_USE: &str = "address in use";
-    /// This host has no address.
+    /// The host has no address.
     pub const NO_ADDRESS: &str = "this host has no address";
     /// The table of sockets is full.
     pub const FULL: &str = "too many sockets";

@@ -200,8 +200,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
         said("other", "serve 40000000 Read(1)")
     );
     assert_eq!(stage.tell(OTHER, &data(SERVED)), said("bob", &format!("{of_other:x} Data([7])")));
-    // The numbers of streams that the driver accepts are above the numbers of streams that roles accept, even for the
-    // last role and its last number.
+    // The driver's numbers for accepted streams are above those of all roles, even of the last number of the last role.
     let last = Streams::of_provider(RoleId(254), StreamId(StreamId::SERVED + StreamId::ACCEPTED - 1));
     assert!(last.0 < StreamId::DRIVER && last != Streams::of_provider(RoleId(253), last));
 }

@@ -212,7 +212,7 @@ pub enum NextHop {
     Mac(Mac),
     /// The neighbor is the router with this IP address. ARP finds its link address.
     Via(Ipv4Addr),
-    /// The neighbor is the destination of the packet, which is on this link. ARP finds its link address.
+    /// The neighbor is the destination of the packet itself. ARP finds the link address of the destination.
     OnLink,
 }
 

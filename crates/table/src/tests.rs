@@ -11,8 +11,8 @@ const UPLINK: Mac = Mac([2, 0, 0, 0, 0, 9]);
 const AIR: Iface = Iface(1);
 const WIRE: Iface = Iface(2);
 
-/// The rules of a base station: at most one mapping, which is to `MOBILE`; an uplink for packets from the radio; a
-/// policy that checks these packets.
+/// The rules of a base station: at most one mapping (of `MOBILE`); an uplink for packets from the radio; a policy that
+/// checks these packets.
 struct Station {
     mapping: Option<Route>,
 }

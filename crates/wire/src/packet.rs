@@ -39,7 +39,7 @@ impl Frame {
         Self { kind: EtherType::IPV4, src: Mac::ZERO, dst }
     }
 
-    /// Returns the header of an ARP frame to `dst`, which is [`Mac::BROADCAST`] for the whole link. The node that sends
+    /// Returns the header of an ARP frame to `dst`, or to the whole link with [`Mac::BROADCAST`]. The node that sends
     /// the frame sets the source.
     #[must_use]
     pub const fn arp(dst: Mac) -> Self {

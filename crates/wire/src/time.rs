@@ -1,5 +1,5 @@
-//! Two kinds of time, which are never mixed: [`Instant`] for everything that is measured or waited for, and
-//! [`WallTime`] for times that peers compare over the network.
+//! Two kinds of time, never mixed: [`Instant`] for everything that is measured or waited for, and [`WallTime`] for
+//! times that peers compare over the network.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};

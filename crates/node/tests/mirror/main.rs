@@ -2,8 +2,8 @@
 //!
 //! Random steps go to two nodes with the same roles. The first node is alone: it receives every packet. The second node
 //! has a mirror, and packets go to its twin ([`twin::Twin`]). The twin has maps of bytes, which change only by the
-//! mirror's acts and the uses of routes. After each step both nodes and the twin must decide alike on many packets, and
-//! the roles of both nodes must have been notified of the same ends of lifetimes.
+//! mirror's acts and the uses of routes. After each step, both nodes and the twin must decide alike on many packets.
+//! The roles of both nodes must have been notified of the same ends of lifetimes.
 //!
 //! Each [`Defect`] is a mistake of a driver or a data path. The comparison must find it.
 

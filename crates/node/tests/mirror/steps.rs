@@ -36,7 +36,7 @@ pub(crate) enum Step {
     Refused(Iface, InterfaceAddress),
     /// An interface comes up with this MTU, or goes down.
     Link(Iface, Option<u16>),
-    /// This time passes.
+    /// The clock advances by this time.
     Time(Duration),
     /// The data path is loaded again: the driver asks for all uses, and fills new maps.
     Reload,
